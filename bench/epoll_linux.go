@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
@@ -31,7 +30,6 @@ const sendBuffer = 256 << 10
 
 // Run serves until the process ends.
 func (c epollCommand) Run() error {
-	signal.Reset(os.Interrupt, syscall.SIGTERM)               // ends at the first one
 	debug.SetGCPercent(-1)                                    // see rawCall
 	files, _ := filepath.Glob(filepath.Join(c.Dir, "?.wire")) // in the order of their names
 	var answers [][]byte

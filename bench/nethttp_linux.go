@@ -8,11 +8,9 @@ import (
 	"maps"
 	"net/http"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -24,7 +22,6 @@ type netHTTPCommand struct {
 
 // Run serves until the process ends.
 func (c netHTTPCommand) Run() error {
-	signal.Reset(os.Interrupt, syscall.SIGTERM) // ends at the first one
 	files, _ := filepath.Glob(filepath.Join(c.Dir, "*.raw"))
 	mux := http.NewServeMux()
 	for _, file := range files {

@@ -11,7 +11,6 @@ import (
 
 // results has all readings of one run of rivals. The tables can be computed from it again.
 type results struct {
-	Format  int       `json:"format"`
 	Date    time.Time `json:"date"`
 	Version string    `json:"version"` // of strikecache, which ends with its commit
 	CPU     string    `json:"cpu"`
@@ -25,8 +24,6 @@ type results struct {
 	Absent  []string  `json:"absent"`  // rivals that are not installed
 	Raw     []reading `json:"raw"`
 }
-
-const resultsFormat = 7
 
 // answer is one answer that every server gives.
 type answer struct {

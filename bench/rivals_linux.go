@@ -97,8 +97,8 @@ type comparison struct {
 	binary      string   // built from the working tree
 	answers     []answer // of the strikecache that runs now
 	results     results
-	running     []*process // in the order of their start
-	environment []string   // variables of the servers, besides those of this process
+	running     []*process
+	environment []string // variables of the servers, besides those of this process
 	stdout      io.Writer
 }
 
@@ -115,7 +115,7 @@ func (b *comparison) build(ctx context.Context) error {
 		return fmt.Errorf("read the build of strikecache: %w", err)
 	}
 	cpu, kernel := machine()
-	b.results = results{Format: resultsFormat, Date: time.Now().UTC().Truncate(time.Second), Version: info.Main.Version, CPU: cpu, Cores: runtime.NumCPU(),
+	b.results = results{Date: time.Now().UTC().Truncate(time.Second), Version: info.Main.Version, CPU: cpu, Cores: runtime.NumCPU(),
 		Kernel: kernel, Go: runtime.Version(), Rounds: b.Rounds}
 	return nil
 }

@@ -83,16 +83,11 @@ func (p *process) lastLines() string {
 	return strings.Join(lines[max(len(lines)-20, 0):], "")
 }
 
-// stop asks every process to end, the newest first. After five seconds it kills the process and its children.
+// stop kills every process and its children. No server has anything that a kill could lose.
 func (b *comparison) stop() {
-	for _, p := range slices.Backward(b.running) {
-		_ = p.Process.Signal(syscall.SIGTERM) // it may have ended
-		select {
-		case <-p.end:
-		case <-time.After(5 * time.Second):
-			_ = syscall.Kill(-p.pid(), syscall.SIGKILL)
-			<-p.end
-		}
+	for _, p := range b.running {
+		_ = syscall.Kill(-p.pid(), syscall.SIGKILL) // it may have ended
+		<-p.end
 	}
 	b.running = nil
 }

@@ -57,8 +57,9 @@ func TestDeltasOfARefresh(t *testing.T) {
 		}
 		a.once()
 		carried(t, a, b)
-		first := dictionaries(t, a.store)
-		for n := range 7 {
+		const refreshes = 7
+		first, bytesOf := dictionaries(t, a.store), map[[2]string][]int{} // of bodies in gzip, br, zstd and dcz
+		for n := range refreshes {
 			before := dictionaries(t, a.store)
 			if n == 2 {
 				first = before
@@ -85,13 +86,23 @@ func TestDeltasOfARefresh(t *testing.T) {
 				if other := same[kind]; other == nil || other.ETag != d.ETag || !bytes.Equal(other.Body, d.Body) {
 					t.Errorf("refresh %d: %s: the delta of a follower differs", n, kind)
 				}
-				if br := len(dictionaries(t, a.store)[kind].Body(snapshots.Brotli)); len(d.Body) > br*2/3 {
+				s := dictionaries(t, a.store)[kind]
+				if br := len(s.Body(snapshots.Brotli)); len(d.Body) > br*2/3 {
 					t.Errorf("refresh %d: %s: %d bytes, in br %d", n, kind, len(d.Body), br)
+				}
+				if bytesOf[kind] == nil {
+					bytesOf[kind] = make([]int, 4)
+				}
+				for i, body := range [][]byte{s.Body(snapshots.Gzip), s.Body(snapshots.Brotli), s.Body(snapshots.Zstd), d.Body} {
+					bytesOf[kind][i] += len(body) / refreshes
 				}
 			}
 			if old := deltasFrom(t, a.store, first); n == 3 && len(old) != 6 {
 				t.Errorf("deltas against the answers of two refreshes ago: %v", slices.Collect(maps.Keys(old)))
 			}
+		}
+		for kind, mean := range bytesOf {
+			t.Logf("%s: a poll gets %d bytes of body in gzip, br, zstd and dcz", kind, mean)
 		}
 	})
 }

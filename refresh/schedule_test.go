@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"strings"
 	"slices"
 	"strconv"
 	"testing"
@@ -79,7 +80,7 @@ func TestClock(t *testing.T) {
 	if next := (schedule{frozen, cal, time.Minute}).Next(time.Now()); !next.IsZero() {
 		t.Errorf("a clock that stands still schedules %v", next)
 	}
-	if next := (schedule{MachineClock(), cal, time.Minute}).Next(time.Now()); next == next.Round(0) {
+	if next := (schedule{MachineClock(), cal, time.Minute}).Next(time.Now()); !strings.Contains(next.String(), " m=") {
 		t.Error("the next run has no monotonic time: it is late when the machine's clock is set back")
 	}
 	if now := MachineClock().Now(); time.Since(now).Abs() > time.Minute {

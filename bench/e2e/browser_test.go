@@ -3,10 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,23 +19,16 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-var screenshots = flag.String("screenshots", "", "directory for screenshots of the dashboard; empty: none")
-
-// hasten makes the page's clock run 20 times as fast, so that minutes take seconds, and records each request of the page
-// with the page's time.
+// hasten makes the page's clock run 20 times as fast, so that minutes take seconds, and records each request of the page.
 const hasten = `(() => {
 	const factor = 20, now = Date.now, start = now(), later = setTimeout, every = setInterval, ask = fetch;
 	Date.now = () => start + (now() - start) * factor;
 	window.setTimeout = (f, ms, ...args) => later(f, ms / factor, ...args);
 	window.setInterval = (f, ms, ...args) => every(f, ms / factor, ...args);
 	window.asked = [];
-	window.fetch = async (target, init) => {
-		const one = {url: target, at: Date.now(), tag: init?.headers?.["If-None-Match"] ?? "", status: 0};
-		window.asked.push(one);
-		const r = await ask(target, init);
-		one.status = r.status;
-		one.cache = r.headers.get("Cache-Control");
-		return r;
+	window.fetch = (target, init) => {
+		window.asked.push({url: target, tag: init?.headers?.["If-None-Match"] ?? ""});
+		return ask(target, init);
 	};
 })()`
 
@@ -199,21 +190,6 @@ func (b *browser) view(width, height int64, scheme string) {
 	}
 }
 
-// shoot writes a screenshot of the whole page, if -screenshots names a directory.
-func (b *browser) shoot(name string) {
-	b.t.Helper()
-	if *screenshots == "" {
-		return
-	}
-	image, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(*screenshots, name+".png"), image, 0o644); err != nil {
-		b.t.Fatal(err)
-	}
-}
-
 // clean fails the test when the page asked another origin for something, or had an error.
 func (b *browser) clean() {
 	b.t.Helper()
@@ -222,14 +198,6 @@ func (b *browser) clean() {
 	if len(b.foreign) > 0 || len(b.problems) > 0 {
 		b.t.Errorf("other origins: %q; problems: %q", b.foreign, b.problems)
 	}
-}
-
-// within makes b report to a subtest until the subtest ends.
-func (b *browser) within(t *testing.T) *browser {
-	outer := b.t
-	b.t = t
-	t.Cleanup(func() { b.t = outer })
-	return b
 }
 
 // plain fails the test when the page shows NaN, undefined, Infinity or [object.

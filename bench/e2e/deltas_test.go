@@ -16,12 +16,6 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// deltaPaths are the paths whose answers come with deltas.
-var deltaPaths = []string{trackPath, seriesPath, painPath, flowPath, flowPath + "?limit=100", sectorsPath}
-
-// quickly are arguments of a server that refreshes every resource every 5 seconds, in which a minute of the market passes.
-var quickly = []string{"--gex-every", "60s", "--sim-speed", "12"}
-
 // withDeltas is what Chromium accepts when it has a dictionary.
 const withDeltas = "gzip, deflate, br, zstd, dcb, dcz"
 
@@ -73,115 +67,49 @@ func (c *poller) poll() error {
 	return nil
 }
 
-// Through nginx and Varnish, each client gets bytes that it can decode: clients that have announced different answers, none,
-// or one that the server never sent. The caches store deltas too.
-func TestDeltasThroughCaches(t *testing.T) {
-	t.Parallel()
-	p := serveReady(t, "--gex-every", "5s") // an answer may stay in a cache until the next one, and not longer
-	for name, start := range caches {
-		t.Run(name, func(t *testing.T) {
-			installed(t, name)
-			origin := newFront(t, p.url, nil)
-			cache := start(t, origin.URL)
-			var clients []*poller
-			for _, path := range []string{painPath, flowPath, flowPath + "?limit=100"} {
-				for _, c := range []poller{
-					{accepts: withDeltas}, {accepts: withDeltas}, {accepts: withDeltas, behind: 1}, {accepts: "dcz", behind: 2}, {accepts: withDeltas, behind: -1},
-					{accepts: withDeltas, behind: -2}, {accepts: "zstd", behind: 0}, {accepts: "br", behind: -1}, {accepts: "identity", behind: -1},
-				} {
-					clients = append(clients, &poller{p: cache, path: path, accepts: c.accepts, behind: c.behind})
-				}
-			}
-			want := count(20)
-			cache.until("every client that can gets deltas", func() bool {
-				var all sync.WaitGroup
-				for _, c := range clients {
-					all.Go(func() {
-						if err := c.poll(); err != nil {
-							t.Errorf("%s, accepts %s, %d behind: %v", c.path, c.accepts, c.behind, err)
-						}
-					})
-				}
-				all.Wait()
-				return t.Failed() || !slices.ContainsFunc(clients, func(c *poller) bool {
-					return c.behind >= 0 && strings.Contains(c.accepts, "dcz") && c.deltas < want
-				})
-			})
-			sent, received := 0, 0
-			for _, x := range origin.exchanges(http.StatusOK) {
-				if x.answered.Get("Content-Encoding") == "dcz" {
-					sent++
-				}
-			}
-			for _, c := range clients {
-				if received += c.deltas; c.deltas > 0 && (c.behind < 0 || !strings.Contains(c.accepts, "dcz")) {
-					t.Errorf("%s, accepts %s, %d behind: %d deltas", c.path, c.accepts, c.behind, c.deltas)
-				}
-			}
-			if sent >= received {
-				t.Errorf("the origin sent %d deltas, the clients got %d: the cache stores none", sent, received)
-			}
-			figure(t, "%s: %d deltas of the origin answered %d requests, each decoded to the answer of its tag", name, sent, received)
-		})
-	}
-}
-
-// wire is what an answer costs on the wire, head and body.
-func wire(t *testing.T, resp *http.Response, body []byte) int {
+// deltasThrough checks that each client of a cache gets bytes that it can decode: clients that have announced different answers,
+// none, or one that the server never sent. The cache stores deltas too.
+func deltasThrough(t *testing.T, cache *process, origin *front) {
 	t.Helper()
-	head, err := httputil.DumpResponse(resp, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(head) + len(body)
-}
-
-// What a poll costs on the wire in each coding: the mean of some refreshes of the simulated market in session, 25 seconds apart.
-func TestBytesOfAPoll(t *testing.T) {
-	t.Parallel()
-	p := serveReady(t, quickly...)
-	refreshes, paths := count(20), append([]string{gammaPath}, deltaPaths...)
-	if !full() {
-		paths = paths[:2]
-	}
-	for _, path := range paths {
-		var have []byte
-		spent := map[string]int{}
-		for n := -1; n < refreshes; {
-			resp, body := p.get(path, "Accept-Encoding", "dcz, identity;q=0.5", "Available-Dictionary", announced(have))
-			a, err := checkAnswer(resp, body, have)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if string(a.text) == string(have) {
-				continue
-			}
-			first := have == nil
-			have = a.text
-			if coding := resp.Header.Get("Content-Encoding"); coding != "dcz" && path != gammaPath && !first {
-				continue // a slow test has missed four refreshes
-			}
-			if n++; first {
-				continue
-			}
-			spent["dcz"] += wire(t, resp, body)
-			for _, coding := range []string{"gzip", "br", "zstd"} {
-				resp, body := p.get(path, "Accept-Encoding", coding)
-				spent[coding] += wire(t, resp, body)
-			}
-			resp, body = p.get(path, "If-None-Match", resp.Header.Get("ETag"))
-			spent["304"] += wire(t, resp, body)
-		}
-		mean := func(coding string) int { return spent[coding] / refreshes }
-		text := fmt.Sprintf("bytes of a poll of %s: 304 %d, gzip %d, br %d, zstd %d", path, mean("304"), mean("gzip"), mean("br"), mean("zstd"))
-		if path != gammaPath {
-			text += fmt.Sprintf(", dcz %d", mean("dcz"))
-		}
-		figure(t, "%s", text)
-		if path != gammaPath && mean("dcz") > mean("br")*3/4 {
-			t.Errorf("%s: a delta has %d bytes, br %d", path, mean("dcz"), mean("br"))
+	var clients []*poller
+	for _, path := range []string{painPath, flowPath, flowPath + "?limit=100"} {
+		for _, c := range []poller{
+			{accepts: withDeltas}, {accepts: withDeltas}, {accepts: withDeltas, behind: 1}, {accepts: "dcz", behind: 2}, {accepts: withDeltas, behind: -1},
+			{accepts: withDeltas, behind: -2}, {accepts: "zstd", behind: 0}, {accepts: "br", behind: -1}, {accepts: "identity", behind: -1},
+		} {
+			clients = append(clients, &poller{p: cache, path: path, accepts: c.accepts, behind: c.behind})
 		}
 	}
+	want := count(20)
+	cache.until("every client that can gets deltas", func() bool {
+		var all sync.WaitGroup
+		for _, c := range clients {
+			all.Go(func() {
+				if err := c.poll(); err != nil {
+					t.Errorf("%s, accepts %s, %d behind: %v", c.path, c.accepts, c.behind, err)
+				}
+			})
+		}
+		all.Wait()
+		return t.Failed() || !slices.ContainsFunc(clients, func(c *poller) bool {
+			return c.behind >= 0 && strings.Contains(c.accepts, "dcz") && c.deltas < want
+		})
+	})
+	sent, received := 0, 0
+	for _, x := range origin.exchanges(http.StatusOK) {
+		if x.answered.Get("Content-Encoding") == "dcz" {
+			sent++
+		}
+	}
+	for _, c := range clients {
+		if received += c.deltas; c.deltas > 0 && (c.behind < 0 || !strings.Contains(c.accepts, "dcz")) {
+			t.Errorf("%s, accepts %s, %d behind: %d deltas", c.path, c.accepts, c.behind, c.deltas)
+		}
+	}
+	if sent >= received {
+		t.Errorf("the origin sent %d deltas, the clients got %d: the cache stores none", sent, received)
+	}
+	figure(t, "%d deltas of the origin answered %d requests, each decoded to the answer of its tag", sent, received)
 }
 
 // download is an answer that a browser got from the network.
@@ -202,13 +130,8 @@ func (b *browser) downloads() (loaded func() []download) {
 		defer mu.Unlock()
 		switch e := event.(type) {
 		case *network.EventResponseReceived:
-			d := download{path: strings.TrimPrefix(e.Response.URL, b.origin), status: int(e.Response.Status)}
-			for name, value := range e.Response.Headers {
-				if strings.EqualFold(name, "Content-Encoding") {
-					d.coding, _ = value.(string)
-				}
-			}
-			begun[e.RequestID] = d
+			coding, _ := e.Response.Headers["Content-Encoding"].(string)
+			begun[e.RequestID] = download{path: strings.TrimPrefix(e.Response.URL, b.origin), coding: coding, status: int(e.Response.Status)}
 		case *network.EventLoadingFinished:
 			if d, ok := begun[e.RequestID]; ok {
 				d.bytes = int(e.EncodedDataLength)
@@ -235,7 +158,7 @@ func TestFaultDeltasInChromium(t *testing.T) {
 	}
 	t.Parallel()
 	installed(t, "chromium")
-	p := serveReady(t, quickly...)
+	p := serveReady(t, "--gex-every", "60s", "--sim-speed", "12")
 	front := newFront(t, p.url, func(r *http.Response) {
 		h := r.Header
 		h.Set("Cache-Control", staleTime.ReplaceAllString(h.Get("Cache-Control"), "stale-while-revalidate=600"))
@@ -249,10 +172,14 @@ func TestFaultDeltasInChromium(t *testing.T) {
 	b.view(1400, 9000, "light") // every panel is visible, so every panel polls
 	b.do(chromedp.Navigate(front.URL))
 	b.until("every panel is seen", allLoaded)
-	for _, path := range slices.DeleteFunc(slices.Clone(deltaPaths), func(path string) bool { return path == flowPath }) {
+	for _, path := range []string{trackPath, seriesPath, painPath, flowPath + "?limit=100", sectorsPath} {
 		b.eventually("a delta of "+path, func() bool {
-			resp, body := p.get(path, "Accept-Encoding", "br") // head and body, as the bytes of a download
-			whole := wire(t, resp, body)
+			resp, body := p.get(path, "Accept-Encoding", "br")
+			head, err := httputil.DumpResponse(resp, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole := len(head) + len(body) // as the bytes of a download
 			return slices.ContainsFunc(loaded(path), func(d download) bool { return d.coding == "dcz" && d.bytes < whole })
 		})
 	}

@@ -10,8 +10,7 @@ import (
 // budget is the most that all files of the page may have on the wire together, with their header fields: 65 KB.
 const budget = 65_000
 
-// watchShifts sums the layout shifts of a page as Chromium scores them, and keeps their sources. It also notes when the
-// first chart is drawn.
+// watchShifts sums the layout shifts of a page as Chromium scores them, and keeps their sources.
 const watchShifts = `(() => {
 	window.shifted = 0;
 	window.shifts = [];
@@ -21,12 +20,6 @@ const watchShifts = `(() => {
 			window.shifts.push(e.value.toFixed(4) + " " + e.sources.map(s => (s.node?.id || s.node?.className || s.node?.nodeName) + " " + s.previousRect.y + " to " + s.currentRect.y).join(", "));
 		}
 	}).observe({type: "layout-shift", buffered: true});
-	const look = new MutationObserver(() => {
-		if (!document.querySelector(".plot canvas")) return;
-		look.disconnect();
-		requestAnimationFrame(() => requestAnimationFrame(() => { window.firstChart = performance.now(); }));
-	});
-	look.observe(document, {childList: true, subtree: true});
 })()`
 
 // A first visit at three widths: the files of the page are within their budget, the page asks once for what it preloads, and
@@ -43,7 +36,7 @@ func TestFirstVisit(t *testing.T) {
 		loaded := b.downloads()
 		b.view(width, 900, "light")
 		b.do(chromedp.Navigate(p.url))
-		b.until("the first chart is drawn", `window.firstChart && document.querySelector("#today[aria-busy=false]")`)
+		b.until("the first chart is drawn", `document.querySelector(".plot canvas") && document.querySelector("#today[aria-busy=false]")`)
 		for _, path := range []string{gammaPath, trackPath} { // the page preloads the track; a poll has a tag
 			polls := eval[int](b, `asked.filter(a => a.url.endsWith(%s) && a.tag).length`, path)
 			if n := eval[int](b, `performance.getEntriesByType("resource").filter(e => e.name.endsWith(%s)).length`, path); n < 1 || n > 1+polls {

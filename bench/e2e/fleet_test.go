@@ -9,7 +9,7 @@ import (
 )
 
 // An edge needs nothing but the URL, the name of the source and an empty directory. It becomes ready with the current
-// answers, gets the whole history, and all members serve equal bytes.
+// answers, gets the whole history, and all members serve equal bytes. Another market cannot share the fleet.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, []*natsServer{startNATS(t)}, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
@@ -51,7 +51,23 @@ func TestFleet(t *testing.T) {
 			t.Error("an edge with a full directory is not ready")
 		}
 		f.identical([]string{gammaPath, datePath + dates[0], flowPath + "?limit=7"})
+		late.p().until("it says that it has no fleet", func() bool { return late.p().degraded() == "fleet" })
+		t.Run("its page says the role", func(t *testing.T) { pageSaysTheRole(t, late.p().url) })
 		late.join()
+	})
+	t.Run("members of other markets", func(t *testing.T) { // a simulated and a real market have buckets of other names
+		seed := newFleet(t, f.nats, "simulated").addEmpty(false, "--sim-seed", "2")
+		seed.p().until("the other simulated market is refused", func() bool {
+			return strings.Contains(seed.log(), "the fleet serves the simulated market, seed 1")
+		})
+		if n := seed.lastLease(); n != 0 {
+			t.Errorf("the other market holds lease %d", n)
+		}
+		other := newFleet(t, f.nats, "cboe").addEmpty(true)
+		other.p().until("the edge of a real market waits", func() bool { return strings.Contains(other.log(), "waits for a refresher") })
+		if !other.p().answers("/readyz", http.StatusServiceUnavailable) || !other.p().answers(gammaPath, http.StatusServiceUnavailable) {
+			t.Error("the edge of a real market has an answer of a simulated one")
+		}
 	})
 	f.faultless()
 	for _, m := range f.members {
@@ -60,22 +76,14 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// Two simulated markets cannot share a fleet, and neither can a simulated and a real one: their buckets have other names.
-func TestFleetRefusesAnotherMarket(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, []*natsServer{startNATS(t)}, "simulated", "--sim-speed", "0", "--sim-start", marketStart)
-	f.add(false, storedDay(t)).start()
-	f.refreshes()
-	other := f.addEmpty(false, "--sim-seed", "2")
-	other.p().until("the other market is refused", func() bool {
-		return strings.Contains(other.log(), "the fleet serves the simulated market, seed 1")
-	})
-	if n := other.lastLease(); n != 0 {
-		t.Errorf("the other market holds lease %d", n)
+// pageSaysTheRole checks that the page of an edge says the role, and asks for it after its first chart.
+func pageSaysTheRole(t *testing.T, url string) {
+	b := browse(t, url)
+	b.until("the page says the role", `document.querySelector("#role strong").innerText === "edge"`)
+	asked := eval[[]string](b, `asked.map(a => a.url)`)
+	if first := asked[0]; !strings.HasPrefix(first, trackPath) && !strings.HasPrefix(first, gammaPath) || !eval[bool](b, `!!document.querySelector(".plot canvas")`) {
+		t.Errorf("the page asks for the role before its first chart: %q", asked)
 	}
-	edge := newFleet(t, f.nats, "cboe").addEmpty(true)
-	edge.p().until("the edge of a real market waits", func() bool { return strings.Contains(edge.log(), "waits for a refresher") })
-	if !edge.p().answers("/readyz", http.StatusServiceUnavailable) || !edge.p().answers(gammaPath, http.StatusServiceUnavailable) {
-		t.Error("the edge of a real market has an answer of a simulated one")
-	}
+	b.until("every panel has its answer", allLoaded)
+	b.clean()
 }

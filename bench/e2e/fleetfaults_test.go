@@ -198,6 +198,7 @@ func (x *trial) finish(dates []string) {
 		x.answers.checked.Load(), len(x.answers.bodies), len(dates))
 	x.equalFiles()
 	for _, m := range x.members {
+		m.stop()
 		verified(x.t, m.dir)
 	}
 }
@@ -212,17 +213,10 @@ func (x *trial) haveDates(dates []string) {
 	}
 }
 
-// equalFiles ends the refresher, and waits until every edge has its files.
+// equalFiles waits until every edge has the dated files of the refresher.
 func (x *trial) equalFiles() {
 	x.t.Helper()
 	refresher := x.refreshes()
-	for _, m := range x.others(refresher) {
-		if !m.edge {
-			m.stop()
-		}
-	}
-	refresher.stop()
-	want := datedFiles(x.t, filepath.Join(refresher.dir, x.source))
 	for _, m := range x.members {
 		if !m.edge {
 			continue
@@ -231,14 +225,13 @@ func (x *trial) equalFiles() {
 		x.until(m.name+" has the files of the refresher", func() bool {
 			got := datedFiles(x.t, filepath.Join(m.dir, x.source))
 			differs = ""
-			for name, digest := range want {
+			for name, digest := range datedFiles(x.t, filepath.Join(refresher.dir, x.source)) {
 				if got[name] != digest {
 					differs += name + " "
 				}
 			}
 			return differs == ""
 		}, func() string { return differs })
-		m.stop()
 	}
 }
 

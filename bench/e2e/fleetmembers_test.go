@@ -130,7 +130,7 @@ func (m *member) start() {
 	m.mu.Lock()
 	m.lives = append(m.lives, p)
 	m.mu.Unlock()
-	m.settle()
+	m.setCalm(true)
 }
 
 // p returns the process that was started last.
@@ -186,11 +186,7 @@ func (m *member) leads() bool {
 	return strings.LastIndex(text, "this member holds the lease") > strings.LastIndex(text, "this member no longer holds the lease")
 }
 
-// disturb says that the process may leave requests without an answer until settle or start is called.
-func (m *member) disturb() { m.setCalm(false) }
-
-func (m *member) settle() { m.setCalm(true) }
-
+// setCalm says whether the process must answer every request from now on.
 func (m *member) setCalm(calm bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,14 +196,14 @@ func (m *member) setCalm(calm bool) {
 
 // kill ends the process as a power cut would.
 func (m *member) kill() {
-	m.disturb()
+	m.setCalm(false)
 	m.p().kill()
 }
 
 // stop ends the process as a service manager does.
 func (m *member) stop() {
 	m.f.t.Helper()
-	m.disturb()
+	m.setCalm(false)
 	m.p().stop()
 }
 
@@ -226,14 +222,14 @@ func (m *member) empty() {
 // suspend stops the process, as a machine that hangs.
 func (m *member) suspend() {
 	m.f.t.Helper()
-	m.disturb()
+	m.setCalm(false)
 	m.p().signal(syscall.SIGSTOP)
 }
 
 func (m *member) resume() {
 	m.f.t.Helper()
 	m.p().signal(syscall.SIGCONT)
-	m.settle()
+	m.setCalm(true)
 }
 
 // The toxics of cut: a black hole swallows the bytes, a reset breaks every connection.
@@ -260,10 +256,7 @@ func (f *fleet) refreshes() (refresher *member) {
 	f.t.Helper()
 	f.until("a member refreshes", func() bool {
 		refresher = slices.MaxFunc(f.members, func(a, b *member) int { return a.lastLease() - b.lastLease() })
-		refresher.mu.Lock()
-		calm := refresher.calm
-		refresher.mu.Unlock()
-		return calm && refresher.leads()
+		return refresher.leads()
 	})
 	return refresher
 }

@@ -190,8 +190,7 @@ func (o *output) lines() []string {
 	return strings.FieldsFunc(o.String(), func(r rune) bool { return r == '\n' })
 }
 
-// command returns a command of the binary. Unless args say otherwise, it uses free ports and an empty data directory, and fills
-// in no track of a past session, which takes 20 seconds of a processor.
+// command returns a command of the binary. Unless args say otherwise, it uses free ports and an empty data directory.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary, args...)

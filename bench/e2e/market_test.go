@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,17 +44,17 @@ const (
 var market sharedServer
 
 type sharedServer struct {
-	once       sync.Once
-	p          *process
-	dir        string
-	recomputed map[string]string // output of strikecache recompute, by date
+	once  sync.Once
+	p     *process
+	dir   string
+	ready bool
 }
 
 // shared returns the shared server. Only keys may be changed in its directory.
 func shared(t testing.TB) *process {
 	t.Helper()
 	market.once.Do(func() { market.start(t) })
-	if market.recomputed[marketDay] == "" {
+	if !market.ready {
 		t.Fatal("the shared server did not start: another test says why")
 	}
 	p := *market.p
@@ -74,23 +73,15 @@ func (s *sharedServer) start(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	plain := func(cmd *exec.Cmd) *exec.Cmd {
-		cmd.Path, cmd.Args[0] = program, program
-		return cmd
-	}
 	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
-	s.p = launch(t, plain(cmd))
+	cmd.Path, cmd.Args[0] = program, program
+	s.p = launch(t, cmd)
 	s.p.listens().ready()
-	s.p.until("back-filled", func() bool { return strings.Contains(s.p.logged(), `msg="track of today back-filled"`) })
+	s.p.until("everything is back-filled and stored", func() bool {
+		return strings.Contains(s.p.logged(), "msg=back-filled") && strings.Contains(s.p.logged(), `msg="track of today back-filled"`)
+	})
 	s.p.backfilled()
-	s.recomputed = map[string]string{}
-	for _, date := range []string{earlierDay, marketDay} {
-		s.p.until("the answers of "+date+" are stored", func() bool {
-			out, _, code := run(t, plain(command(t, "recompute", "--data-dir", s.dir, "--date", date)))
-			s.recomputed[date] = out
-			return code == 0
-		})
-	}
+	s.ready = true
 }
 
 func (s *sharedServer) stop() {
@@ -145,11 +136,9 @@ type envelope struct {
 		Captured         *time.Time `json:"captured_at"`
 		Session          string     `json:"session_date"`
 		Receipt          struct {
-			Method     string                          `json:"method"`
-			Parameters json.RawMessage                 `json:"parameters"`
-			Named      []struct{ Name, SHA256 string } `json:"inputs"`
-			Inputs     []string                        `json:"input_sha256"`
-			Data       string                          `json:"data_sha256"`
+			Named  []struct{ Name, SHA256 string } `json:"inputs"`
+			Inputs []string                        `json:"input_sha256"`
+			Data   string                          `json:"data_sha256"`
 		}
 		Quality struct {
 			Chains []struct {
@@ -180,11 +169,6 @@ type usage struct {
 	Remaining     *int `json:"remaining_today"`
 }
 
-func usageOf(t testing.TB, body []byte) usage {
-	t.Helper()
-	return envelopeOf(t, body).Usage
-}
-
 // envelope fetches an answer, which must be a good one.
 func (p *process) envelope(path string) envelope {
 	p.t.Helper()
@@ -212,16 +196,10 @@ func dataOf[T any](p *process, path string) (v T) {
 	return v
 }
 
-// rows returns the rows of the series.
-func (p *process) rows() [][]any {
-	p.t.Helper()
-	return dataOf[struct{ Rows [][]any }](p, seriesPath).Rows
-}
-
 // sessions returns the dates of the series, rising.
 func (p *process) sessions() (dates []string) {
 	p.t.Helper()
-	for _, row := range p.rows() {
+	for _, row := range dataOf[struct{ Rows [][]any }](p, seriesPath).Rows {
 		dates = append(dates, row[0].(string))
 	}
 	return dates

@@ -97,7 +97,7 @@ func (a asked) rows(name string) int {
 	return len(rows)
 }
 
-// Every public resource is a tool, and its answer is short. The pages are those of the server.
+// Every public resource is a tool with its parameters, and its answer is short. The pages are those of the server.
 func TestModelTools(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
@@ -141,13 +141,14 @@ func TestModelTools(t *testing.T) {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
+	m.parameters(p)
 }
 
-// A parameter reaches the server. A wrong one, an unknown date and an unknown expiration get an error that says what is right.
-func TestModelParameters(t *testing.T) {
-	t.Parallel()
-	p := shared(t)
-	m := connect(t, p.url)
+// parameters checks that a parameter reaches the server. A wrong one, an unknown date and an unknown expiration get an error that
+// says what is right.
+func (m model) parameters(p *process) {
+	t := m.t
+	t.Helper()
 	all, _ := m.ask("gex_spx", nil) // the client sends null, at which the SDK alone would panic
 	if all.rows("by_strike") != 12 || !strings.Contains(strings.Join(all.Cut, "\n"), "data.by_strike: 12 of ") {
 		t.Errorf("%d strikes, %q", all.rows("by_strike"), all.Cut)

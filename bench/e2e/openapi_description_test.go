@@ -265,36 +265,3 @@ func (d *description) unseen() []string {
 	maps.DeleteFunc(all, func(key string, _ bool) bool { return d.seen[key] })
 	return slices.Sorted(maps.Keys(all))
 }
-
-// check names each difference between an answer and the document.
-func TestWhatIsNotDocumentedIsNamed(t *testing.T) {
-	t.Parallel()
-	p := shared(t)
-	d := newContract(p).doc
-	for _, x := range []struct {
-		status        int
-		field         string // one more header field
-		body, with    string // replaced in the body
-		path, refusal string
-	}{
-		{200, "", "", "", "/readyz", ""},
-		{418, "", "", "", "/readyz", "without status 418"},
-		{200, "", "", "", "/b", "/b is not documented"},
-		{200, "", "", "", flowPath + "?limit=101", "does not allow the request"},
-		{200, "X-New", "", "", "/readyz", "X-New is sent and not documented"},
-		{200, "Cache-Control", "", "", "/readyz", "Cache-Control"},
-		{200, "Content-Type", "", "", "/readyz", "is not documented as text"},
-		{200, "", "{", `{"new": 1, `, "/readyz", "new"},
-		{200, "", `"ready":`, `"unready":`, "/readyz", "ready"},
-		{200, "", "simulated", "tea", "/readyz", "source"},
-	} {
-		resp, body := p.get("/readyz")
-		if resp.StatusCode = x.status; x.field != "" {
-			resp.Header.Set(x.field, "text")
-		}
-		err := d.check(http.MethodGet, x.path, resp, bytes.Replace(body, []byte(x.body), []byte(x.with), 1))
-		if (err == nil) != (x.refusal == "") || err != nil && !strings.Contains(err.Error(), x.refusal) {
-			t.Errorf("%+v: %v", x, err)
-		}
-	}
-}

@@ -18,21 +18,13 @@ import (
 type gammaData struct {
 	Spot     float64
 	CallWall float64 `json:"call_wall"`
-	PutWall  float64 `json:"put_wall"`
-	Flip     float64 `json:"zero_gamma_flip"`
 	Net      float64 `json:"net_gex_dollars"`
-	Strikes  []struct {
-		Strike float64
-		Net    float64 `json:"net_gex_dollars"`
-	} `json:"by_strike"`
-	Profile []struct{ Spot float64 }
+	Profile  []struct{ Spot float64 }
 }
 
 type trackData struct {
-	Date    string   `json:"date"`
-	Session string   `json:"session_date"`
-	Columns []string `json:"columns"`
-	Rows    [][]any  `json:"rows"`
+	Columns []string
+	Rows    [][]any
 }
 
 // last returns a number of the last row.
@@ -45,7 +37,6 @@ func (d trackData) last(column string) float64 {
 }
 
 type painData struct {
-	Expiration  string
 	MaxPain     float64 `json:"max_pain"`
 	Expirations []struct{ Expiration string }
 }
@@ -117,17 +108,15 @@ func TestPage(t *testing.T) {
 	if got := b.text("#banners"); !strings.Contains(got, "The market is simulated") {
 		t.Errorf("the page does not say that the market is simulated: %q", got)
 	}
-	b.shoot("first")
-	t.Run("charts", func(t *testing.T) { b.within(t).charts(p) })
-	t.Run("tables", func(t *testing.T) { b.within(t).tables(p) })
-	t.Run("matrix", func(t *testing.T) { b.within(t).matrix(p) })
-	t.Run("words", func(t *testing.T) { b.within(t).words() })
-	t.Run("keyboard", func(t *testing.T) { b.within(t).keyboard() })
-	t.Run("zoom", func(t *testing.T) { b.within(t).zoom() })
-	t.Run("flow", func(t *testing.T) { b.within(t).flow() })
-	t.Run("looks", func(t *testing.T) { b.within(t).looks("page") })
-	t.Run("address", func(t *testing.T) { b.within(t).address(p) })
-	b.t = t
+	b.charts(p)
+	b.tables(p)
+	b.matrix(p)
+	b.words()
+	b.keyboard()
+	b.zoom()
+	b.flow()
+	b.looks()
+	b.address(p)
 	b.clean()
 }
 
@@ -276,7 +265,6 @@ func (b *browser) matrix(p *process) {
 		column, len(m.Expirations), row, len(rows))
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
 	says("the cell at the pointer", ".figure:popover-open", " ")
-	b.shoot("matrix-pointer")
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 	b.until("the figure goes with the pointer", `!document.querySelector(".figure:popover-open")`)
 	b.press("#matrix .heat-map", kb.ArrowDown, kb.ArrowDown, kb.ArrowRight) // the first key shows the cell
@@ -299,7 +287,6 @@ func (b *browser) words() {
 	at := eval[[]float64](b, `(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())`, vanna)
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
 	b.until("the pointer explains a word", open+`?.id === "word-vanna"`)
-	b.shoot("word")
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 	b.until("the explanation closes when the pointer leaves", "!"+open)
 	b.tap(at[0], at[1])
@@ -344,7 +331,6 @@ func (b *browser) zoom() {
 	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(%s).querySelector(".u-over").getBoundingClientRect())`, plot)
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+at.Width*0.2, at.Y+at.Height/2)
 	b.until("the pointer shows a tooltip", `document.querySelector("#today .plot .hint:not([hidden])")?.innerText.includes("Spot")`)
-	b.shoot("tooltip")
 	const redraw = `dispatchEvent(new Event("themechange"))`
 	drag := func() {
 		b.t.Helper()
@@ -358,7 +344,6 @@ func (b *browser) zoom() {
 	}
 	const whole = `document.querySelectorAll("#today .unzoom:not([hidden])").length === 0`
 	drag()
-	b.shoot("zoomed")
 	b.press("#today .unzoom", kb.Enter)
 	b.until("the button shows everything again", whole)
 	drag()
@@ -392,9 +377,8 @@ func (b *browser) flow() {
 	b.until("the address is empty again", `location.search === ""`)
 }
 
-// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width. name is that of the
-// screenshots.
-func (b *browser) looks(name string) {
+// looks checks that charts are drawn and that nothing is wider than the window, in each theme and width.
+func (b *browser) looks() {
 	eval[chromedp.Void](b, `document.activeElement.blur(); scrollTo({top: 0, behavior: "instant"})`)
 	for i, width := range []int64{2560, 1400, 390} {
 		scheme := []string{"dark", "light", "dark"}[i]
@@ -408,7 +392,6 @@ func (b *browser) looks(name string) {
 		}
 		b.until("every chart is drawn", chartsScript+`.every(c => c.ink >= 100)`)
 		b.plain()
-		b.shoot(fmt.Sprintf("%s-%d-%s", name, width, scheme))
 	}
 	b.view(1400, 1000, "light")
 	b.press("#theme", kb.Enter, kb.Enter)

@@ -97,7 +97,6 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 			return strings.Contains(eval[string](b, `[...document.querySelectorAll(%s)].map(e => e.textContent).join("; ").replace(/\s+/g, " ")`, c.selector), c.want)
 		})
 		b.plain()
-		b.shoot("wrong-" + strings.ReplaceAll(c.name, " ", "-"))
 		if r.set(nil) == 0 {
 			t.Errorf("%s: nothing was changed", c.name)
 		}
@@ -170,7 +169,6 @@ func TestPageWithoutAnswers(t *testing.T) {
 	if n := eval[int](b, `document.body.innerText.split(/cannot be reached|no answer yet|does not answer/).length - 1`); n != 1 {
 		t.Errorf("the page says it %d times: %s", n, b.text("body"))
 	}
-	b.shoot("no-upstream")
 	p.kill()
 	data := storedDay(t)
 	stored := func() *process {
@@ -184,7 +182,6 @@ func TestPageWithoutAnswers(t *testing.T) {
 	if b.text("#today .levels dd") == "–" {
 		t.Error("the last answer is gone")
 	}
-	b.shoot("down")
 	p = stored()
 	b.until("the page recovers", `!document.querySelector(".banner.down") && `+allLoaded)
 	b.clean()

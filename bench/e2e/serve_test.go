@@ -14,7 +14,8 @@ import (
 )
 
 // The first start, in a directory that does not exist, with a running clock: everything is answered, refreshed and stored,
-// the log has fewer lines than there are refreshes, and the server stops.
+// the log has fewer lines than there are refreshes, the metrics have values for each feed that the alert rules name, and the
+// server stops.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
@@ -24,6 +25,23 @@ func TestFirstStart(t *testing.T) {
 	}
 	first := p.envelope(gammaPath)
 	p.until("a newer answer", func() bool { return p.envelope(gammaPath).Meta.Receipt.Data != first.Meta.Receipt.Data })
+	rules, err := os.ReadFile(filepath.Join(root, "server", "deploy", "alerts.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	feeds := regexp.MustCompile(`last_success_timestamp_seconds\{feed=~"([a-z|]+)"\}`).FindSubmatch(rules)
+	if feeds == nil {
+		t.Fatal("no rule about the feeds")
+	}
+	for _, feed := range strings.Split(string(feeds[1]), "|") {
+		p.until("a success of "+feed, func() bool { // a run ends a moment after its answers are there
+			return strings.Contains(p.operator("/metrics"), `strikecache_refresh_last_success_timestamp_seconds{feed="`+feed+`"}`)
+		})
+	}
+	scrape := p.operator("/metrics")
+	if asked := metric(scrape, `strikecache_http_requests_total{code="200",coding="identity",resource="gex/spx"}`); asked == "" || metric(scrape, "strikecache_ready") != "1" {
+		t.Errorf("requests %q in %s", asked, scrape)
+	}
 	refreshes := 0
 	p.until("30 refreshes", func() bool {
 		refreshes = 0
@@ -73,39 +91,6 @@ func TestServiceManagerIsTold(t *testing.T) {
 			t.Errorf("told %q, %v, want %q", b[:n], err, want)
 		}
 	}
-}
-
-// The binary gives its metrics their values, and the alert rules name feeds that exist.
-func TestMetrics(t *testing.T) {
-	t.Parallel()
-	p := serveStored(t, "--admin-listen", "127.0.0.1:0")
-	const sample = `strikecache_http_requests_total{code="200",coding="identity",resource="vix-term-structure"}`
-	for range 3 {
-		p.get(vixPath)
-	}
-	rules, err := os.ReadFile(filepath.Join(root, "server", "deploy", "alerts.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	feeds := regexp.MustCompile(`last_success_timestamp_seconds\{feed=~"([a-z|]+)"\}`).FindStringSubmatch(string(rules))
-	if feeds == nil {
-		t.Fatal("no rule about the feeds")
-	}
-	scrape := ""
-	for _, feed := range strings.Split(feeds[1], "|") {
-		p.until("a success of "+feed, func() bool { // a run ends a moment after its answers are there
-			scrape = p.operator("/metrics")
-			return metric(scrape, `strikecache_refreshes_total{code="ok",feed="`+feed+`"}`) != "" && strings.Contains(scrape, `strikecache_refresh_last_success_timestamp_seconds{feed="`+feed+`"}`)
-		})
-	}
-	for name, want := range map[string]string{
-		sample: "3", "strikecache_ready": "1", "strikecache_resources_waiting": "0", `strikecache_snapshot_stale{resource="gex/spx"}`: "0",
-	} {
-		if got := metric(scrape, name); got != want {
-			t.Errorf("%s is %q, want %s", name, got, want)
-		}
-	}
-	p.operator("/debug/pprof/goroutine?debug=1")
 }
 
 // A server that gets SIGTERM while it opens its store ends without an error.

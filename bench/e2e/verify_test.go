@@ -15,23 +15,19 @@ import (
 	"testing"
 )
 
-// verifier runs bench/clients/verify.py.
-type verifier struct {
-	python, program string
-	documents       string // the objects of the server's source
-}
-
-func newVerifier(t testing.TB, dataDir, source string) verifier {
+// verifier returns a command of bench/clients/verify.py.
+func verifier(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	return verifier{installed(t, "python3"), filepath.Join(root, "bench", "clients", "verify.py"), filepath.Join(dataDir, source, "objects")}
-}
-
-// checks verifies an answer, given by its URL or as a file, and compares the names of the differing figures.
-func (v verifier) checks(t testing.TB, answer string, differing ...string) {
-	t.Helper()
-	cmd := exec.Command(v.python, v.program, "--documents", v.documents, answer)
+	cmd := exec.Command(installed(t, "python3"), append([]string{filepath.Join(root, "bench", "clients", "verify.py")}, args...)...)
 	cmd.Env = append(os.Environ(), "no_proxy=127.0.0.1", "PYTHONDONTWRITEBYTECODE=1")
-	stdout, stderr, code := run(t, cmd)
+	return cmd
+}
+
+// verifies verifies an answer, given by its URL or as a file, with a folder of documents, and compares the names of the differing
+// figures.
+func verifies(t testing.TB, documents, answer string, differing ...string) {
+	t.Helper()
+	stdout, stderr, code := run(t, verifier(t, "--documents", documents, answer))
 	_, summary, _ := strings.Cut(stdout, " checks, ")
 	got := strings.Split(strings.TrimSpace(summary), "\n  ")[1:]
 	if code != min(len(differing), 1) || !slices.Equal(got, differing) {
@@ -39,16 +35,22 @@ func (v verifier) checks(t testing.TB, answer string, differing ...string) {
 	}
 }
 
-// edited returns a file with an answer in which the first match of a pattern is replaced. The digest of the data is then
-// corrected, as if a server had computed something else.
-func edited(t testing.TB, answer []byte, pattern, with string) string {
+// edit replaces the first match of a pattern in an answer.
+type edit struct{ pattern, with string }
+
+// edited returns a file with an edited answer. The digest of the data is then corrected, as if a server had computed something
+// else.
+func edited(t testing.TB, answer []byte, edits ...edit) string {
 	t.Helper()
-	at := regexp.MustCompile(pattern).FindIndex(answer)
-	if at == nil {
-		t.Fatalf("%s does not occur in %.200s", pattern, answer)
+	old := answer
+	for _, e := range edits {
+		at := regexp.MustCompile(e.pattern).FindIndex(answer)
+		if at == nil {
+			t.Fatalf("%s does not occur in %.200s", e.pattern, answer)
+		}
+		answer = slices.Concat(answer[:at[0]], []byte(e.with), answer[at[1]:])
 	}
 	var before, after struct{ Data json.RawMessage }
-	answer, old := slices.Concat(answer[:at[0]], []byte(with), answer[at[1]:]), answer
 	for body, into := range map[*[]byte]any{&old: &before, &answer: &after} {
 		if err := json.Unmarshal(*body, into); err != nil {
 			t.Fatal(err)
@@ -58,23 +60,13 @@ func edited(t testing.TB, answer []byte, pattern, with string) string {
 	return writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(bytes.Replace(answer, digest(before.Data), digest(after.Data), 1)))
 }
 
-// body returns the body of an answer with status 200.
-func (p *process) body(target string) []byte {
-	p.t.Helper()
-	resp, body := p.get(target)
-	if resp.StatusCode != http.StatusOK {
-		p.t.Fatalf("%s: %s %s", target, resp.Status, body)
-	}
-	return body
-}
-
 // A program that has only the methods page, the answers and the stored documents finds the same figures and digests.
 func TestAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
-	v := newVerifier(t, market.dir, "simulated")
+	documents := filepath.Join(market.dir, "simulated", "objects")
 	for _, target := range []string{gammaPath, datePath + earlierDay, matrixPath, painPath, painPath + "?expiration=2026-12-18"} {
-		v.checks(t, p.url+target)
+		verifies(t, documents, p.url+target)
 	}
 	figure(t, "5 answers of the simulated market verified by a second program, from their documents")
 }
@@ -85,7 +77,7 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := serveReady(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"), "--anonymous-rate", "600")
-	v := newVerifier(t, dir, "replay")
+	documents := filepath.Join(dir, "replay", "objects")
 	p.until("the answer is stored", func() bool {
 		_, _, code := run(t, command(t, "recompute", "--data-dir", dir, "--source", "replay", "--date", "2026-08-11"))
 		return code == 0
@@ -99,7 +91,7 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 		c.ask(status, http.MethodGet, target)
 	}
 	for _, target := range []string{gammaPath, matrixPath, painPath, painPath + "?expiration=2026-08-21", painPath + "?expiration=2026-09-17"} {
-		v.checks(t, p.url+target)
+		verifies(t, documents, p.url+target)
 	}
 }
 
@@ -107,57 +99,43 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
-	v := newVerifier(t, market.dir, "simulated")
-	gamma, matrix, pain := p.body(gammaPath), p.body(matrixPath), p.body(painPath)
-	for _, x := range []struct {
-		answer        []byte
-		pattern, with string
-		differing     []string
-	}{
-		{gamma, `"effective_spot":\d+`, `"effective_spot":7000`, []string{"§1.0 effective_spot"}},
-		{gamma, `"zero_gamma_flip":[\d.]+,"flip_status"`, `"zero_gamma_flip":7400,"flip_status"`, []string{"§1.2 zero_gamma_flip"}},
-		{gamma, `("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`, []string{"§1.3 by_strike[7500.0].call_gex_dollars"}},
-		{gamma, `"sha256":"....`, `"sha256":"0000`, []string{"§0 input_sha256", "§0 input options/_SPX.json"}},
-		{gamma, `"data_sha256":"....`, `"data_sha256":"0000`, []string{"§0 data_sha256"}},
-		{matrix, `"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`, []string{"§1.6 zero_dte[7500.0].call_gex_dollars"}},
-		{pain, `"max_pain":\d+`, `"max_pain":7000`, []string{"§4 max_pain"}},
-	} {
-		v.checks(t, edited(t, x.answer, x.pattern, x.with), x.differing...)
-	}
+	documents := filepath.Join(market.dir, "simulated", "objects")
+	_, gamma := p.get(gammaPath)
+	_, matrix := p.get(matrixPath)
+	_, pain := p.get(painPath)
+	verifies(t, documents, edited(t, gamma,
+		edit{`"effective_spot":\d+`, `"effective_spot":7000`},
+		edit{`"zero_gamma_flip":[\d.]+,"flip_status"`, `"zero_gamma_flip":7400,"flip_status"`},
+		edit{`("strike":7500,"call_gex_dollars":)\d`, `"strike":7500,"call_gex_dollars":9`},
+	), "§1.0 effective_spot", "§1.3 by_strike[7500.0].call_gex_dollars", "§1.2 zero_gamma_flip")
+	verifies(t, documents, edited(t, gamma, edit{`"sha256":"....`, `"sha256":"0000`}, edit{`"data_sha256":"....`, `"data_sha256":"0000`}),
+		"§0 data_sha256", "§0 input_sha256", "§0 input options/_SPX.json")
+	verifies(t, documents, edited(t, matrix, edit{`"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`}),
+		"§1.6 zero_dte[7500.0].call_gex_dollars")
+	verifies(t, documents, edited(t, pain, edit{`"max_pain":\d+`, `"max_pain":7000`}), "§4 max_pain")
 
 	// A document with one digit more is another document.
-	var answer struct {
-		Meta struct {
-			Receipt struct {
-				Inputs []struct{ Name, SHA256 string }
-			}
-		}
-	}
-	if err := json.Unmarshal(gamma, &answer); err != nil {
-		t.Fatal(err)
-	}
-	altered := v
-	altered.documents = t.TempDir()
-	for _, in := range answer.Meta.Receipt.Inputs {
-		document, err := exec.Command("gzip", "-dc", filepath.Join(v.documents, in.SHA256+".gz")).Output()
+	altered := t.TempDir()
+	for _, in := range envelopeOf(t, gamma).Meta.Receipt.Named {
+		document, err := exec.Command("gzip", "-dc", filepath.Join(documents, in.SHA256+".gz")).Output()
 		if err != nil {
 			t.Fatal(err)
 		}
 		if in.Name == "options/_SPX.json" {
 			document = bytes.Replace(document, []byte(`"open_interest":`), []byte(`"open_interest":1`), 1)
 		}
-		writeFile(t, filepath.Join(altered.documents, in.SHA256), string(document))
+		writeFile(t, filepath.Join(altered, in.SHA256), string(document))
 	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(gamma))
-	altered.checks(t, file, "§0 input options/_SPX.json")
-	figure(t, "7 altered answers and an altered document: the verifier names what differs in each")
+	verifies(t, altered, file, "§0 input options/_SPX.json")
+	figure(t, "7 alterations of answers and an altered document: the verifier names what differs")
 
-	for _, args := range [][]string{{}, {"--documents", v.documents, filepath.Join(t.TempDir(), "missing")}} {
-		if _, stderr, code := run(t, exec.Command(v.python, append([]string{v.program}, args...)...)); code != 2 || stderr == "" {
+	for _, args := range [][]string{{}, {"--documents", documents, filepath.Join(t.TempDir(), "missing")}} {
+		if _, stderr, code := run(t, verifier(t, args...)); code != 2 || stderr == "" {
 			t.Errorf("%q: exit %d, %s", args, code, stderr)
 		}
 	}
-	if stdout, _, code := run(t, exec.Command(v.python, v.program, "--help")); code != 0 || !strings.Contains(stdout, "--strike") {
+	if stdout, _, code := run(t, verifier(t, "--help")); code != 0 || !strings.Contains(stdout, "--strike") {
 		t.Errorf("--help: exit %d, %s", code, stdout)
 	}
 }

@@ -138,7 +138,8 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	}
 }
 
-// once asks for a document in its turn, and follows redirects, each in another turn.
+// once asks for a document in its turn, and follows redirects, each in another turn and with a lower priority than the one before:
+// a loop must not keep the other documents waiting.
 func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
@@ -146,7 +147,7 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
 	for visited := []string{address}; ; visited = append(visited, address) {
-		doc, next, err := c.request(ctx, name, address, since)
+		doc, next, err := c.request(ctx, name, address, since, priority(name)+len(visited)-1)
 		if next == "" {
 			return doc, err
 		}
@@ -158,13 +159,13 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 }
 
 // request makes one request in its turn. It returns a document, or the address of a redirect.
-func (c *Client) request(ctx context.Context, name upstream.Name, address string, since *upstream.Document) (doc *upstream.Document, redirect string, err error) {
+func (c *Client) request(ctx context.Context, name upstream.Name, address string, since *upstream.Document, priority int) (doc *upstream.Document, redirect string, err error) {
 	req, err := http.NewRequest(http.MethodGet, address, nil)
 	if err != nil {
 		return nil, "", failed(name, upstream.Unreachable, err)
 	}
 	host := c.host(req.URL.Host)
-	switch err := host.wait(ctx, priority(name)); {
+	switch err := host.wait(ctx, priority); {
 	case errors.Is(err, errPaused):
 		return nil, "", failed(name, upstream.Throttled, err)
 	case err != nil:
