@@ -1,9 +1,9 @@
 package refresh
 
 import (
-	"strings"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 

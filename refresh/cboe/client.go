@@ -138,8 +138,8 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	}
 }
 
-// once asks for a document in its turn, and follows redirects, each in another turn and with a lower priority than the one before:
-// a loop must not keep the other documents waiting.
+// once asks for a document in its turn, and follows redirects, each in another turn. They take turns with quotes, so that a loop of
+// redirects of the SPX chain does not keep the quotes waiting.
 func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
@@ -147,7 +147,11 @@ func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.D
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
 	for visited := []string{address}; ; visited = append(visited, address) {
-		doc, next, err := c.request(ctx, name, address, since, priority(name)+len(visited)-1)
+		turn := priority(name)
+		if len(visited) > 1 {
+			turn = max(turn, quotesPriority)
+		}
+		doc, next, err := c.request(ctx, name, address, since, turn)
 		if next == "" {
 			return doc, err
 		}
@@ -310,6 +314,8 @@ func fileDate(h http.Header) string {
 	return dateInName.FindString(params["filename"])
 }
 
+const quotesPriority = 2
+
 // priority orders waiting requests; 0 goes first.
 func priority(name upstream.Name) int {
 	switch kind, key := name.Split(); {
@@ -318,7 +324,7 @@ func priority(name upstream.Name) int {
 	case kind == upstream.SettlementKind, kind == upstream.QuotesKind && strings.HasPrefix(key, "_VIX"):
 		return 1
 	case kind == upstream.QuotesKind:
-		return 2
+		return quotesPriority
 	case kind == upstream.OptionsKind:
 		return 3
 	}
