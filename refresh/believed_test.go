@@ -164,7 +164,9 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		if err := again.ClockError(); err == nil {
 			t.Error("the clock is not impaired")
 		}
-		_ = again.Resume(t.Context()) // the rotation has no quote of this time
+		if err := again.Resume(t.Context()); err != nil { // the rotation has no quote of this time
+			t.Error(err)
+		}
 		again.market.Fail(xlfDocument, faultHTMLPage, -1)
 		if err := again.RefreshOnce(t.Context()); err == nil {
 			t.Error("a page instead of a chain is accepted")
