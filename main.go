@@ -247,7 +247,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return r
 	}
 	cfg := server.Config{
-		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, Readiness: ready, Log: log,
+		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, NextChange: refresher.NextChange, Readiness: ready, Log: log,
 		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, Engine: c.Engine, TLS: pair.Config(), Keys: table,
 	}
 	if member := refresher.Fleet(); member != nil {

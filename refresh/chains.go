@@ -55,7 +55,7 @@ func (j *jobs) refreshFlow(ctx context.Context) error {
 		j.flowTurn++
 	}
 	products := slices.DeleteFunc(ofFeed(optionsFeed), func(p *product) bool { return !p.everyChain })
-	return j.refreshChains(ctx, "flow", products, names...)
+	return j.refreshChains(ctx, flowJob, products, names...)
 }
 
 // final says whether the accepted chain was made after the last refresh window, and the next one has not begun. Until then, the

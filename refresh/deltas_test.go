@@ -101,8 +101,21 @@ func TestDeltasOfARefresh(t *testing.T) {
 				t.Errorf("deltas against the answers of two refreshes ago: %v", slices.Collect(maps.Keys(old)))
 			}
 		}
+		// What the dashboard of a browser polls in an hour of the window, in bytes of bodies: deltas, and whole answers of the others.
+		deltas, whole, polls := 0, 0, func(s *snapshots.Snapshot) int { return 3600 / s.Meta.RefreshSeconds }
 		for kind, mean := range bytesOf {
 			t.Logf("%s: a poll gets %d bytes of body in gzip, br, zstd and dcz", kind, mean)
+			if kind != [2]string{refresh.FlowResource, ""} { // the dashboard asks for 100 rows
+				deltas += polls(dictionaries(t, a.store)[kind]) * mean[3]
+			}
+		}
+		for _, resource := range []string{refresh.GammaResource, refresh.MatrixResource} {
+			s := a.store.Current(resource).Default
+			whole += polls(s) * min(len(s.Body(snapshots.Brotli)), len(s.Body(snapshots.Zstd)))
+		}
+		t.Logf("of the dashboard's polling, gex/spx and the matrix are %d bytes an hour, the deltas of five resources %d", whole, deltas)
+		if share := 100 * whole / (whole + deltas); share < 75 || share > 90 {
+			t.Errorf("the README says that gex/spx and the matrix are about four fifths of the dashboard's polling: they are %d %%", share)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// jobs fetches documents and hands them to the publisher. Each field below spxTurn is used by one job alone.
+// jobs fetches documents and hands them to the publisher. Each field below changes is used by one job alone.
 type jobs struct {
 	*publisher
 	cal *compute.Calendar
@@ -21,6 +21,8 @@ type jobs struct {
 	// spxTurn is held while the SPX chain is refreshed, and while a row of today's track is filled in: both at a time would
 	// take 20 MB more memory. It is taken before publisher.mu.
 	spxTurn sync.Mutex
+
+	changes map[string]*nextRun // by job
 
 	flowTurn        int // the next chain of the flow universe
 	historyAsked    requests
@@ -36,7 +38,10 @@ func (r requests) due(name upstream.Name, now time.Time, interval time.Duration)
 }
 
 func newJobs(cfg *Config) *jobs {
-	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar}
+	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar, changes: map[string]*nextRun{}}
+	for _, one := range j.list() {
+		j.changes[one.name] = new(nextRun)
+	}
 	j.reset()
 	return j
 }
@@ -50,19 +55,25 @@ func (j *jobs) reset() {
 // job is a function that the schedule calls at an interval.
 type job struct {
 	name  string
+	feed  string // whose answers its documents change; "": none, or those of the flow
 	every time.Duration
 	run   func(context.Context) error
 }
 
+const flowJob = "flow"
+
+// refreshes says whether documents of the job change the answer of a product.
+func (j job) refreshes(p *product) bool { return j.feed == p.feed || j.name == flowJob && p.everyChain }
+
 // list returns the jobs of the schedule.
 func (j *jobs) list() []job {
 	return []job{
-		{"spx", j.cfg.ChainEvery, j.refreshSPX},
-		{"flow", j.cfg.FlowEvery, j.refreshFlow},
-		{"sectors", j.cfg.QuotesEvery, j.refreshSectors},
-		{"vix", outsideEvery, j.refreshVIX},
-		{"freshness", j.cfg.ChainEvery, func(context.Context) error { return j.board.reseal() }},
-		{"expiry", 24 * time.Hour, j.expire},
+		{"spx", optionsFeed, j.cfg.ChainEvery, j.refreshSPX},
+		{flowJob, "", j.cfg.FlowEvery, j.refreshFlow},
+		{"sectors", sectorsFeed, j.cfg.QuotesEvery, j.refreshSectors},
+		{"vix", vixFeed, outsideEvery, j.refreshVIX},
+		{"freshness", "", j.cfg.ChainEvery, func(context.Context) error { return j.board.reseal() }},
+		{"expiry", "", 24 * time.Hour, j.expire},
 	}
 }
 
@@ -86,14 +97,14 @@ func (r *Refresher) Run(ctx context.Context) {
 	var once []cron.Job
 	var retries sync.WaitGroup
 	for _, j := range r.list() {
-		next := &retry{clock: r.cfg.Clock, every: j.every}
+		next := &retry{schedule: schedule{r.cfg.Clock, r.cal, j.every}}
 		next.run = alone.Then(cron.FuncJob(func() {
 			ok := false
 			inBackground(func() { ok = r.runJob(ctx, j) })
-			next.finished(ctx, ok, &retries)
+			r.changes[j.name].begins(next.finished(ctx, ok, &retries))
 		}))
 		once = append(once, next.run)
-		runner.Schedule(schedule{r.cfg.Clock, r.cal, j.every}, cron.FuncJob(next.tick))
+		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
 	}
 	runner.Start()
 	runAll(once)

@@ -88,9 +88,8 @@ func later(a, b time.Time) time.Time {
 // that machines that failed at the same time do not ask the upstream at the same time. Runs that the schedule has in the
 // pause are skipped.
 type retry struct {
-	clock Clock
-	every time.Duration
-	run   cron.Job
+	schedule
+	run cron.Job
 
 	mu       sync.Mutex
 	failures int       // in a row
@@ -112,20 +111,20 @@ func (b *retry) tick() {
 	}
 }
 
-// finished is called after each run. If the run failed, finished starts a goroutine that runs the job after the pause. The
-// goroutine is counted by group and ends when ctx ends.
-func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) {
+// finished is called after each run, and returns when the next one begins, in machine time; the zero time means never. If the run
+// failed, finished starts a goroutine that runs the job after the pause. The goroutine is counted by group and ends when ctx ends.
+func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = time.Time{}
 	if ok || ctx.Err() != nil {
 		b.failures = 0
-		return
+		return b.Next(time.Now())
 	}
 	b.failures++
 	next := b.clock.Wall(b.clock.Now().Add(backoff(b.every, b.failures)))
 	if next.IsZero() {
-		return // the market's clock stands still
+		return next // the market's clock stands still
 	}
 	b.next = next
 	group.Go(func() {
@@ -137,6 +136,7 @@ func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) {
 		case <-ctx.Done():
 		}
 	})
+	return next
 }
 
 // backoff returns the random pause after a number of failures in a row, at least 1, of a job with the interval every.

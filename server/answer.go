@@ -21,15 +21,17 @@ func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) 
 		return
 	}
 	r := rep.route
+	closed := false
 	value, e := r.value(h.query)
 	if e == nil {
 		rep.past = r.endpoint == historicalResource || r.dated != "" && value != nil
-		rep.snapshot, rep.caching, e = s.find(r, value, rep.past)
+		rep.snapshot, closed, e = s.find(r, value, rep.past)
 	}
 	if e != nil {
 		s.fail(rep, e)
 		return
 	}
+	rep.caching = s.cachingOf(rep, closed, now)
 	if rep.entry == nil {
 		rep.delta = rep.snapshot.Delta(h.dictionary)
 	}

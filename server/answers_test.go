@@ -23,32 +23,31 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 	c := clientOf(t, newServer(s))
 	const (
 		gamma  = "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400"
-		recent = "public, max-age=25"
 		closed = "public, max-age=31536000, immutable"
-		minute = "public, max-age=60"
+		minute = "public, max-age=60, stale-while-revalidate=60, stale-if-error=86400"
 	)
 	for target, want := range map[string]struct {
 		snapshot     *snapshots.Snapshot
 		cacheControl string
 	}{
-		"/api/v1/gex/spx":                                    {s.editions["gex/spx"].Default, gamma},
-		"/api/v1/gex/spx?anything=ignored&date=x":            {s.editions["gex/spx"].Default, gamma},
-		"/api/v1/gex/spx/series":                             {s.editions["gex/spx/series"].Default, minute},
-		"/api/v1/gex/spx/historical":                         {s.dated["2026-11-20"], recent},
-		"/api/v1/gex/spx/historical?date=2026-11-20":         {s.dated["2026-11-20"], recent}, // today
-		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19": {s.dated["2026-11-19"], recent}, // closes at 00:10, immutable from 00:15
-		"/api/v1/gex/spx/historical?date=2026-11-17":         {s.dated["2026-11-17"], closed},
-		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":     {s.dated["2026-11-17"], closed},
-		"/api/v1/gex/spx/intraday":                           {s.editions["gex/spx/intraday"].Default, minute}, // current, so that its freshness is told
-		"/api/v1/gex/spx/intraday?date=2026-11-20":           {s.tracks["2026-11-20"], minute},
-		"/api/v1/gex/spx/intraday?date=2026-11-18":           {s.tracks["2026-11-18"], closed},
-		"/api/v1/sectors/rotation":                           {s.editions["sectors/rotation"].Default, minute},
-		"/api/public/spx-max-pain":                           {s.editions["spx-max-pain"].Default, minute},
-		"/api/public/spx-max-pain?expiration=2026-11-27":     {s.editions["spx-max-pain"].Variants["2026-11-27"], minute},
-		"/api/v1/options/flow/unusual":                       {s.editions["options/flow/unusual"].Variants["20"], minute},
-		"/api/v1/options/flow/unusual?limit=100":             {s.editions["options/flow/unusual"].Variants["100"], minute},
-		"/api/v1/options/flow/unusual?limit=%31":             {s.editions["options/flow/unusual"].Variants["1"], minute},
-		"/api/public/vix-term-structure":                     {s.editions["vix-term-structure"].Default, minute},
+		"/api/v1/gex/spx":                                     {s.editions["gex/spx"].Default, gamma},
+		"/api/v1/gex/spx?anything=ignored&dates=x":            {s.editions["gex/spx"].Default, gamma},
+		"/api/v1/gex/spx/series":                              {s.editions["gex/spx/series"].Default, minute},
+		"/api/v1/gex/spx/historical":                          {s.dated["2026-11-20"], gamma},
+		"/api/v1/gex/spx/historical?date=2026-11-20":          {s.dated["2026-11-20"], gamma}, // today
+		"/api/v1/gex/spx/historical?limits=0&date=2026-11-19": {s.dated["2026-11-19"], gamma}, // closes at 00:10, immutable from 00:15
+		"/api/v1/gex/spx/historical?date=2026-11-17":          {s.dated["2026-11-17"], closed},
+		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":      {s.dated["2026-11-17"], closed},
+		"/api/v1/gex/spx/intraday":                            {s.editions["gex/spx/intraday"].Default, minute}, // current, so that its freshness is told
+		"/api/v1/gex/spx/intraday?date=2026-11-20":            {s.tracks["2026-11-20"], minute},
+		"/api/v1/gex/spx/intraday?date=2026-11-18":            {s.tracks["2026-11-18"], closed},
+		"/api/v1/sectors/rotation":                            {s.editions["sectors/rotation"].Default, minute},
+		"/api/public/spx-max-pain":                            {s.editions["spx-max-pain"].Default, minute},
+		"/api/public/spx-max-pain?expiration=2026-11-27":      {s.editions["spx-max-pain"].Variants["2026-11-27"], minute},
+		"/api/v1/options/flow/unusual":                        {s.editions["options/flow/unusual"].Variants["20"], minute},
+		"/api/v1/options/flow/unusual?limit=100":              {s.editions["options/flow/unusual"].Variants["100"], minute},
+		"/api/v1/options/flow/unusual?limit=%31":              {s.editions["options/flow/unusual"].Variants["1"], minute},
+		"/api/public/vix-term-structure":                      {s.editions["vix-term-structure"].Default, minute},
 	} {
 		for _, coding := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip} {
 			resp, body := do(t, c, "GET", target, "Accept-Encoding", coding.String())
@@ -58,11 +57,93 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 			for name, value := range map[string]string{
 				"Content-Type": "application/json", "ETag": want.snapshot.ETag(coding), "Cache-Control": want.cacheControl,
 				"Vary": "Accept-Encoding, X-API-Key", "X-Content-Type-Options": "nosniff",
+				"Cache-Tag": "strikecache," + resourceOf(target) + "," + want.snapshot.Meta.AsOf.Format(time.DateOnly),
 			} {
 				if resp.Header.Get(name) != value {
 					t.Errorf("%s: %s is %q, want %q", target, name, resp.Header.Get(name), value)
 				}
 			}
+		}
+	}
+}
+
+// resourceOf returns the name of the resource of a target.
+func resourceOf(target string) string {
+	path, _, _ := strings.Cut(target, "?")
+	return strings.TrimPrefix(strings.TrimPrefix(path, "/api/v1/"), "/api/public/")
+}
+
+// max-age counts down to the next refresh, from the interval to 1, and is 1 while a refresh is under way.
+func TestMaxAgeCountsDown(t *testing.T) {
+	for _, x := range []struct {
+		target, resource     string
+		left, want, interval int
+	}{
+		{"/api/v1/gex/spx", "gex/spx", 17, 17, 25}, {"/api/v1/gex/spx", "gex/spx", 1, 1, 25}, {"/api/v1/gex/spx", "gex/spx", 0, 1, 25},
+		{"/api/v1/gex/spx", "gex/spx", -4000, 1, 25}, {"/api/v1/gex/spx", "gex/spx", 26, 25, 25}, {"/api/v1/gex/spx", "gex/spx", 1 << 30, 25, 25},
+		{"/api/v1/gex/spx/historical", "gex/spx", 7, 7, 25}, {"/api/v1/gex/spx/historical?date=2026-11-20", "gex/spx", 7, 7, 25},
+		{"/api/v1/gex/spx/intraday", "gex/spx/intraday", 7, 7, 60}, {"/api/v1/gex/spx/intraday?date=2026-11-20", "gex/spx/intraday", 61, 60, 60},
+		{"/api/v1/options/flow/unusual?limit=1", "options/flow/unusual", 9, 9, 60}, {"/api/public/vix-term-structure", "vix-term-structure", 59, 59, 60},
+	} {
+		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) {
+			c.NextChange = func(resource string, now time.Time) time.Time {
+				if resource != x.resource {
+					t.Errorf("%s: the server asks when %s changes", x.target, resource)
+				}
+				return now.Truncate(time.Second).Add(time.Duration(x.left) * time.Second)
+			}
+		}))
+		resp, _ := do(t, c, "GET", x.target)
+		if want := fmt.Sprintf("public, max-age=%d, stale-while-revalidate=%d, stale-if-error=86400", x.want, x.interval); resp.Header.Get("Cache-Control") != want {
+			t.Errorf("%s, %d seconds before the next refresh: %s, want %s", x.target, x.left, resp.Header.Get("Cache-Control"), want)
+		}
+	}
+}
+
+// The server asks once a second for the next change.
+func TestCountdown(t *testing.T) {
+	var c server.Countdown
+	start, asked := time.Unix(1_800_000_000, 0), 0
+	for _, x := range []struct {
+		at    time.Duration
+		left  int
+		asked int
+	}{{300 * time.Millisecond, 9, 1}, {999 * time.Millisecond, 9, 1}, {time.Second, 8, 2}, {8 * time.Second, 1, 3}, {9 * time.Second, 1, 4}, {10 * time.Second, 1, 5}, {0, 9, 6}} {
+		left := c.Left(start.Add(x.at), func(string, time.Time) time.Time { asked++; return start.Add(9900 * time.Millisecond) }, "gex/spx")
+		if left != x.left || asked != x.asked {
+			t.Errorf("after %s: %d seconds left, want %d; asked %d times, want %d", x.at, left, x.left, asked, x.asked)
+		}
+	}
+}
+
+// A parameter that belongs to another resource, or in other letters, would otherwise give an answer that nobody asked for.
+func TestMisplacedParameters(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
+	for target, want := range map[string]string{
+		"/api/v1/gex/spx?date=2026-11-19":                        "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical and /api/v1/gex/spx/intraday",
+		"/api/v1/gex/spx?x=1&Date":                               "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical and /api/v1/gex/spx/intraday",
+		"/api/v1/gex/spx/historical?Date=2026-11-19":             "Date must be written date",
+		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":    "dAte must be written date",
+		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":     "/api/v1/gex/spx/historical takes no limit; it is a parameter of /api/v1/options/flow/unusual",
+		"/api/v1/options/flow/unusual?expiration=2026-12-18":     "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
+		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":         "EXPIRATION must be written expiration",
+		"/api/public/vix-term-structure?date=%32026-11-19&date=": "/api/public/vix-term-structure takes no date; it is a parameter of /api/v1/gex/spx/historical and /api/v1/gex/spx/intraday",
+	} {
+		resp, body := do(t, c, "GET", target)
+		var answer struct {
+			Error struct{ Code, Message, Parameter string }
+		}
+		if err := json.Unmarshal(body, &answer); err != nil {
+			t.Fatal(err)
+		}
+		e := answer.Error
+		if resp.StatusCode != 400 || e.Code != "invalid_parameter" || e.Message != want || e.Parameter != "date" && e.Parameter != "limit" && e.Parameter != "expiration" {
+			t.Errorf("%s: %d %s", target, resp.StatusCode, body)
+		}
+	}
+	for _, target := range []string{"/api/v1/gex/spx?dat=1&limits=2&=3&&%", "/api/v1/gex/spx/historical?da%74e=2026-11-19", "/?date=2026-11-19"} {
+		if resp, body := do(t, c, "GET", target); resp.StatusCode != 200 {
+			t.Errorf("%s: %d %s", target, resp.StatusCode, body)
 		}
 	}
 }
@@ -335,7 +416,7 @@ func TestRateLimits(t *testing.T) {
 
 // A member of a fleet that lacks files serves no date as immutable: its answer may not be the last one.
 func TestDatesOfAnIncompleteMember(t *testing.T) {
-	for complete, want := range map[bool]string{true: "public, max-age=31536000, immutable", false: "public, max-age=25"} {
+	for complete, want := range map[bool]string{true: "public, max-age=31536000, immutable", false: "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400"} {
 		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) { c.Complete = func() bool { return complete } }))
 		if resp, _ := do(t, c, "GET", "/api/v1/gex/spx/historical?date=2026-11-17"); resp.Header.Get("Cache-Control") != want {
 			t.Errorf("complete %v: %s, want %s", complete, resp.Header.Get("Cache-Control"), want)

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"time"
 )
 
 // IsPage says whether a path belongs to a page or to a file that a page loads.
@@ -17,4 +18,10 @@ func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, a
 	defer func(old func(context.Context, string, string) (net.Conn, error)) { askTransport.DialContext = old }(askTransport.DialContext)
 	askTransport.DialContext = dial
 	return AskReady(ctx, "http://127.0.0.1:1", io.Discard)
+}
+
+type Countdown = countdown
+
+func (c *countdown) Left(now time.Time, next func(string, time.Time) time.Time, resource string) int {
+	return c.left(now, next, resource)
 }

@@ -131,19 +131,23 @@ func expected(target string) (status int, code string) {
 		return 400, "bad_request"
 	}
 	path, query, _ := strings.Cut(target, "?")
-	at := slices.IndexFunc(parameters, func(x parameter) bool { return x.path == path })
-	if at < 0 {
-		known := []string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation", "/api/public/vix-term-structure", "/healthz", "/readyz"}
-		if slices.Contains(known, path) || server.IsPage(path) {
-			return 200, ""
-		}
+	own := "" // the parameter of the path
+	if at := slices.IndexFunc(parameters, func(x parameter) bool { return x.path == path }); at >= 0 {
+		own = parameters[at].name
+	} else if slices.Contains([]string{"/healthz", "/readyz"}, path) || server.IsPage(path) {
+		return 200, ""
+	} else if !slices.Contains([]string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/sectors/rotation", "/api/public/vix-term-structure"}, path) {
 		return 404, "not_found"
 	}
 	var given []string
 	for _, pair := range strings.Split(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		if plain, err := url.QueryUnescape(name); err != nil || plain != parameters[at].name {
+		plain, err := url.QueryUnescape(name)
+		if lower := strings.ToLower(plain); err != nil || lower != "date" && lower != "expiration" && lower != "limit" || len(lower) != len(plain) {
 			continue
+		}
+		if plain != own {
+			return 400, "invalid_parameter"
 		}
 		if plain, err := url.QueryUnescape(value); err == nil {
 			value = plain
@@ -154,7 +158,7 @@ func expected(target string) (status int, code string) {
 	case 0:
 		return 200, ""
 	case 1:
-		return expectedOf(parameters[at].name, given[0])
+		return expectedOf(own, given[0])
 	}
 	return 400, "invalid_parameter"
 }

@@ -11,10 +11,11 @@ import (
 
 // target is what a path names: a resource, a page or a probe.
 type target struct {
-	route  *route
-	page   *page
-	probe  func() (int, []byte)
-	counts *counts // of its responses
+	route     *route
+	page      *page
+	probe     func() (int, []byte)
+	counts    *counts   // of its responses
+	countdown countdown // to the next change of the resource
 }
 
 // newTargets returns what each path names.
@@ -51,7 +52,7 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 		s.fail(rep, errNotFound)
 		return
 	}
-	rep.route, rep.counts = t.route, t.counts
+	rep.route, rep.counts, rep.countdown = t.route, t.counts, &t.countdown
 	switch {
 	case rep.head || string(h.method) == "GET":
 		s.answer(t, h, from, now, rep)

@@ -14,9 +14,10 @@ import (
 
 // response is the response to one request: a snapshot in a coding, or an error.
 type response struct {
-	head      bool    // to HEAD: the body is not sent
-	route     *route  // nil: none
-	counts    *counts // nil: those of responses without a target
+	head      bool       // to HEAD: the body is not sent
+	route     *route     // nil: none
+	counts    *counts    // nil: those of responses without a target
+	countdown *countdown // of the route
 	status    int
 	snapshot  *snapshots.Snapshot
 	caching   caching
@@ -146,7 +147,8 @@ func (rep *response) appendLines(dst []byte) []byte {
 		dst = append(dst, rep.etag()...)
 	}
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
-	dst = rep.appendVary(append(dst, "\r\n"...))
+	dst = append(append(append(dst, "\r\nCache-Tag: "+serverName+","...), rep.route.endpoint...), ',')
+	dst = rep.appendVary(append(append(dst, rep.snapshot.Date()...), "\r\n"...))
 	return rep.verdict.AppendFields(append(dst, commonLines...))
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 type route struct {
 	path      string
 	endpoint  string // the canonical name, as meta.endpoint has it
-	parameter string // the only query parameter that is not ignored; "" for none
+	parameter string // the only query parameter that it takes; "" for none
 	dated     string // the resource whose stored dates the parameter date chooses from; "" for none
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
@@ -62,33 +61,53 @@ func paths() []string {
 // errNotFound is here and not in the table of errors, because it names the routes.
 var errNotFound = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(paths(), ", ")})
 
-// value returns the value of the route's parameter in a query, nil when the parameter is absent.
-func (r *route) value(query []byte) ([]byte, *apiError) {
-	if r.parameter == "" || len(query) == 0 {
-		return nil, nil
+// parameters are the names of the query parameters of all routes, sorted.
+var parameters = func() (names []string) {
+	for i := range routes {
+		if name := routes[i].parameter; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
 	}
-	value, n := parameter(query, r.parameter)
-	if n > 1 {
-		return nil, repeated(r.parameter)
-	}
-	return value, nil
-}
+	slices.Sort(names)
+	return names
+}()
 
-// parameter returns the decoded value of a query parameter, nil when it is absent, and how many times it is given.
-func parameter(query []byte, name string) (value []byte, n int) {
+// value returns the decoded value of the route's parameter in a query, nil when the parameter is absent. A parameter of another
+// route, or one in other letters, is an error: ignored, it would give an answer that the client did not ask for.
+func (r *route) value(query []byte) (value []byte, _ *apiError) {
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
 		key, v, _ := bytes.Cut(pair, []byte{'='})
-		if string(unescape(key)) != name {
+		if key = unescape(key); r.parameter != "" && string(key) == r.parameter {
+			if value != nil {
+				return nil, repeated(r.parameter)
+			}
+			value = unescape(v)
 			continue
 		}
-		if n == 0 {
-			value = unescape(v)
+		for _, known := range parameters {
+			if equalFold(key, known) {
+				return nil, r.misplaced(string(key), known)
+			}
 		}
-		n++
 	}
-	return value, n
+	return value, nil
+}
+
+// misplaced returns the error for the parameter given, which the route does not take. known is its name in small letters.
+func (r *route) misplaced(given, known string) *apiError {
+	message := given + " must be written " + known
+	if r.parameter != known {
+		var takers []string
+		for i := range routes {
+			if routes[i].parameter == known {
+				takers = append(takers, routes[i].path)
+			}
+		}
+		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, " and ")
+	}
+	return apiError{status: 400, code: "invalid_parameter", message: message, parameter: known}.rendered()
 }
 
 // unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is
@@ -125,24 +144,22 @@ type Finder interface {
 }
 
 // find returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent. past says that
-// the snapshot is of a date.
-func (s *Server) find(r *route, value []byte, past bool) (*snapshots.Snapshot, caching, *apiError) {
+// the snapshot is of a date, and closed that it never changes.
+func (s *Server) find(r *route, value []byte, past bool) (found *snapshots.Snapshot, closed bool, err *apiError) {
 	if past {
 		return s.historical(r, value)
 	}
 	e := s.cfg.Finder.Current(r.endpoint)
 	switch {
 	case e == nil:
-		return nil, caching{}, s.notReady(r.endpoint)
-	case r.endpoint == gammaResource:
-		return e.Default, gammaCaching, nil
+		return nil, false, s.notReady(r.endpoint)
 	case value == nil:
-		return e.Default, refreshCaching(e.Default), nil
+		return e.Default, false, nil
 	}
 	if variant, ok := e.Variants[string(value)]; ok {
-		return variant, refreshCaching(variant), nil
+		return variant, false, nil
 	}
-	return nil, caching{}, r.unknown(e, value)
+	return nil, false, r.unknown(e, value)
 }
 
 func noLimit(*snapshots.Edition, []byte) *apiError { return errLimit }
@@ -174,13 +191,13 @@ func (s *Server) notReady(resource string) *apiError {
 }
 
 // historical finds the stored answer of the date in value. If value is nil, it finds the newest.
-func (s *Server) historical(r *route, value []byte) (*snapshots.Snapshot, caching, *apiError) {
-	date, closed := "", false
+func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapshot, closed bool, _ *apiError) {
+	date := ""
 	if value != nil {
 		dates := s.cfg.Finder.DatesOf(r.dated)
 		i, found := slices.BinarySearch(dates, string(value)) // allocates nothing for a date
 		if !found {
-			return nil, caching{}, s.noSnapshot(r, value)
+			return nil, false, s.noSnapshot(r, value)
 		}
 		date = dates[i]
 		var buffer [len(time.DateOnly)]byte
@@ -188,21 +205,17 @@ func (s *Server) historical(r *route, value []byte) (*snapshots.Snapshot, cachin
 	}
 	snapshot, err := s.cfg.Finder.Historical(r.dated, date)
 	switch {
-	case err == nil && closed:
-		return snapshot, closedCaching, nil
-	case err == nil && r.dated == gammaResource:
-		return snapshot, recentCaching, nil
 	case err == nil:
-		return snapshot, refreshCaching(snapshot), nil
+		return snapshot, closed, nil
 	case errors.Is(err, snapshots.ErrNoSnapshot) && value == nil:
-		return nil, caching{}, s.notReady(r.dated)
+		return nil, false, s.notReady(r.dated)
 	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is damaged, or was removed
-		return nil, caching{}, s.noSnapshot(r, value)
+		return nil, false, s.noSnapshot(r, value)
 	case errors.Is(err, snapshots.ErrBusy):
-		return nil, caching{}, errBusy
+		return nil, false, errBusy
 	}
 	s.cfg.Log.Error("historical snapshot not loaded", "resource", r.dated, "date", date, "err", err)
-	return nil, caching{}, errInternal
+	return nil, false, errInternal
 }
 
 // closedAfter is the time from the end of a UTC date until its snapshot is served as immutable. It is 5 minutes longer than
@@ -240,41 +253,4 @@ func validDate(b []byte) bool {
 	}
 	_, err := time.Parse(time.DateOnly, string(b))
 	return err == nil
-}
-
-// caching is the value of Cache-Control.
-type caching struct {
-	maxAge     int    // seconds
-	stale      int    // seconds of stale-while-revalidate; 0: none
-	directives string // the text after these, with its comma
-}
-
-var (
-	gammaCaching  = caching{25, 25, ", stale-if-error=86400"} // whatever the refresh interval
-	recentCaching = caching{25, 0, ""}                        // a historical date that may still change
-	closedCaching = caching{31_536_000, 0, ", immutable"}     // a closed historical date
-)
-
-// refreshCaching returns the caching of a snapshot that is replaced at its refresh interval: at most an hour. A browser drops
-// a dictionary when its answer may no longer be served even stale, and a client that polls asks just after max-age. So a
-// dictionary may be served stale for one interval more.
-func refreshCaching(s *snapshots.Snapshot) caching {
-	c := caching{maxAge: min(max(s.Meta.RefreshSeconds, 0), 3600)}
-	if s.IsDictionary() {
-		c.stale = c.maxAge
-	}
-	return c
-}
-
-// append appends a Cache-Control line. keyed says that the request had a key: then no shared cache may store the response.
-func (c caching) append(dst []byte, keyed bool) []byte {
-	scope := "Cache-Control: public, max-age="
-	if keyed {
-		scope = "Cache-Control: private, max-age="
-	}
-	dst = strconv.AppendInt(append(dst, scope...), int64(c.maxAge), 10)
-	if c.stale > 0 {
-		dst = strconv.AppendInt(append(dst, ", stale-while-revalidate="...), int64(c.stale), 10)
-	}
-	return append(append(dst, c.directives...), "\r\n"...)
 }

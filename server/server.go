@@ -34,9 +34,12 @@ type Config struct {
 	Finder Finder
 	Source string // name of the upstream
 	// Now returns the market's time in UTC. It decides which dates lie in the future and which are closed.
-	Now       func() time.Time
-	Readiness func() Readiness
-	Fleet     bool // the process is in a fleet: the dashboard shows its role
+	Now func() time.Time
+	// NextChange returns the machine time at which the next refresh of a resource begins: before now while one is under way, and
+	// far in the future when none will. max-age counts down to it. The server asks once a second. nil: never.
+	NextChange func(resource string, now time.Time) time.Time
+	Readiness  func() Readiness
+	Fleet      bool // the process is in a fleet: the dashboard shows its role
 	// Complete says whether the stored dates have their last answers; nil: they always have. A member of a fleet that was cut off
 	// may lack the last answer of a date that has closed.
 	Complete func() bool

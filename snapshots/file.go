@@ -102,7 +102,7 @@ type File struct {
 }
 
 // Date returns the UTC date of the answer, YYYY-MM-DD.
-func (f *File) Date() string { return f.Edition.Default.Meta.AsOf.UTC().Format(time.DateOnly) }
+func (f *File) Date() string { return f.Edition.Default.Date() }
 
 // encodeFile returns the bytes of a file, and their header.
 func encodeFile(f *File) (h fileHeader, b []byte, err error) {

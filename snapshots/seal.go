@@ -158,7 +158,7 @@ func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 
 // newSnapshot returns a snapshot without bodies.
 func newSnapshot(meta Meta, dataLen int) *Snapshot {
-	return &Snapshot{Meta: meta, modified: lastModified(meta), data: [2]int{len(envelopeData), len(envelopeData) + dataLen}}
+	return &Snapshot{Meta: meta, modified: lastModified(meta), date: meta.AsOf.UTC().Format(time.DateOnly), data: [2]int{len(envelopeData), len(envelopeData) + dataLen}}
 }
 
 // seal builds the body, which is prefix and then tail, in Identity, Gzip and the given codings. It keeps prefix.

@@ -30,6 +30,7 @@ type Snapshot struct {
 	crc      uint32          // of the identity prefix
 	tags     [Codings]string
 	modified string
+	date     string // see Date
 	data     [2]int // where data stands in the identity body
 
 	dictionary bool    // see IsDictionary
@@ -70,6 +71,9 @@ func (s *Snapshot) stem() string { return s.tags[Identity][:len(s.tags[Identity]
 // computed or when its freshness began, whichever is later. A later answer may have an earlier LastModified, since its
 // freshness may begin in the past. So compare it only for equality, never by order.
 func (s *Snapshot) LastModified() string { return s.modified }
+
+// Date returns the UTC date of Meta.AsOf, YYYY-MM-DD, which is the date of the stored file. It is "" for a page.
+func (s *Snapshot) Date() string { return s.date }
 
 const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
 

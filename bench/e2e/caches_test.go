@@ -15,25 +15,33 @@ import (
 	"time"
 )
 
-// nginx starts nginx in front of an origin, with nginx.conf. Only the addresses and the folder are replaced.
-func nginx(t *testing.T, origin string) *process {
+// recipe returns the text of a file of bench/clients, with replacements.
+func recipe(t *testing.T, name string, replace map[string]string) string {
 	t.Helper()
-	path := installed(t, "nginx")
-	recipe, err := os.ReadFile(filepath.Join(root, "bench", "clients", "nginx.conf"))
+	b, err := os.ReadFile(filepath.Join(root, "bench", "clients", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, address := t.TempDir(), freeAddress(t)
-	text := string(recipe)
-	for from, to := range map[string]string{
-		"/var/cache/nginx/strikecache": filepath.Join(dir, "cache"), "server 127.0.0.1:8080;": "server " + strings.TrimPrefix(origin, "http://") + ";",
-		"listen 80;": "listen " + address + ";",
-	} {
+	text := string(b)
+	for from, to := range replace {
 		if strings.Count(text, from) != 1 {
-			t.Fatalf("nginx.conf has %q %d times", from, strings.Count(text, from))
+			t.Fatalf("%s has %q %d times", name, from, strings.Count(text, from))
 		}
 		text = strings.ReplaceAll(text, from, to)
 	}
+	return text
+}
+
+// nginx starts nginx in front of an origin, with nginx.conf. Only the addresses, the folder, and for how long nginx keeps an answer
+// are replaced.
+func nginx(t *testing.T, origin, keeps string) *process {
+	t.Helper()
+	path := installed(t, "nginx")
+	dir, address := t.TempDir(), freeAddress(t)
+	text := recipe(t, "nginx.conf", map[string]string{
+		"/var/cache/strikecache": filepath.Join(dir, "cache"), "server 127.0.0.1:8080;": "server " + strings.TrimPrefix(origin, "http://") + ";",
+		"listen 80;": "listen " + address + ";", "proxy_cache_valid 200 1s;": "proxy_cache_valid 200 " + keeps + ";",
+	})
 	user := ""
 	if os.Geteuid() == 0 {
 		user = "user root;" // its worker must be able to write the temporary directory
@@ -44,13 +52,18 @@ func nginx(t *testing.T, origin string) *process {
 	return follow(t, path, "-p", dir, "-e", "stderr", "-c", file).serves(address)
 }
 
-// varnish starts varnishd with its built-in VCL in front of an origin.
-func varnish(t *testing.T, origin string, params ...string) *process {
+// varnish starts varnishd in front of an origin, with strikecache.vcl. Only the address, and the longest stale answer while the
+// origin answers, are replaced.
+func varnish(t *testing.T, origin, grace string, params ...string) *process {
 	t.Helper()
 	path := installed(t, "varnishd")
+	host, port, _ := strings.Cut(strings.TrimPrefix(origin, "http://"), ":")
+	vcl := writeFile(t, filepath.Join(t.TempDir(), "strikecache.vcl"), recipe(t, "strikecache.vcl", map[string]string{
+		`.host = "127.0.0.1";`: `.host = "` + host + `";`, `.port = "8080";`: `.port = "` + port + `";`, "req.grace = 25s;": "req.grace = " + grace + ";",
+	}))
 	address := freeAddress(t)
 	// Without -j none, varnishd would change to a user who may not enter the directory.
-	return follow(t, append([]string{path, "-F", "-j", "none", "-T", "none", "-a", address, "-b", strings.TrimPrefix(origin, "http://"),
+	return follow(t, append([]string{path, "-F", "-j", "none", "-T", "none", "-a", address, "-f", vcl,
 		"-n", filepath.Join(t.TempDir(), "varnish"), "-s", "malloc,64m"}, params...)...).serves(address)
 }
 
@@ -105,24 +118,30 @@ func (c *cacheClient) get() {
 // accepted is what a client sends as Accept-Encoding, the coding that it gets, and what the cache asks the origin for.
 type accepted struct{ sent, coding, asked string }
 
-// caches tells how to start each cache in front of an origin, and what it does with Accept-Encoding.
+// caches tells how to start each cache in front of an origin, and what it does with Accept-Encoding. lasting makes it keep answers
+// for as long as their max-age says.
 var caches = map[string]struct {
-	start  func(t *testing.T, origin string) *process
-	accept []accepted
+	start, lasting func(t *testing.T, origin string) *process
+	accept         []accepted
 }{
-	"nginx": {nginx, []accepted{
+	"nginx": {func(t *testing.T, origin string) *process { return nginx(t, origin, "1s") }, func(t *testing.T, origin string) *process { return nginx(t, origin, "600s") }, []accepted{
 		{"", "", "identity"}, {"gzip;q=0, br;q=1", "", "identity"}, {"gzip", "gzip", "gzip, identity"}, {"GZIP,deflate", "gzip", "gzip, identity"},
 		{"br", "br", "br, identity"}, {"gzip, deflate, br, zstd", "any", "zstd, br, gzip, identity"}, {"zstd,br,gzip", "any", "zstd, br, gzip, identity"},
 	}},
 	"varnishd": {
-		func(t *testing.T, origin string) *process { return varnish(t, origin, "-p", "http_gzip_support=off") },
+		unpacked, unpacked,
 		[]accepted{{"identity", "", "identity"}, {"gzip", "gzip", "gzip"}, {"br", "br", "br"}, {"zstd", "zstd", "zstd"}},
 	},
 }
 
-// Behind nginx with nginx.conf, and behind Varnish with its built-in VCL, a refresh costs the origin one document in each coding,
-// whatever the number of clients. No client gets another's keyed answer, or a delta that it cannot decode. An unchanged document is
-// answered 304. While the origin fails, the cache serves stored documents.
+// unpacked starts varnishd so that it passes every coding on.
+func unpacked(t *testing.T, origin string) *process {
+	return varnish(t, origin, "1s", "-p", "http_gzip_support=off")
+}
+
+// Behind nginx with nginx.conf, and behind Varnish with strikecache.vcl, the origin is asked for a document at most once a second in
+// each coding, whatever the number of clients. No client gets another's keyed answer, or a delta that it cannot decode. To Varnish,
+// an unchanged document is answered 304. While the origin fails, the cache serves stored documents, also long after they were fresh.
 func TestCaches(t *testing.T) {
 	t.Parallel()
 	for name, kind := range caches {
@@ -132,7 +151,7 @@ func TestCaches(t *testing.T) {
 			dir := t.TempDir()
 			secret, id := newKey(t, dir, "cache", "--per-minute", "100000")
 			p := serve(t, "--data-dir", dir, "--gex-every", "5s") // an answer may stay in a cache until the next one, and not longer
-			lifetimes := map[string]string{gammaPath: "public, max-age=1, stale-while-revalidate=600", vixPath: "public, max-age=600"}
+			lifetimes := map[string]string{gammaPath: "public, max-age=1, stale-while-revalidate=1, stale-if-error=86400", vixPath: "public, max-age=600"}
 			origin := newFront(t, p.url, func(r *http.Response) {
 				if lifetime := lifetimes[r.Request.URL.Path]; lifetime != "" && strings.HasPrefix(r.Header.Get("Cache-Control"), "public") {
 					r.Header.Set("Cache-Control", lifetime)
@@ -141,8 +160,8 @@ func TestCaches(t *testing.T) {
 			for path := range lifetimes {
 				p.until(path+" is there", func() bool { return p.answers(path, http.StatusOK) })
 			}
+			storesOnce(t, kind.lasting(t, origin.URL), origin, kind.accept)
 			cache := kind.start(t, origin.URL)
-			storesOnce(t, cache, origin, kind.accept)
 			clients := []*cacheClient{{cache: cache, coding: "identity", secret: secret, id: id}, {cache: cache, coding: "zstd", secret: secret, id: id}}
 			for range 3 {
 				for _, coding := range codings {
@@ -154,13 +173,11 @@ func TestCaches(t *testing.T) {
 			deltasThrough(t, cache, origin)
 			if name == "varnishd" {
 				checkUnpacking(t, p)
-				origin.Close() // before the server ends: its built-in VCL passes a 502 on
-			} else {
-				revalidatesKeyed(t, cache, origin, secret)
 			}
+			revalidatesKeyed(t, cache, origin, secret)
 			p.kill()
 			for range 2 {
-				expired := time.Now().Add(2 * time.Second)
+				expired := time.Now().Add(3 * time.Second) // the second until it expires, and the longest stale answer while the origin answers
 				cache.until("stale answers in every coding", func() bool {
 					for _, c := range clients[2:6] {
 						c.get()
@@ -170,7 +187,7 @@ func TestCaches(t *testing.T) {
 				if resp, _ := cache.get(gammaPath, "X-API-Key", secret); resp.StatusCode != http.StatusBadGateway && resp.StatusCode != http.StatusServiceUnavailable {
 					t.Errorf("with a key, of a dead origin: %d", resp.StatusCode)
 				}
-				if refused := len(origin.exchanges(http.StatusBadGateway)); refused == 0 && name == "nginx" {
+				if refused := len(origin.exchanges(http.StatusBadGateway)); refused == 0 {
 					t.Error("the origin did not answer 502")
 				}
 				origin.Close() // now nothing listens there
@@ -242,6 +259,7 @@ func followsRefreshes(t *testing.T, cache *process, origin *front, clients []*ca
 		switch tag := x.answered.Get("ETag"); {
 		case x.status == http.StatusOK && !slices.Contains(documents[coding], tag):
 			documents[coding] = append(documents[coding], tag)
+		case x.status == http.StatusOK && x.asked.Get("If-None-Match") == "": // nginx has no document after a second
 		case x.status != http.StatusNotModified:
 			t.Errorf("%s: %d with the tag %s, of which the origin has sent %q", coding, x.status, tag, documents[coding])
 		}
@@ -268,7 +286,7 @@ func revalidates(t *testing.T, cache *process) {
 	}
 }
 
-// revalidatesKeyed checks that the If-None-Match of a request with a key reaches the origin. Varnish does not pass it on.
+// revalidatesKeyed checks that the If-None-Match of a request with a key reaches the origin.
 func revalidatesKeyed(t *testing.T, cache *process, origin *front, secret string) {
 	t.Helper()
 	cache.until("304 with a key", func() bool {
@@ -286,7 +304,7 @@ func revalidatesKeyed(t *testing.T, cache *process, origin *front, secret string
 func checkUnpacking(t *testing.T, p *process) {
 	t.Helper()
 	origin := newFront(t, p.url, nil)
-	v := varnish(t, origin.URL)
+	v := varnish(t, origin.URL, "25s")
 	for _, coding := range codings {
 		resp, body := v.get(vixPath, "Accept-Encoding", coding)
 		packed := resp.Header.Get("Content-Encoding") == "gzip"
@@ -305,5 +323,135 @@ func checkUnpacking(t *testing.T, p *process) {
 	}
 	if seen := origin.asked(0, vixPath); len(seen) != 1 || seen[0].asked.Get("Accept-Encoding") != "gzip" {
 		t.Errorf("the origin was asked %d times: %+v", len(seen), seen)
+	}
+}
+
+// Behind nginx and Varnish, in either order, a poller that obeys max-age sees a change at most 5 seconds after the origin has it. At
+// the origin, max-age and the next change agree within 2 seconds.
+func TestFaultTwoCachesInARow(t *testing.T) {
+	if !full() {
+		t.Skip("run by make faults")
+	}
+	installed(t, "nginx")
+	installed(t, "varnishd")
+	p := serveReady(t, "--data-dir", t.TempDir())
+	chains := map[string]string{
+		"the origin":         p.url,
+		"nginx then Varnish": nginx(t, unpacked25(t, p.url).url, "1s").url,
+		"Varnish then nginx": unpacked25(t, nginx(t, p.url, "1s").url).url,
+		"nginx":              nginx(t, p.url, "1s").url,
+		"Varnish":            unpacked25(t, p.url).url,
+	}
+	const changes = 4 // of which the first is not complete
+	watched := watchChanges(t, p.url, changes)
+	var all sync.WaitGroup
+	for name, url := range chains {
+		all.Go(func() { pollObediently(t, name, url, watched) })
+	}
+	all.Wait()
+	<-watched.end
+	watched.compare(t)
+}
+
+// unpacked25 is [unpacked] with the longest stale answer of strikecache.vcl.
+func unpacked25(t *testing.T, origin string) *process {
+	return varnish(t, origin, "25s", "-p", "http_gzip_support=off")
+}
+
+// watch is what a client sees that asks the origin ten times a second.
+type watch struct {
+	end chan struct{} // closed after the last change
+
+	mu       sync.Mutex
+	changed  map[string]time.Time // by entity tag, when the answer was there
+	promises []promise
+}
+
+// promise is what an answer said of the next change.
+type promise struct {
+	tag   string
+	until time.Time
+}
+
+// watchChanges watches gex/spx until it has changed n times.
+func watchChanges(t *testing.T, url string, n int) *watch {
+	w := &watch{end: make(chan struct{}), changed: map[string]time.Time{}}
+	go func() {
+		defer close(w.end)
+		for last := ""; len(w.changed) <= n && !t.Failed(); time.Sleep(100 * time.Millisecond) {
+			resp, _, err := fetch(http.MethodGet, url+gammaPath)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			tag := resp.Header.Get("ETag")
+			w.mu.Lock()
+			if tag != last {
+				w.changed[tag], last = time.Now(), tag
+			}
+			w.promises = append(w.promises, promise{tag, time.Now().Add(lifetime(resp))})
+			w.mu.Unlock()
+		}
+	}()
+	return w
+}
+
+// lifetime returns max-age less Age, at least a second.
+func lifetime(resp *http.Response) time.Duration {
+	seconds, age := 0, 0
+	_, directive, _ := strings.Cut(resp.Header.Get("Cache-Control"), "max-age=")
+	_, _ = fmt.Sscan(strings.TrimRight(strings.Fields(directive)[0], ","), &seconds)
+	_, _ = fmt.Sscan(resp.Header.Get("Age"), &age)
+	return time.Duration(max(seconds-age, 1)) * time.Second
+}
+
+// compare compares each promise with the change that came.
+func (w *watch) compare(t *testing.T) {
+	t.Helper()
+	next := map[string]time.Time{} // by tag, when the following answer was there
+	tags := slices.SortedFunc(maps.Keys(w.changed), func(a, b string) int { return w.changed[a].Compare(w.changed[b]) })
+	for i := range len(tags) - 1 {
+		next[tags[i]] = w.changed[tags[i+1]]
+	}
+	early, late, n := time.Duration(0), time.Duration(0), 0
+	for _, x := range w.promises {
+		if at, known := next[x.tag]; known {
+			early, late, n = min(early, x.until.Sub(at)), max(late, x.until.Sub(at)), n+1
+		}
+	}
+	figure(t, "%d answers of the origin over %d changes: max-age ended from %v before to %v after the change", n, len(next), -early, late)
+	if n == 0 || early < -2*time.Second || late > 2*time.Second {
+		t.Errorf("max-age and the next change differ by more than 2 s")
+	}
+}
+
+// pollObediently polls gex/spx when max-age less Age has passed, until the origin has changed often enough.
+func pollObediently(t *testing.T, name, url string, w *watch) {
+	began, asked, slowest, seen := time.Now(), 0, time.Duration(0), 0
+	for last := ""; ; {
+		resp, _, err := fetch(http.MethodGet, url+gammaPath)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %v %v", name, resp, err)
+			return
+		}
+		asked++
+		if tag := resp.Header.Get("ETag"); tag != last {
+			w.mu.Lock()
+			at, known := w.changed[tag]
+			w.mu.Unlock()
+			if known && last != "" {
+				slowest, seen = max(slowest, time.Since(at)), seen+1
+			}
+			last = tag
+		}
+		select {
+		case <-w.end:
+			figure(t, "behind %s: %d changes, seen at most %v after the origin had them; %.0f requests an hour", name, seen, slowest, float64(asked)/time.Since(began).Hours())
+			if seen < 2 || slowest > 5*time.Second {
+				t.Errorf("behind %s: %d changes, the slowest after %v", name, seen, slowest)
+			}
+			return
+		case <-time.After(lifetime(resp)):
+		}
 	}
 }

@@ -36,8 +36,10 @@ func TestFilesThatAreGone(t *testing.T) {
 	until(t, "the files are gone", func() bool { return o.digest("2026-11-19/gex-spx") == "" })
 	close(disk)
 	until(t, "the edge shows the answer", func() bool { return e.shows(gamma, `"1"`) && e.Status().Err == nil })
-	if e.log.has("refused") || e.log.has("cannot take part") {
-		t.Error("the log names a file that was removed")
+	for _, word := range []string{"refused", "gex-spx", "not found"} { // a call that took too long on a slow machine may be there
+		if e.log.has(word) {
+			t.Errorf("the log names a file that was removed: it has %q", word)
+		}
 	}
 }
 

@@ -1,0 +1,51 @@
+package refresh
+
+import (
+	"testing"
+	"time"
+
+	"strikecache/compute"
+)
+
+// The next change of a resource is the next run of a job whose documents it rests on. A member of a fleet that does not refresh
+// knows the schedule alone, and allows a refresh three seconds.
+func TestNextChange(t *testing.T) {
+	follows := false
+	r := &Refresher{cfg: Config{
+		Clock: MachineClock(), Calendar: cal, ChainEvery: 25 * time.Second, FlowEvery: 10 * time.Second, QuotesEvery: time.Minute,
+		Lease: func() bool { return !follows },
+	}}
+	r.jobs = newJobs(&r.cfg)
+	const first = "" // until the first run has ended
+	check := func(now string, want map[string]string) {
+		t.Helper()
+		for resource, clock := range want {
+			at := r.NextChange(resource, ny(t, "2026-11-20 "+now))
+			if clock == first && at.UnixNano() != 0 || clock != first && !at.Equal(ny(t, "2026-11-20 "+clock)) {
+				t.Errorf("at %s: %s changes at %s, want %s", now, resource, at.In(compute.NewYork), clock)
+			}
+		}
+	}
+	check("11:00:07", map[string]string{GammaResource: first, FlowResource: first, SectorsResource: first, VIXResource: first})
+	for job, at := range map[string]string{"spx": "11:00:25", "flow": "11:00:10", "sectors": "11:01:00", "vix": "11:05:00"} {
+		r.changes[job].begins(ny(t, "2026-11-20 "+at))
+	}
+	check("11:00:07", map[string]string{
+		GammaResource: "11:00:25", TrackResource: "11:00:25", SeriesResource: "11:00:25", MatrixResource: "11:00:25", PainResource: "11:00:25",
+		FlowResource: "11:00:10", SectorsResource: "11:01:00", VIXResource: "11:05:00",
+	})
+	check("11:00:12", map[string]string{GammaResource: "11:00:25", FlowResource: "11:00:10"}) // the flow job runs
+	r.changes["spx"].begins(time.Time{})
+	if at := r.NextChange(GammaResource, ny(t, "2026-11-20 11:00:07")); at.Year() != 2262 {
+		t.Errorf("a refresh that never begins begins at %s", at)
+	}
+	follows = true
+	check("11:00:24", map[string]string{GammaResource: "11:00:25", SectorsResource: "11:01:00", VIXResource: "11:05:00"})
+	check("11:00:27", map[string]string{GammaResource: "11:00:25", FlowResource: "11:00:25"})
+	check("11:00:28", map[string]string{GammaResource: "11:00:50", FlowResource: "11:00:30"})
+	check("09:44:30", map[string]string{GammaResource: "09:45:00", VIXResource: "09:45:00"})
+	r.cfg.Clock = NewClock(ny(t, "2026-11-20 11:00:00"), 0)
+	if at := r.NextChange(GammaResource, time.Now()); at.Year() != 2262 {
+		t.Errorf("while the market's clock stands still, a refresh begins at %s", at)
+	}
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"cmp"
+	"strconv"
+	"sync/atomic"
+	"time"
+)
+
+// caching is the value of Cache-Control. A browser drops a dictionary when its answer may no longer be served even stale, and a
+// client that polls asks just after max-age. So an answer may be served stale for one interval more.
+type caching struct {
+	maxAge   int // seconds until the answer may change
+	interval int // the largest maxAge, seconds; 0: the answer never changes
+}
+
+const (
+	longestInterval = 3600       // seconds
+	gammaInterval   = 25         // seconds, whatever the refresh interval of gex/spx
+	forever         = 31_536_000 // seconds: a year
+)
+
+// cachingOf returns the caching of the snapshot of a response. closed says that the snapshot never changes.
+func (s *Server) cachingOf(rep *response, closed bool, now time.Time) caching {
+	if closed {
+		return caching{maxAge: forever}
+	}
+	resource, interval := cmp.Or(rep.route.dated, rep.route.endpoint), min(max(rep.snapshot.Meta.RefreshSeconds, 1), longestInterval)
+	if resource == gammaResource {
+		interval = gammaInterval
+	}
+	return caching{min(rep.countdown.left(now, s.cfg.NextChange, resource), interval), interval}
+}
+
+// append appends a Cache-Control line. keyed says that the request had a key: then no shared cache may store the response.
+func (c caching) append(dst []byte, keyed bool) []byte {
+	scope := "Cache-Control: public, max-age="
+	if keyed {
+		scope = "Cache-Control: private, max-age="
+	}
+	dst = strconv.AppendInt(append(dst, scope...), int64(c.maxAge), 10)
+	if c.interval == 0 {
+		return append(dst, ", immutable\r\n"...)
+	}
+	dst = strconv.AppendInt(append(dst, ", stale-while-revalidate="...), int64(c.interval), 10)
+	return append(dst, ", stale-if-error=86400\r\n"...)
+}
+
+// countdown holds the seconds until the next change of a resource, as of the current second. It is safe for concurrent use.
+type countdown struct{ current atomic.Int64 } // the second in Unix time, above the low 12 bits with the seconds left
+
+// left returns the whole seconds, at least 1, from the second of now until the next change. It asks next once a second.
+func (c *countdown) left(now time.Time, next func(resource string, now time.Time) time.Time, resource string) int {
+	const bits, most = 12, longestInterval
+	if current := c.current.Load(); current>>bits == now.Unix() {
+		return int(current & (1<<bits - 1))
+	}
+	left := int64(most)
+	if next != nil {
+		left = min(max(next(resource, now).Unix()-now.Unix(), 1), most)
+	}
+	c.current.Store(now.Unix()<<bits | left)
+	return int(left)
+}
