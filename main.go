@@ -165,7 +165,7 @@ func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 }
 
 type serveCommand struct {
-	Listen         string `help:"Public address; IPv6 as [::1]:8080." default:"127.0.0.1:8080"`
+	Listen         string `help:"Public address; IPv6 as [::1]:8080. Without effect when systemd passes a socket, which is then the public listener." default:"127.0.0.1:8080"`
 	DataDir        string `help:"Directory of the stored files. Each source has its own subdirectory." default:"./data" type:"path"`
 	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
 	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 128. Further connections are refused." default:"10000"`
@@ -271,7 +271,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return err
 	}
 	defer operator.Close()
-	c.announce(log, refresher.Now(), listener.Addr().String())
+	c.announce(log, refresher.Now(), listener)
 	stopRefreshing = refresher.Start(ctx)
 	return serveUntil(ctx, web, listener, log)
 }
@@ -351,13 +351,16 @@ func fleetStatus(member *fleet.Member) func() admin.Fleet {
 	}
 }
 
-// announce logs the address, the source and the version, and a warning if the market is simulated.
-func (c *serveCommand) announce(log *slog.Logger, now time.Time, address string) {
+// announce logs the listener, the source and the version, and a warning if the market is simulated.
+func (c *serveCommand) announce(log *slog.Logger, now time.Time, ln server.Listener) {
+	if _, passed := ln.(server.Passed); passed {
+		log.Info("public socket passed by the service manager: --listen has no effect", "listen", c.Listen)
+	}
 	scheme := "http://"
 	if c.TLS.Cert != "" {
 		scheme = "https://"
 	}
-	log.Info("serving", "address", scheme+address, "source", c.Source, "market_time", now.Format(time.RFC3339), "version", version())
+	log.Info("serving", "address", scheme+ln.Addr().String(), "source", c.Source, "market_time", now.Format(time.RFC3339), "version", version())
 	switch {
 	case c.Source != "simulated":
 	case c.Fleet.Edge: // its market is that of the refresher

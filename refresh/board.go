@@ -17,7 +17,9 @@ type board struct {
 	// lastAnswer is when the last answer that is stored or served was computed, in Unix seconds of market time. Probes read it.
 	lastAnswer atomic.Int64
 
-	mu      sync.Mutex // held while answers are sealed again: no request and no probe waits for it
+	// mu is held while answers are sealed again. No request for a resource waits for it. A probe does, while a resource has no
+	// answer: it calls lastFailure.
+	mu      sync.Mutex
 	current map[string]*currentAnswer
 }
 

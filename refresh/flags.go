@@ -138,7 +138,7 @@ func (s *SourceFlags) simStart() (time.Time, error) {
 func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":
-		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute})
+		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute, Log: cfg.Log})
 		cfg.Source, cfg.Clock = client, MachineClock()
 		return err
 	case "replay":

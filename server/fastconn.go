@@ -29,6 +29,7 @@ type fastConn struct {
 	engine     *fastEngine
 	remote     netip.Addr
 	idle       atomic.Bool // it waits for a handshake or for the first byte of a request
+	asked      atomic.Bool // it has had a request
 
 	raw      []byte // what has arrived, from the head of the last request on
 	head     head   // of the last request, in raw
@@ -130,12 +131,17 @@ func (c *fastConn) abandon() {
 	c.cutOff()
 }
 
-// wake ends a connection that waits for its next request, after [loop.DrainTimeout]. A request that the client has already
-// sent arrives in this time and is answered.
+// wake ends a connection that waits for its next request, after [loop.DrainTimeout], or for its first, after
+// [loop.FirstDrainTimeout]. A request that the client has already sent arrives in this time and is answered.
 func (c *fastConn) wake() {
-	if c.idle.Load() {
-		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.DrainTimeout)) // fails only on a closed connection
+	if !c.idle.Load() {
+		return
 	}
+	timeout := loop.FirstDrainTimeout
+	if c.asked.Load() {
+		timeout = loop.DrainTimeout
+	}
+	_ = c.halfCloser.SetReadDeadline(time.Now().Add(timeout)) // fails only on a closed connection
 }
 
 // cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does

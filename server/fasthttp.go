@@ -75,6 +75,7 @@ func setIdle(c net.Conn, state fasthttp.ConnState) {
 	fast := c.(*fastConn)
 	switch state {
 	case fasthttp.StateIdle:
+		fast.asked.Store(true)
 		fast.idle.Store(true)
 	case fasthttp.StateActive: // also before the first byte of a connection
 		fast.idle.Store(len(fast.raw) == 0)
@@ -179,7 +180,7 @@ func (e *fastEngine) Serve(ln loop.Listener) error {
 	}
 	defer e.life.Running.Done()
 	defer e.each((*fastConn).wake)
-	return loop.Accept(func() error {
+	return loop.Accept(ln, func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
 			e.life.Running.Go(func() { e.serveConn(accepted.(*net.TCPConn)) })

@@ -223,7 +223,8 @@ func TestShutdownEndsAtTheLimit(t *testing.T) {
 	until(t, "the connection is gone", func() bool { return web.Stats().ConnectionsOpen == 0 })
 }
 
-// A stopping server does not wait for idle clients or for clients in a TLS handshake, and closes their connections properly.
+// A stopping server waits a second for a client that has sent no request, or is in a TLS handshake, and less for other idle
+// clients. It closes their connections properly.
 func TestShutdown(t *testing.T) {
 	for _, secure := range []*tlsEnds{nil, newTLSEnds(t)} {
 		web := newServer(newFinder(t), func(c *server.Config) { c.TLS, c.ReadTimeout, c.IdleTimeout = secure.server(), time.Hour, time.Hour })
@@ -231,8 +232,12 @@ func TestShutdown(t *testing.T) {
 		silent, idle := dial(t, address), secure.dial(t, address)
 		answered(t, idle)
 		until(t, "both are admitted", func() bool { return web.Stats().ConnectionsOpen >= 2 })
+		began := time.Now()
 		if err := shutdown(t.Context()); err != nil {
 			t.Error(err)
+		}
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("a client that has connected had %v for its first request", took)
 		}
 		for name, c := range map[string]net.Conn{"idle": idle, "silent": silent} {
 			if b, err := io.ReadAll(c); len(b) > 0 || err != nil {

@@ -133,7 +133,11 @@ func New(cfg Config) *Server {
 // Listener is a TCP listener.
 type Listener = loop.Listener
 
-// Listen opens a TCP listener for [Server.Serve].
+// Passed is a listener that the service manager has passed.
+type Passed = loop.Passed
+
+// Listen returns a TCP listener for [Server.Serve]. On Linux it is a [Passed] if the service manager has passed a socket to this
+// process. Otherwise it listens on the address. Call it once.
 func Listen(address string) (Listener, error) { return loop.Listen(address) }
 
 // Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener. It keeps

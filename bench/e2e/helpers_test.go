@@ -453,8 +453,10 @@ func dial(address string) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c, bufio.NewReader(c)}, c.SetDeadline(time.Now().Add(patience))
+	return newConn(c), c.SetDeadline(time.Now().Add(patience))
 }
+
+func newConn(c net.Conn) *conn { return &conn{c, bufio.NewReader(c)} }
 
 // dial opens a connection that ends with the test, and writes to it.
 func (p *process) dial(raw string) *conn {

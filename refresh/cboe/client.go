@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"mime"
 	"net"
@@ -40,6 +41,7 @@ type ClientConfig struct {
 	Backoff       time.Duration // before the second try of a refused request, doubled before each later try; default 3 s
 	// Dial opens connections; nil: a net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	Log  *slog.Logger // nil: nothing is logged
 }
 
 const (
@@ -63,6 +65,7 @@ type Client struct {
 	http    *http.Client
 	refused sync.Map            // upstream.Name → time.Time until which the document is not asked for
 	hosts   map[string]*spacing // of the configured hosts; "" has all others, to which redirects lead
+	direct  *shortcuts
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
@@ -88,7 +91,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		cfg.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	}
 	return &Client{
-		cfg: cfg, hosts: hosts,
+		cfg: cfg, hosts: hosts, direct: &shortcuts{log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), to: map[string]shortcut{}},
 		http: &http.Client{
 			// A connection serves one request. If a kept connection turned out to be closed, the transport would repeat the
 			// request without a turn. With one request every few seconds, keeping connections would save little.
@@ -139,14 +142,16 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 }
 
 // once asks for a document in its turn, and follows redirects, each in another turn. They take turns with quotes, so that a loop of
-// redirects of the SPX chain does not keep the quotes waiting.
-func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+// redirects of the SPX chain does not keep the quotes waiting. Where [shortcuts] know the end of a redirect, once begins there.
+func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (doc *upstream.Document, err error) {
 	kind, key := name.Split()
 	address := c.cfg.BaseURL + "/" + string(name)
 	if kind == upstream.SettlementKind {
 		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
 	}
-	for visited := []string{address}; ; visited = append(visited, address) {
+	visited := []string{c.direct.take(address)}
+	defer func(origin string) { c.direct.learn(origin, visited, err) }(address)
+	for address = visited[0]; ; visited = append(visited, address) {
 		turn := priority(name)
 		if len(visited) > 1 {
 			turn = max(turn, quotesPriority)

@@ -25,7 +25,7 @@ func TestFlagsExist(t *testing.T) {
 	}
 	others := strings.Fields("--addr --build --cap-drop --chown --config --from --interval --jetstream --name --now --pass --profile --read-only --reference --retries --start-period --store --timeout --user --web")
 	named := regexp.MustCompile(`--[a-z][a-z-]+|STRIKECACHE_[A-Z_]+`)
-	for _, file := range []string{"Dockerfile", "compose.yaml", "compose-single.yaml", "strikecache.service", "alerts.yml", "grafana.json", "README.md"} {
+	for _, file := range []string{"Dockerfile", "compose.yaml", "compose-single.yaml", "strikecache.service", "strikecache.socket", "alerts.yml", "grafana.json", "README.md"} {
 		for _, name := range named.FindAllString(text(t, file), -1) {
 			if !slices.Contains(others, name) && name != "STRIKECACHE_REQUIRE" && !regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(help) {
 				t.Errorf("%s: %s is no flag or variable of strikecache", file, name)
@@ -184,7 +184,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// The unit has the lines that the program expects, and systemd finds no fault in it.
+// The units have the lines that the program expects, and systemd finds no fault in them.
 func TestUnit(t *testing.T) {
 	unit := text(t, "strikecache.service")
 	for _, line := range []string{"Type=notify", "WatchdogSec=30", "Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0"} {
@@ -198,8 +198,15 @@ func TestUnit(t *testing.T) {
 	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out := run(t, analyze, "verify", path); strings.Contains(out, "strikecache") {
+	socket := filepath.Join(filepath.Dir(path), "strikecache.socket") // it belongs to the service of the same name
+	if err := os.WriteFile(socket, []byte(text(t, "strikecache.socket")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(t, analyze, "verify", path, socket); strings.Contains(out, "strikecache") {
 		t.Errorf("verify: %s", out)
+	}
+	if n := strings.Count(text(t, "strikecache.socket"), "\nListenStream="); n != 1 {
+		t.Errorf("the socket unit has %d addresses, and the server takes one socket", n)
 	}
 	if !strings.Contains(run(t, analyze, "security", "--help"), "--threshold") {
 		t.Skip("needs systemd-analyze security --offline, of systemd 250")

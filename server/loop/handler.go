@@ -74,6 +74,9 @@ type Listener interface {
 	File() (*os.File, error)
 }
 
+// Passed is a listener whose socket the service manager keeps open, and passes to the next process when this one has ended.
+type Passed struct{ *net.TCPListener }
+
 // Config configures a [Server]. All fields but Now must be set.
 type Config struct {
 	NewHandler   func() Handler // is called once for each loop
@@ -97,8 +100,11 @@ const (
 	LingerTimeout = 500 * time.Millisecond
 	LingerBytes   = 256 << 10
 	// DrainTimeout is how long a stopping server accepts connections that the kernel has already accepted, and waits for a
-	// request that is already on its way on an idle connection.
+	// request that is already on its way on an idle connection that has had one before.
 	DrainTimeout = 100 * time.Millisecond
+	// FirstDrainTimeout is how long a stopping server waits for the first request of a connection, or its TLS handshake: a client
+	// that has just connected is about to send one.
+	FirstDrainTimeout = time.Second
 	// PatientRefusals is how many connections over the limit at a time may send their request before they are refused. A
 	// client that gets the refusal before it has sent its request may take the connection for broken.
 	PatientRefusals = 64

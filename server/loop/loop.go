@@ -168,6 +168,7 @@ func (l *loop) read(p *peer) {
 // read again at once.
 func (l *loop) handle(p *peer, b []byte) bool {
 	used := l.answerAll(p, b)
+	p.asked = p.asked || used > 0
 	if p.state == gone {
 		return false
 	}

@@ -323,3 +323,49 @@ func TestBacklog(t *testing.T) {
 		}
 	}
 }
+
+// A stopping server waits a second for the first request of a connection, and 100 ms for a later one.
+func TestFirstRequestHasLonger(t *testing.T) {
+	s, clock, address := start(t, 10)
+	kept, fresh, silent := dial(t, address, "a\r\n\r\n"), dial(t, address, ""), dial(t, address, "")
+	read(t, kept, 3)
+	until(t, "all are admitted", func() bool { return s.cfg.Connections.Open.Load() == 3 })
+	s.life.Stopping.Store(true)
+	defer s.life.Stopping.Store(false)
+	for _, l := range s.all {
+		until(t, "the deadlines are set", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.drained
+		})
+	}
+	clock.add(FirstDrainTimeout - time.Millisecond)
+	if b, err := io.ReadAll(kept); len(b) > 0 || err != nil {
+		t.Errorf("kept: %q %v", b, err)
+	}
+	if _, err := io.WriteString(fresh, "b\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(fresh); string(b) != "A:b" || err != nil {
+		t.Errorf("fresh: %q %v", b, err)
+	}
+	if !open(t, silent) {
+		t.Error("the silent connection ends before a second")
+	}
+	clock.add(2 * time.Millisecond)
+	if b, err := io.ReadAll(silent); len(b) > 0 || err != nil {
+		t.Errorf("silent: %q %v", b, err)
+	}
+}
+
+// Once the server stops, the connections of a passed listener are left to the next process.
+func TestAcceptLeavesPassedConnections(t *testing.T) {
+	for want, ln := range map[int]Listener{3: &net.TCPListener{}, 1: Passed{}} {
+		stop, tries := make(chan struct{}), 0
+		close(stop)
+		err := Accept(ln, func() error { tries++; return os.ErrDeadlineExceeded }, func(time.Time) error { return nil }, stop, slog.New(slog.DiscardHandler))
+		if tries != want || err != nil {
+			t.Errorf("%T: accepts %d times, want %d; %v", ln, tries, want, err)
+		}
+	}
+}

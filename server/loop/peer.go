@@ -14,14 +14,14 @@ import (
 // state is what a connection waits for.
 //
 //	state      waits for                                  deadline, from the begin of the state   at the deadline
-//	idle       the first byte of a request                IdleTimeout, stopping: DrainTimeout     it ends; see [loop.timeOut]
+//	idle       the first byte of a request                IdleTimeout, see below when stopping    it ends; see [loop.timeOut]
 //	partial    the rest of a head                         ReadTimeout                             408, then lingering
 //	sending    the client, to take its answers            WriteTimeout                            reset
 //	lingering  the end of what the client sends           LingerTimeout                           closed
 //	gone       nothing: the descriptor is closed
 //
 // A new connection is idle, for ReadTimeout at most. Over the limit, it is idle for LingerTimeout, and gets 503 then or at its
-// first byte.
+// first byte. In a stopping server, it is idle for FirstDrainTimeout before its first request, and for DrainTimeout after that.
 //
 // A connection is idle again, or lingers, only when all its answers are sent. A connection that has been sent maxTurn bytes at
 // once is sending, too, until epoll has reported the other connections.
@@ -40,7 +40,9 @@ func (s *Server) enter(p *peer, to state, now time.Time) {
 	p.state = to
 	timeout := s.timeouts[to]
 	if to == idle && s.life.Stopping.Load() {
-		timeout = DrainTimeout
+		if timeout = DrainTimeout; !p.asked {
+			timeout = FirstDrainTimeout
+		}
 	}
 	p.due = now.Add(timeout)
 }
@@ -55,6 +57,7 @@ type peer struct {
 	unsent  *remainder // nil: nothing
 	dropped int        // bytes read in lingering
 
+	asked   bool // it has had a request
 	surplus bool // it is over the limit of connections
 	hungUp  bool // the client will send nothing more than it has sent
 	last    bool // the connection ends after the answers that are made

@@ -5,8 +5,6 @@ package loop
 import (
 	"cmp"
 	"context"
-	"errors"
-	"net"
 	"net/netip"
 	"os"
 	"sync/atomic"
@@ -44,21 +42,6 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Listen opens a TCP listener whose connections have the options that the loops need, those too that the kernel accepts before
-// Serve begins.
-func Listen(address string) (Listener, error) {
-	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
-		return control(raw, func(fd int) error { // connections inherit both options
-			return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
-		})
-	}}
-	ln, err := c.Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return ln.(*net.TCPListener), nil
-}
-
 // Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener.
 func (s *Server) Serve(ln Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
@@ -81,7 +64,7 @@ func (s *Server) Serve(ln Listener) error {
 	if err != nil {
 		return err
 	}
-	return Accept(func() error { return s.accept(raw) }, listener.SetDeadline, s.life.Stop, s.cfg.Log)
+	return Accept(ln, func() error { return s.accept(raw) }, listener.SetDeadline, s.life.Stop, s.cfg.Log)
 }
 
 func (s *Server) startLoop() error {

@@ -1,0 +1,224 @@
+package cboe
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// site is an upstream of several hosts on two loopback servers: the configured host, and all others.
+type site struct {
+	client *Client
+	log    strings.Builder
+
+	mu    sync.Mutex
+	asked []string // host and path of each request
+}
+
+// newSite starts the servers. The configured host is cdn.site.test.
+func newSite(t *testing.T, scheme string, handle func(w http.ResponseWriter, r *http.Request)) *site {
+	t.Helper()
+	s := &site{}
+	serve := func() *httptest.Server {
+		srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			s.mu.Lock()
+			s.asked = append(s.asked, r.Host+r.RequestURI)
+			s.mu.Unlock()
+			handle(w, r)
+		}))
+		if t.Cleanup(srv.Close); scheme == "https" {
+			srv.StartTLS()
+		} else {
+			srv.Start()
+		}
+		return srv
+	}
+	origin, others := serve(), serve()
+	var err error
+	s.client, err = NewClient(ClientConfig{
+		BaseURL: scheme + "://cdn.site.test/base", PerMinute: 6_000_000, Timeout: patience, Backoff: time.Millisecond,
+		Log: slog.New(slog.NewTextHandler(&s.log, nil)),
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			to := others
+			if strings.HasPrefix(address, "cdn.site.test:") {
+				to = origin
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, to.Listener.Addr().String())
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := s.client.http.Transport.(*http.Transport)
+	transport.Proxy = nil
+	if scheme == "https" {
+		trusted := others.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		transport.TLSClientConfig = &tls.Config{RootCAs: trusted, ServerName: "example.com"} // the name in the servers' certificate
+	}
+	return s
+}
+
+// fetches fetches a quote and checks which hosts were asked for it. reason is of the error, "" for none.
+func (s *site) fetches(t *testing.T, reason upstream.Reason, hosts ...string) {
+	t.Helper()
+	s.take()
+	_, err := fetch(t, s.client, upstream.Quotes("XLK"))
+	if (err == nil) != (reason == "") || err != nil && upstream.ReasonOf(err) != reason {
+		t.Errorf("error %v, want the reason %q", err, reason)
+	}
+	want := []string{}
+	for _, h := range hosts {
+		want = append(want, h+"/base/quotes/XLK.json")
+	}
+	if asked := s.take(); !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
+// take returns the requests since the last call.
+func (s *site) take() (asked []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	asked, s.asked = s.asked, nil
+	return asked
+}
+
+// redirectTo redirects to the same path of another host.
+func redirectTo(w http.ResponseWriter, r *http.Request, address string) {
+	http.Redirect(w, r, address+r.RequestURI, http.StatusTemporaryRedirect)
+}
+
+// After a redirect within the site a document takes one request, until the other host fails. Then the configured host is asked
+// again. The change is logged once.
+func TestShortcut(t *testing.T) {
+	const cdn, api, next = "cdn.site.test", "api.site.test", "next.site.test"
+	fails := map[string]int{} // status by host; 307: it redirects to next
+	s := newSite(t, "https", func(w http.ResponseWriter, r *http.Request) {
+		switch status := fails[r.Host]; {
+		case status == http.StatusTemporaryRedirect:
+			redirectTo(w, r, "https://"+next)
+		case status != 0:
+			w.WriteHeader(status)
+		case r.Host == cdn:
+			redirectTo(w, r, "https://"+api)
+		default:
+			w.Header().Set("ETag", `"a"`)
+			fmt.Fprint(w, "{}")
+		}
+	})
+	s.fetches(t, "", cdn, api)
+	s.fetches(t, "", api)
+	s.fetches(t, "", api)
+
+	fails[api] = http.StatusInternalServerError
+	s.fetches(t, upstream.BadStatus, api)
+	s.fetches(t, upstream.BadStatus, cdn, api)
+	fails[api] = 0
+	s.fetches(t, "", cdn, api)
+	s.fetches(t, "", api)
+
+	fails[api] = http.StatusForbidden // the second and third try of a refused request ask the configured host
+	s.fetches(t, upstream.Refused, api, cdn, api, cdn, api)
+	s.client.refused.Clear()
+	fails[api] = 0
+	s.fetches(t, "", cdn, api)
+
+	fails[api] = http.StatusTemporaryRedirect
+	s.fetches(t, "", api, next)
+	s.fetches(t, "", cdn, api, next) // two redirects are not remembered
+	s.fetches(t, "", cdn, api, next)
+	if n := strings.Count(s.log.String(), "\n"); n != 1 || !strings.Contains(s.log.String(), "from=cdn.site.test to=api.site.test") {
+		t.Errorf("log %s", s.log.String())
+	}
+}
+
+// A redirect to another site, from or to plain HTTP, or to another path is followed every time. So is one that ends in a loop.
+func TestShortcutNotTaken(t *testing.T) {
+	const cdn = "cdn.site.test"
+	for _, c := range []struct{ scheme, to, host string }{
+		{"https", "https://other.test", "other.test"},
+		{"https", "https://cdn.site.test.other.test", "cdn.site.test.other.test"},
+		{"https", "https://notsite.test", "notsite.test"},
+		{"http", "http://api.site.test", "api.site.test"},
+	} {
+		s := newSite(t, c.scheme, func(w http.ResponseWriter, r *http.Request) {
+			if r.Host == cdn {
+				redirectTo(w, r, c.to)
+			}
+		})
+		for range 3 {
+			s.fetches(t, "", cdn, c.host)
+		}
+		if s.log.Len() > 0 {
+			t.Error(s.log.String())
+		}
+	}
+	s := newSite(t, "https", func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == cdn {
+			redirectTo(w, r, "https://api.site.test/moved")
+		}
+	})
+	for range 2 {
+		s.fetches(t, "", cdn, "api.site.test/moved")
+	}
+	s = newSite(t, "https", func(w http.ResponseWriter, r *http.Request) {
+		redirectTo(w, r, map[bool]string{true: "https://api.site.test", false: "https://" + cdn}[r.Host == cdn])
+	})
+	for range 3 {
+		s.fetches(t, upstream.Redirects, cdn, "api.site.test")
+	}
+	for _, address := range []string{"https://192.0.2.1/", "https://site/", "https://site.test/"} { // without a parent domain
+		from, _ := http.NewRequest("GET", address, nil)
+		to, _ := http.NewRequest("GET", strings.Replace(address, "//", "//7.", 1), nil)
+		if sameSite(from.URL, to.URL) {
+			t.Errorf("%s and %s are one site", address, to.URL)
+		}
+	}
+}
+
+// Requests to the other host wait for turns, as those to the configured host do.
+func TestShortcutIsSpaced(t *testing.T) {
+	const interval = 300 * time.Millisecond
+	s := newSite(t, "https", func(w http.ResponseWriter, r *http.Request) {
+		if r.Host == "cdn.site.test" {
+			redirectTo(w, r, "https://api.site.test")
+		}
+	})
+	s.client.hosts[""].interval = interval
+	began := time.Now()
+	for _, hosts := range [][]string{{"cdn.site.test", "api.site.test"}, {"api.site.test"}, {"api.site.test"}} {
+		s.fetches(t, "", hosts...)
+	}
+	if took := time.Since(began); took < 2*interval {
+		t.Errorf("3 requests to one host took %v, want at least %v", took, 2*interval)
+	}
+}
+
+// The configured host is asked again after an hour, because the other one may answer with old documents.
+func TestShortcutEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &shortcuts{log: slog.New(slog.DiscardHandler), to: map[string]shortcut{}}
+		const origin, other = "https://cdn.site.test/a?b=c", "https://api.site.test/a?b=c"
+		s.learn(origin, []string{origin, other}, upstream.ErrNotModified)
+		time.Sleep(shortcutFor - time.Second)
+		if got := s.take(origin); got != other {
+			t.Errorf("before the end: %s", got)
+		}
+		time.Sleep(time.Second)
+		if got := s.take(origin); got != origin {
+			t.Errorf("after the end: %s", got)
+		}
+	})
+}

@@ -1,0 +1,69 @@
+package loop
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/coreos/go-systemd/v22/activation"
+	"golang.org/x/sys/unix"
+)
+
+// Listen opens a TCP listener whose connections have the options that the loops need, those too that the kernel accepts before
+// Serve begins. If the service manager has passed a socket to this process, as sd_listen_fds(3) describes, Listen does not open
+// the address: it returns a [Passed] with this socket. It returns an error for several sockets, or for one that is no listening
+// TCP socket. It unsets the variables of sd_listen_fds. Call it once.
+func Listen(address string) (Listener, error) {
+	if passed := activation.Files(true); len(passed) > 0 {
+		return take(passed)
+	}
+	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return control(raw, setOptions) }}
+	ln, err := c.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return ln.(*net.TCPListener), nil
+}
+
+// setOptions sets the options of a listener that its connections inherit.
+func setOptions(fd int) error {
+	return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
+}
+
+// take returns a listener with the one socket of the service manager.
+func take(passed []*os.File) (Listener, error) {
+	if len(passed) > 1 {
+		return nil, fmt.Errorf("the service manager has passed %d sockets, want 1", len(passed))
+	}
+	ln, err := net.FileListener(passed[0]) // it copies the descriptor
+	if err == nil {
+		err = prepare(ln)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the service manager has passed %s, which is no listening TCP socket: %w", passed[0].Name(), err)
+	}
+	_ = passed[0].Close() // nothing more can be done
+	return Passed{ln.(*net.TCPListener)}, nil
+}
+
+// prepare sets the options of a passed socket. It returns an error if this is no listening TCP socket.
+func prepare(ln net.Listener) error {
+	tcp, ok := ln.(*net.TCPListener) // whatever the socket does
+	if !ok {
+		return fmt.Errorf("its network is %s", ln.Addr().Network())
+	}
+	raw, err := tcp.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return control(raw, func(fd int) error {
+		if listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || listens == 0 {
+			return cmp.Or(err, errors.New("it does not listen"))
+		}
+		return setOptions(fd)
+	})
+}
