@@ -129,7 +129,7 @@ func (k *checker) describe(d *document) {
 		k.say("price history: %d closes, from %s to %s", len(d.closes), d.closes[0].Date, d.closes[len(d.closes)-1].Date)
 	}
 	if u != nil {
-		k.say("%s: price %v, change %v %%, last trade %s, made %s", u.Symbol, u.Spot, u.PriceChangePercent, u.AsOf.Format(time.RFC3339), u.CapturedAt.Format(time.RFC3339))
+		k.say("%s: price %v, last trade %s, made %s", u.Symbol, u.Spot, u.AsOf.Format(time.RFC3339), u.CapturedAt.Format(time.RFC3339))
 	}
 	if bad > 0 {
 		k.say("%d numbers count as absent: they are outside the range of their kind", bad)

@@ -85,11 +85,12 @@ func find(dir string, name upstream.Name) (path string, info fs.FileInfo, err er
 		return string(name), nil, err
 	}
 	defer root.Close()
-	if info, err = root.Stat(string(name)); !errors.Is(err, fs.ErrNotExist) {
-		return string(name), info, err
+	for _, path := range []string{string(name), string(name) + packed} {
+		if info, err = root.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path, info, err
+		}
 	}
-	info, err = root.Stat(string(name) + packed)
-	return string(name) + packed, info, err
+	return string(name), nil, err
 }
 
 // packed ends the path of a compressed file.
