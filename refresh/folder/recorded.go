@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -26,27 +26,18 @@ type Recorded struct {
 // NewRecorded indexes a folder. It fails when the folder holds no document, and when a chain or a quote cannot be read.
 func NewRecorded(dir string) (*Recorded, error) {
 	r := &Recorded{dir: dir, captured: map[upstream.Name]time.Time{}}
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		relative, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		name := upstream.Name(strings.TrimSuffix(filepath.ToSlash(relative), packed))
-		kind, key := name.Split()
-		if kind == upstream.Unknown {
-			return nil
-		}
-		return r.index(name, kind, key)
+		return r.index(upstream.Name(strings.TrimSuffix(path, packed)))
 	})
-	if err != nil {
-		return nil, fmt.Errorf("open replay folder: %w", err)
+	if err == nil && len(r.captured) == 0 {
+		err = errors.New("holds no document: want options/SYMBOL.json, quotes/SYMBOL.json, charts/historical/SYMBOL.json or " +
+			"settlement/YYYY-MM-DD.csv, each also as .gz")
 	}
-	if len(r.captured) == 0 {
-		return nil, fmt.Errorf("open replay folder: %s holds no document: want options/SYMBOL.json, "+
-			"quotes/SYMBOL.json, charts/historical/SYMBOL.json or settlement/YYYY-MM-DD.csv, each also as .gz", dir)
+	if err != nil {
+		return nil, fmt.Errorf("open replay folder %s: %w", dir, err)
 	}
 	slices.Sort(r.settlements)
 	if r.now.IsZero() && len(r.settlements) > 0 {
@@ -56,8 +47,12 @@ func NewRecorded(dir string) (*Recorded, error) {
 	return r, nil
 }
 
-// index adds a document.
-func (r *Recorded) index(name upstream.Name, kind upstream.Kind, key string) error {
+// index adds a file if it can be a document.
+func (r *Recorded) index(name upstream.Name) error {
+	kind, key := name.Split()
+	if kind == upstream.Unknown {
+		return nil
+	}
 	r.captured[name] = time.Time{}
 	switch kind {
 	case upstream.SettlementKind:
@@ -66,11 +61,11 @@ func (r *Recorded) index(name upstream.Name, kind upstream.Kind, key string) err
 		}
 		r.settlements = append(r.settlements, key)
 	case upstream.OptionsKind, upstream.QuotesKind:
-		doc, err := r.read(name)
+		body, err := r.read(name)
 		if err != nil {
 			return err
 		}
-		if q, err := cboe.DecodeQuote(doc.Body); err == nil {
+		if q, err := cboe.DecodeQuote(body); err == nil {
 			r.captured[name] = q.CapturedAt
 			if q.CapturedAt.After(r.now) {
 				r.now = q.CapturedAt
@@ -113,22 +108,25 @@ func (r *Recorded) Fetch(_ context.Context, name upstream.Name, since *upstream.
 	if since != nil && since.FileDate == date {
 		return nil, upstream.ErrNotModified
 	}
-	doc, err := r.read(file)
+	body, err := r.read(file)
 	if err != nil {
 		return nil, err
 	}
 	if captured.IsZero() {
 		captured = r.now
 	}
-	return &upstream.Document{Name: name, Body: doc.Body, Received: captured, FileDate: date}, nil
+	return &upstream.Document{Name: name, Body: body, Received: captured, FileDate: date}, nil
 }
 
-// read returns a document unpacked.
-func (r *Recorded) read(name upstream.Name) (*upstream.Document, error) {
+// read returns the bytes of a document, unpacked.
+func (r *Recorded) read(name upstream.Name) ([]byte, error) {
 	path, _, _ := find(r.dir, name) // the error of Read says why it failed
 	doc, _, err := Read(r.dir, path, name)
-	if err == nil && doc.Gzip != nil {
-		doc.Body, err = cboe.Unpack(doc)
+	if err != nil {
+		return nil, err
 	}
-	return doc, err
+	if doc.Gzip != nil {
+		return cboe.Unpack(doc)
+	}
+	return doc.Body, nil
 }
