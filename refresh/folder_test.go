@@ -1,11 +1,14 @@
 package refresh_test
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -133,10 +136,12 @@ func watchFolder(t *testing.T, start string) {
 		c.put(upstream.Quotes(symbol), c.made(upstream.Quotes(symbol)))
 		c.put(upstream.History(symbol), c.made(upstream.History(symbol)))
 	}
+	var settled upstream.Name // the newest
 	for d := compute.DateOf(r.clock.Now()); d > compute.DateOf(r.clock.Now())-7; d-- {
 		if calendar.IsSession(d) {
 			if doc, err := r.market.Fetch(t.Context(), upstream.Settlement(d.String()), nil); err == nil && doc.FileDate == d.String() {
-				c.put(upstream.Settlement(d.String()), doc.Body)
+				c.put(doc.Name, doc.Body)
+				settled = cmp.Or(settled, doc.Name)
 			}
 		}
 	}
@@ -150,6 +155,14 @@ func watchFolder(t *testing.T, start string) {
 	if len(r.Offers()) != len(refresh.Resources()) {
 		t.Errorf("offered are %v", r.Offers())
 	}
+	history := upstream.History("XLK")
+	corrected := bytes.Replace(c.made(history), []byte(`"close":`), []byte(`"close":1`), 1) // the history was complete
+	c.put(history, corrected)
+	c.accepts(history, corrected)
+	corrected = regexp.MustCompile(`(?m)^(VX,.*)$`).ReplaceAll(c.made(settled), []byte("${1}1")) // of the same date
+	c.put(settled, corrected)
+	c.accepts("settlement/", corrected)
+
 	time.Sleep(30 * time.Second)
 	if n := since("sectors", 4*time.Minute); n > 4 {
 		t.Errorf("the sectors were refreshed %d times in 4 minutes without a change", n)
