@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -159,7 +158,7 @@ func watchFolder(t *testing.T, start string) {
 	corrected := bytes.Replace(c.made(history), []byte(`"close":`), []byte(`"close":1`), 1) // the history was complete
 	c.put(history, corrected)
 	c.accepts(history, corrected)
-	corrected = regexp.MustCompile(`(?m)^(VX,.*)$`).ReplaceAll(c.made(settled), []byte("${1}1")) // of the same date
+	corrected = append(c.made(settled), "ZZ,ZZ/Z6,2026-12-16,1.5\n"...) // of the same date
 	c.put(settled, corrected)
 	c.accepts("settlement/", corrected)
 
