@@ -98,9 +98,7 @@ func (k *checker) open(path string) (*document, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k.guards[name] == nil && (d.chain != nil || d.quote != nil) {
-			k.guards[name] = &guard{}
-		}
+		k.guards[name] = cmp.Or(k.guards[name], &guard{}) // of any chain and quote, as if it were one that the server uses
 		if err = k.believe(d); err == nil && d.settlement != nil {
 			err = checkMonths(d.settlement, k.cfg.Calendar, doc.Received)
 		}

@@ -204,3 +204,24 @@ func TestCheckRecorded(t *testing.T) {
 		t.Error("a chain that was cut off is no error")
 	}
 }
+
+// The files that server/deploy/SOURCE.md shows are accepted.
+func TestCheckDocumentedFiles(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "server", "deploy", "SOURCE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
+		for begin, name := range map[string]string{`{"timestamp"`: "options/_SPX.json", `{"symbol"`: "charts/historical/XLK.json", "Product": "settlement/2026-11-20.csv"} {
+			if strings.HasPrefix(block[1], begin) {
+				files = append(files, name, block[1])
+			}
+		}
+	}
+	report, err := checked(t, files...)
+	says(t, "documented", report, "gex/spx rests on", "1 contracts with delta", "price history: 2 closes, from 2026-11-18", "vix-term-structure has 2 months")
+	if err != nil || len(files) != 6 {
+		t.Errorf("%q: %v\n%s", files, err, report)
+	}
+}
