@@ -68,6 +68,7 @@ type commands struct {
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
 	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
 	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its documents. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its documents are gone."`
+	Check     refresh.CheckCommand     `cmd:"" help:"Say of upstream documents in files whether a server would accept them, what it would use and what it would skip. Needs no server. Exit code 1: a file would be refused."`
 	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
@@ -232,7 +233,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 			log.Info("stopped")
 		}
 	}()
-	counts := keys.OpenCounts(filepath.Join(c.DataDir, c.Source, "usage.json"), log)
+	counts := keys.OpenCounts(filepath.Join(c.DataDir, c.Name(), "usage.json"), log)
 	defer counts.Close()
 	table, err := keys.Open(keys.File(c.DataDir), counts, log)
 	if err != nil {
@@ -247,7 +248,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return r
 	}
 	cfg := server.Config{
-		Finder: refresher.Store(), Source: c.Source, Now: refresher.Now, NextChange: refresher.NextChange, Readiness: ready, Log: log,
+		Finder: refresher.Store(), Source: c.Name(), Now: refresher.Now, NextChange: refresher.NextChange, Readiness: ready, Log: log,
 		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, Engine: c.Engine, TLS: pair.Config(), Keys: table,
 	}
 	if member := refresher.Fleet(); member != nil {
@@ -360,7 +361,7 @@ func (c *serveCommand) announce(log *slog.Logger, now time.Time, ln server.Liste
 	if c.TLS.Cert != "" {
 		scheme = "https://"
 	}
-	log.Info("serving", "address", scheme+ln.Addr().String(), "source", c.Source, "market_time", now.Format(time.RFC3339), "version", version())
+	log.Info("serving", "address", scheme+ln.Addr().String(), "source", c.Name(), "market_time", now.Format(time.RFC3339), "version", version())
 	switch {
 	case c.Source != "simulated":
 	case c.Fleet.Edge: // its market is that of the refresher

@@ -142,6 +142,8 @@ type Chain struct {
 	Contracts []Contract
 	Listed    int // rows of the document: len(Contracts) + Skipped.Total()
 	Skipped   Skipped
+	// Examples has the symbol of one row for each reason in Skipped that applied, by the JSON name of the reason.
+	Examples map[string]string
 	// BadNumbers counts the numbers of the head and of rows with a good symbol that count as absent because they are outside
 	// the range of their kind.
 	BadNumbers int
@@ -190,6 +192,17 @@ type ChainBuilder struct {
 	listed    int
 	badSymbol int
 	bad       int // numbers outside the range of their kind
+	examples  map[string]string
+}
+
+// example keeps the symbol of the first row that is left out for a reason.
+func (b *ChainBuilder) example(reason string, symbol func() string) {
+	if b.examples == nil {
+		b.examples = map[string]string{}
+	}
+	if b.examples[reason] == "" {
+		b.examples[reason] = symbol()
+	}
 }
 
 // Grow makes room for n rows.
@@ -216,6 +229,7 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	root, ok := parseSymbol(symbol, &c)
 	if !ok {
 		b.badSymbol++
+		b.example("bad_symbol", func() string { return string(symbol[:min(len(symbol), 40)]) })
 		return
 	}
 	b.bad += bad
@@ -250,17 +264,20 @@ func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
 		switch {
 		case i > 0 && compareListing(&last, &c) == 0:
 			chain.Skipped.Duplicate++
+			b.example("duplicate", b.rows[i].Symbol)
 		case math.IsNaN(c.OpenInterest):
 			chain.Skipped.BadNumber++
+			b.example("bad_number", b.rows[i].Symbol)
 		case !known:
 			chain.Skipped.UnknownRoot++
+			b.example("unknown_root", b.rows[i].Symbol)
 		default:
 			c.Settlement = settlement
 			kept = append(kept, c)
 		}
 		last = c
 	}
-	chain.Contracts = kept
+	chain.Contracts, chain.Examples = kept, b.examples
 	return chain, nil
 }
 

@@ -42,14 +42,20 @@ func (j *jobs) refreshSPX(ctx context.Context) error {
 	return j.refreshChains(ctx, "spx", ofFeed(optionsFeed), spxChain)
 }
 
-// refreshFlow fetches the chain of the next symbol of the flow universe. Until a chain has come, it fetches the chains of all
-// symbols. It leaves out the chains whose quotes of the session are final.
+// refreshFlow fetches the chains that have changed, if the source tells it. Else it fetches the chain of the next symbol of the
+// flow universe. Until a chain has come, it fetches the chains of all symbols. It leaves out the chains whose quotes of the
+// session are final.
 func (j *jobs) refreshFlow(ctx context.Context) error {
-	names := slices.DeleteFunc(flowNames(j.cfg), j.final)
+	names, changed := flowNames(j.cfg), j.flowChanged.Swap(nil)
+	if changed != nil {
+		names = slices.DeleteFunc(*changed, func(name upstream.Name) bool { return name == spxChain })
+	} else {
+		names = slices.DeleteFunc(names, j.final)
+	}
 	if len(names) == 0 {
 		return nil
 	}
-	if slices.ContainsFunc(names, j.intake.fetched) {
+	if changed == nil && slices.ContainsFunc(names, j.intake.fetched) {
 		j.flowTurn %= len(names)
 		names = names[j.flowTurn : j.flowTurn+1]
 		j.flowTurn++

@@ -20,7 +20,7 @@ const (
 var vixIndices = []string{vixIndex, vix3mIndex}
 
 // fetchCloses fetches the closes of VIX and VIX3M that are still unknown, and keeps them in memory. From 31 minutes after the
-// close it reads the closes of the session from quotes. It reads the closes of the settlement date, at most once an hour, from quotes
+// close it reads the closes of the session from quotes. It reads the closes of the settlement date, at most once an hour from a source over a network, from quotes
 // and then from daily histories. It returns an error for each document that it could not use, and goes on with the others.
 func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 	var dates []compute.Date
@@ -28,7 +28,7 @@ func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 		dates = append(dates, session)
 	}
 	f := b.settlement()
-	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || !j.settlementAsked.due(closesAsked, b.at, historyRetry) {
+	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || j.cfg.Version == nil && !j.settlementAsked.due(closesAsked, b.at, historyRetry) {
 		return j.findCloses(ctx, upstream.Quotes, dates...)
 	}
 	j.settlementAsked[closesAsked] = b.at

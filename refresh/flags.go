@@ -14,8 +14,9 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/fleet"
-	"strikecache/refresh/replay"
+	"strikecache/refresh/folder"
 	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -46,13 +47,13 @@ const historyBytes = 64 << 20
 // [Refresher.Start] or [Refresher.Run]. The caller must close the refresher, by [Refresher.Close] or the stop function of
 // Start. observe is [Config.Observe] and may be nil.
 func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, refused []string, took time.Duration)) (*Refresher, error) {
-	cfg := Config{SourceName: f.Source, Log: log, Observe: observe}
+	cfg := Config{SourceName: f.Name(), Log: log, Observe: observe}
 	if err := f.ScheduleFlags.apply(&cfg); err != nil {
 		return nil, err
 	}
 	r := &Refresher{}
 	options := snapshots.Options{
-		Dir: dataDir, Source: f.Source, DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Log: log,
 	}
 	if f.Fleet.NATS != "" {
 		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is saved before New
@@ -70,7 +71,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	if err == nil {
 		if f.Fleet.NATS != "" {
 			r.follower = &follower{r: r, edge: f.Fleet.Edge}
-			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Source, Store: cfg.Store, Process: r.follower, Log: log})
+			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Name(), Store: cfg.Store, Process: r.follower, Log: log})
 			cfg.Lease, cfg.Published = r.member.Holds, r.member.Announce
 		}
 		r.cfg = cfg
@@ -86,7 +87,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 // edgeClock returns the clock of an edge until it has joined the fleet: a market that is not live goes on from the last
 // stored answer.
 func (f *Flags) edgeClock(store *snapshots.Store) Clock {
-	if f.Source == "cboe" {
+	if f.Source == "cboe" || f.Source == "folder" {
 		return MachineClock()
 	}
 	if left := LeftOff(store); !left.IsZero() {
@@ -97,7 +98,10 @@ func (f *Flags) edgeClock(store *snapshots.Store) Clock {
 
 // SourceFlags are the flags of the upstream and its clock.
 type SourceFlags struct {
-	Source string `help:"Source of the documents: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+	Source string `help:"Source of the documents: ${enum}." enum:"simulated,cboe,replay,folder" default:"simulated"`
+
+	Folder     string `help:"Folder into which a program of yours puts documents, in the paths of --replay-dir. The server looks each second whether a file has changed." type:"path" placeholder:"DIR" group:"Source folder"`
+	SourceName string `help:"Name of whoever made the documents, in meta.source of every answer and in the data directory: 1 to 32 of a-z, 0-9 and -. Default: folder." placeholder:"NAME" group:"Source folder"`
 
 	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. A file may also be compressed, with .gz after its name." type:"path" placeholder:"DIR" group:"Source replay"`
 
@@ -109,6 +113,11 @@ type SourceFlags struct {
 	CboeRequestsPerMinute int    `help:"Requests a minute to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
 }
 
+var sourceForm = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)
+
+// Name returns meta.source: the source, or the vendor's name for the documents of a folder.
+func (s *SourceFlags) Name() string { return cmp.Or(s.SourceName, s.Source) }
+
 // check does not ask an edge for the documents of its source.
 func (s *SourceFlags) check(edge bool) error {
 	switch {
@@ -116,6 +125,12 @@ func (s *SourceFlags) check(edge bool) error {
 		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
 	case s.Source == "replay" && s.ReplayDir == "" && !edge:
 		return errors.New("--source replay needs --replay-dir")
+	case s.Source == "folder" && s.Folder == "" && !edge:
+		return errors.New("--source folder needs --folder")
+	case s.SourceName != "" && s.Source != "folder":
+		return errors.New("--source-name belongs to --source folder: another source has its own name")
+	case s.SourceName != "" && (!sourceForm.MatchString(s.SourceName) || slices.Contains([]string{"simulated", "cboe", "replay", "folder"}, s.SourceName)):
+		return fmt.Errorf("--source-name must be 1 to 32 of a-z, 0-9 and -, and no name of another source, not %.40q", s.SourceName)
 	case s.CboeRequestsPerMinute < 1 || s.CboeRequestsPerMinute > 6000:
 		return fmt.Errorf("--cboe-requests-per-minute must be from 1 to 6000, not %d", s.CboeRequestsPerMinute)
 	}
@@ -142,11 +157,20 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		cfg.Source, cfg.Clock = client, MachineClock()
 		return err
 	case "replay":
-		recorded, err := replay.New(s.ReplayDir)
+		recorded, err := folder.NewRecorded(s.ReplayDir)
 		if err != nil {
 			return err
 		}
 		cfg.Source, cfg.Clock = recorded, NewClock(recorded.Now(), 0)
+		return nil
+	case "folder":
+		live, err := folder.NewLive(s.Folder)
+		if err != nil {
+			return err
+		}
+		cfg.Source, cfg.Clock, cfg.Version = live, MachineClock(), live.Version
+		missing := slices.DeleteFunc(slices.Clone(cfg.FlowSymbols), func(symbol string) bool { return live.Offers(upstream.Options(symbol)) })
+		cfg.Log.Info("documents are read from a folder", "folder", s.Folder, "flow_symbols_without_file", missing)
 		return nil
 	}
 	cfg.Identity = fmt.Sprintf("simulated market, seed %d", s.SimSeed)

@@ -21,8 +21,9 @@ type intake struct {
 
 func newIntake(cfg *Config) *intake {
 	i := &intake{cfg: cfg, guards: map[upstream.Name]*guard{}, accepted: map[upstream.Name]*document{}}
-	for _, name := range append(flowNames(cfg), spxChain) {
-		i.guards[name] = &guard{}
+	i.guards[spxChain] = &guard{}
+	for _, symbol := range cfg.FlowSymbols { // the source may offer the chain later
+		i.guards[upstream.Options(symbol)] = &guard{}
 	}
 	for _, symbol := range compute.FundSymbols() {
 		i.guards[upstream.Quotes(symbol)] = &guard{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -24,7 +25,8 @@ type jobs struct {
 
 	changes map[string]*nextRun // by job
 
-	flowTurn        int // the next chain of the flow universe
+	flowTurn        int                             // the next chain of the flow universe
+	flowChanged     atomic.Pointer[[]upstream.Name] // the chains that have changed; nil: the source does not tell, or none has
 	historyAsked    requests
 	settlementAsked requests
 }
@@ -58,6 +60,7 @@ type job struct {
 	feed  string // whose answers its documents change; "": none, or those of the flow
 	every time.Duration
 	run   func(context.Context) error
+	reads func(*Config, compute.Date) ([]upstream.Name, time.Time) // the documents that the job fetches, as [product.past]; nil: none
 }
 
 const flowJob = "flow"
@@ -68,12 +71,12 @@ func (j job) refreshes(p *product) bool { return j.feed == p.feed || j.name == f
 // list returns the jobs of the schedule.
 func (j *jobs) list() []job {
 	return []job{
-		{"spx", optionsFeed, j.cfg.ChainEvery, j.refreshSPX},
-		{flowJob, "", j.cfg.FlowEvery, j.refreshFlow},
-		{"sectors", sectorsFeed, j.cfg.QuotesEvery, j.refreshSectors},
-		{"vix", vixFeed, outsideEvery, j.refreshVIX},
-		{"freshness", "", j.cfg.ChainEvery, func(context.Context) error { return j.board.reseal() }},
-		{"expiry", "", 24 * time.Hour, j.expire},
+		{"spx", optionsFeed, j.cfg.ChainEvery, j.refreshSPX, pastChain},
+		{flowJob, "", j.cfg.FlowEvery, j.refreshFlow, pastChains},
+		{"sectors", sectorsFeed, j.cfg.QuotesEvery, j.refreshSectors, pastFunds},
+		{"vix", vixFeed, outsideEvery, j.refreshVIX, pastSettlement},
+		{"freshness", "", j.cfg.ChainEvery, func(context.Context) error { return j.board.reseal() }, nil},
+		{"expiry", "", 24 * time.Hour, j.expire, nil},
 	}
 }
 
@@ -83,7 +86,7 @@ func (j *jobs) list() []job {
 //  2. runs every job once, all jobs at the same time, and starts the schedule,
 //  3. if the source has documents of past sessions, fills in the missing dates, computes the answers that compare with them,
 //     and fills in the part of today's track before its first row,
-//  4. runs each job by the schedule.
+//  4. runs each job by the schedule, and, with [Config.Version], within about a second after a document of it has changed.
 //
 // Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
 // backs off, and the runs that are due until its next try are skipped. All jobs run on threads of low priority.
@@ -98,11 +101,17 @@ func (r *Refresher) Run(ctx context.Context) {
 	var retries sync.WaitGroup
 	for _, j := range r.list() {
 		next := &retry{schedule: schedule{r.cfg.Clock, r.cal, j.every}}
-		next.run = alone.Then(cron.FuncJob(func() {
-			ok := false
+		var turn sync.Mutex // held during a run
+		run := func() (ok bool) {
+			turn.Lock()
+			defer turn.Unlock()
 			inBackground(func() { ok = r.runJob(ctx, j) })
-			r.changes[j.name].begins(next.finished(ctx, ok, &retries))
-		}))
+			return ok
+		}
+		next.run = alone.Then(cron.FuncJob(func() { r.changes[j.name].begins(next.finished(ctx, run(), &retries)) }))
+		if r.cfg.Version != nil && j.reads != nil {
+			runner.Schedule(cron.Every(time.Second), alone.Then(cron.FuncJob(r.watch(j, run))))
+		}
 		once = append(once, next.run)
 		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
 	}
@@ -115,6 +124,29 @@ func (r *Refresher) Run(ctx context.Context) {
 	<-ctx.Done()
 	<-runner.Stop().Done()
 	retries.Wait()
+}
+
+// watch returns a function that runs a job if the version of a document that the job reads has changed since the last
+// call. Neither the schedule nor the pause after a failure delays this run, and its failure begins no pause.
+func (r *Refresher) watch(j job, run func() bool) (look func()) {
+	versions := map[upstream.Name]string{}
+	return func() {
+		var changed []upstream.Name
+		names, _ := j.reads(&r.cfg, settlementDue(r.cfg.Clock.Now(), r.cal))
+		for _, name := range names {
+			if v := r.cfg.Version(name); v != versions[name] {
+				versions[name] = v
+				changed = append(changed, name)
+			}
+		}
+		if changed == nil {
+			return
+		}
+		if j.name == flowJob {
+			r.flowChanged.Store(&changed)
+		}
+		run()
+	}
 }
 
 func runAll(jobs []cron.Job) {

@@ -20,7 +20,7 @@ import (
 type RecomputeCommand struct {
 	Date    string `help:"UTC date to compute again, YYYY-MM-DD, or current for the answers that were served last." placeholder:"DATE" required:""`
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
-	Source  string `help:"Source of the stored date: ${enum}." enum:"simulated,cboe,replay" default:"simulated"`
+	Source  string `help:"Source of the stored date, as in meta.source." default:"simulated"`
 	Product string `help:"Product to compute again: ${enum}." enum:"${stored_products}" default:"all"`
 }
 
@@ -67,6 +67,9 @@ func (o *Outcome) ExitCode() int {
 func (c *RecomputeCommand) Validate() error {
 	if _, err := compute.ParseDate(c.Date); err != nil && c.Date != "current" {
 		return fmt.Errorf("--date: %w", err)
+	}
+	if !sourceForm.MatchString(c.Source) {
+		return fmt.Errorf("--source must be 1 to 32 of a-z, 0-9 and -, not %.40q", c.Source)
 	}
 	return nil
 }

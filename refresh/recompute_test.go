@@ -15,7 +15,7 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh"
 
-	"strikecache/refresh/replay"
+	"strikecache/refresh/folder"
 	"strikecache/snapshots"
 )
 
@@ -126,7 +126,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 // A replay of the recorded folder serves the resources that it has documents for, and they are computed again.
 func TestRecordedDaysAreRecomputed(t *testing.T) {
 	long(t)
-	source, err := replay.New(recorded(t, "replay"))
+	source, err := folder.NewRecorded(recorded(t, "replay"))
 	if err != nil {
 		t.Fatal(err)
 	}

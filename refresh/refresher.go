@@ -40,8 +40,8 @@ import (
 // Config configures a [Refresher]. Source, Store, Calendar and Log must be set.
 type Config struct {
 	Source       upstream.Source
-	SourceName   string // simulated, cboe or replay, as in meta.source of every answer
-	Identity     string // of the market, such as "simulated market, seed 1"; "" for cboe and replay
+	SourceName   string // simulated, cboe, replay, folder or the name of a vendor, as in meta.source of every answer
+	Identity     string // of the market, such as "simulated market, seed 1"; "" for the other sources
 	Store        *snapshots.Store
 	Clock        Clock
 	Calendar     *compute.Calendar
@@ -52,6 +52,10 @@ type Config struct {
 	QuotesEvery time.Duration // of the sector quotes
 	FlowEvery   time.Duration // of the flow job, which fetches one chain of the flow universe per run
 	FlowSymbols []string      // the flow universe without SPX
+
+	// Version, unless nil, returns a text that changes whenever the source's document of a name does, and "" while there is
+	// none. It is asked each second: a job runs as soon as a document of it has changed.
+	Version func(upstream.Name) string
 
 	// Past, unless nil, has the documents of past sessions. The refresher fills in the dates of the last BackfillSessions
 	// sessions that are not stored.

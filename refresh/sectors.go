@@ -85,14 +85,14 @@ func (j *jobs) fetchInto(ctx context.Context, b *batch, name upstream.Name) erro
 }
 
 // historyDue says whether to ask for the history of a fund: the history lacks the session before the quote's session, and
-// the last request is long enough ago.
+// the last request is long enough ago. To look at a watched file costs nothing.
 func (j *jobs) historyDue(b *batch, symbol string) bool {
 	quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
 	interval := historyRetry
 	if history == nil {
 		interval = firstHistoryRetry
 	}
-	return quote != nil && !complete(quote, history, j.cal) && j.historyAsked.due(upstream.History(symbol), b.at, interval)
+	return quote != nil && (j.cfg.Version != nil || !complete(quote, history, j.cal) && j.historyAsked.due(upstream.History(symbol), b.at, interval))
 }
 
 // complete says whether a history contains the session before the quote's session.

@@ -73,7 +73,8 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 		return nil
 	}
 	var failure error
-	if newest := b.settlement(); (newest == nil || newest.date < due) && j.settlementAsked.due(latestSettlement, b.at, settlementRetry) {
+	watched := j.cfg.Version != nil // to look at the file costs nothing
+	if newest := b.settlement(); watched || (newest == nil || newest.date < due) && j.settlementAsked.due(latestSettlement, b.at, settlementRetry) {
 		if failure = j.fetchSettlement(ctx, b, due); failure == nil {
 			j.settlementAsked[latestSettlement] = b.at
 		}
@@ -102,7 +103,7 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 }
 
 // fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted
-// file. Until the file is overdue, a file of an older date, a file without rows and a missing file are no failure: the
+// file. A watched file may also be corrected. Until the file is overdue, a file of an older date, a file without rows and a missing file are no failure: the
 // exchange may not have published the file yet.
 func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) error {
 	overdue := settlementOverdue(due, b.at, j.cal)
@@ -121,7 +122,7 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) 
 	if err := checkMonths(f, j.cal, b.at); err != nil {
 		return err
 	}
-	if accepted := b.settlement(); (accepted == nil || f.date > accepted.date) && f.date >= j.settledTo() {
+	if accepted := b.settlement(); (accepted == nil || f.date > accepted.date || f.date == accepted.date && j.cfg.Version != nil) && f.date >= j.settledTo() {
 		b.documents[latestSettlement] = d
 	}
 	if f.date < due && overdue {

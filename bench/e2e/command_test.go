@@ -28,7 +28,13 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	}{
 		{"serve --no-such-flag", []string{"unknown flag --no-such-flag"}},
 		{"serve --sourc=x", []string{"--source"}},
-		{"serve --source=yahoo", []string{"simulated", "cboe", "replay"}},
+		{"serve --source=yahoo", []string{"simulated", "cboe", "replay", "folder"}},
+		{"serve --source=folder", []string{"--folder"}},
+		{"serve --source=folder --folder=/nonexistent", []string{"/nonexistent"}},
+		{"serve --source=folder --folder=" + dir + " --source-name=cboe", []string{"--source-name", "no name of another source", "cboe"}},
+		{"serve --source=folder --folder=" + dir + " --source-name=../x", []string{"--source-name", "a-z, 0-9 and -"}},
+		{"serve --source-name=acme", []string{"--source-name belongs to --source folder"}},
+		{"recompute --date=current --source=../x", []string{"--source", "a-z, 0-9 and -"}},
 		{"serve --source=replay", []string{"--replay-dir"}},
 		{"serve --source=replay --replay-dir=/nonexistent", []string{"/nonexistent"}},
 		{"serve --gex-every=1s", []string{"--gex-every", "5s", "1h"}},
@@ -92,7 +98,7 @@ func TestEnvironmentTwins(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"", "--help", "serve --help", "verify --help", "recompute --help"} {
+	for _, args := range []string{"", "--help", "serve --help", "verify --help", "recompute --help", "check --help"} {
 		if out := does(t, strings.Fields(args)...); !strings.Contains(out, "Usage: strikecache") {
 			t.Errorf("%q: %s", args, out)
 		}

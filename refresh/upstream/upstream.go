@@ -1,8 +1,8 @@
 // Package upstream defines the documents that the refresher reads and the interface of their sources.
 //
-// A [Source] returns documents by [Name]. There are three sources: the real upstream over HTTP, a simulated market, and
-// recorded files. All of them use the paths of the real upstream as names and return documents in its format. So one
-// decoder reads the documents of all sources.
+// A [Source] returns documents by [Name]. There are four sources: the real upstream over HTTP, a simulated market, recorded
+// files, and the files that another program writes. All of them use the paths of the real upstream as names and return
+// documents in its format. So one decoder reads the documents of all sources.
 package upstream
 
 import (

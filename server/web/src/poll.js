@@ -154,7 +154,7 @@ export function observe(meta) {
 
 /** marketNow returns the market's time, in milliseconds since 1970. */
 export function marketNow(source) {
-  if (source === 'cboe' || !anchor) return Date.now() + clockOffset;
-  if (source === 'replay') return anchor.market;
-  return anchor.market + Date.now() - anchor.seen;
+  if (source === 'replay' && anchor) return anchor.market;
+  if (source === 'simulated' && anchor) return anchor.market + Date.now() - anchor.seen;
+  return Date.now() + clockOffset;
 }

@@ -1,4 +1,4 @@
-package replay
+package folder
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func store(t testing.TB, path string, body []byte) {
 // file it returns the newest file before it.
 func FuzzName(f *testing.F) {
 	dir, documents := recorded(f)
-	source, err := New(dir)
+	source, err := NewRecorded(dir)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func FuzzFile(f *testing.F) {
 		}
 		store(t, path, body)
 		good := wantErr == nil && len(want) <= 64<<10
-		source, err := New(dir)
+		source, err := NewRecorded(dir)
 		if (err == nil) != good {
 			t.Fatalf("%v, want %v", err, wantErr)
 		}

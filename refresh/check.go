@@ -1,0 +1,204 @@
+package refresh
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/folder"
+	"strikecache/refresh/upstream"
+)
+
+// CheckCommand is `strikecache check`, in the form that the kong parser reads. It takes files the way of any document, through
+// [folder.Read], the decoder and the guard, and prints what a server would use of them.
+type CheckCommand struct {
+	Files []string `arg:"" name:"file" help:"Documents. The end of the path says which, as in options/_SPX.json. Two files of one document are compared as if they came in this order." type:"path"`
+}
+
+// Validate is called by the parser.
+func (c *CheckCommand) Validate() error {
+	if slices.Contains(c.Files, "-") {
+		return errors.New("it reads files, not standard input")
+	}
+	return nil
+}
+
+// Run is called by the parser. It prints a report to out. The error says how many files a server would refuse.
+func (c *CheckCommand) Run(out io.Writer) error {
+	cfg := &Config{Clock: MachineClock(), Calendar: compute.NewCalendar(nil, nil), RiskFreeRate: 0.04} // no count depends on the rate
+	k := &checker{out, newIntake(cfg)}
+	refused := 0
+	for _, path := range c.Files {
+		d, err := k.open(path)
+		if e := (*upstream.Error)(nil); errors.As(err, &e) {
+			refused++
+			fmt.Fprintf(out, "%s: REFUSED as %s: %v\n", path, e.Reason, e.Err)
+			k.say("%s", advice[e.Reason])
+			continue
+		}
+		fmt.Fprintf(out, "%s: accepted as %s\n", path, d.Name)
+		k.describe(d)
+	}
+	if refused > 0 {
+		return fmt.Errorf("check: a server would refuse %d of %d files", refused, len(c.Files))
+	}
+	return nil
+}
+
+const (
+	whenComplete = "was the file complete? Write it under another name in the same folder, then rename it"
+	inARow       = "compared with the file checked before; a server accepts the third document in a row that agrees with the two before"
+)
+
+// advice says what to do about a refused document.
+var advice = map[upstream.Reason]string{
+	upstream.Missing:     "the path ends in options/SYMBOL.json, quotes/SYMBOL.json, charts/historical/SYMBOL.json or settlement/YYYY-MM-DD.csv, each also as .gz",
+	upstream.Unreachable: "it must be a regular file, and no link may lead out of the folder that has options, quotes, charts and settlement",
+	upstream.TooLarge:    "a file has the newest state of one document",
+	upstream.Truncated:   whenComplete, upstream.Malformed: whenComplete,
+	upstream.Empty:      "a chain has a price and at least one row, a history and a settlement file at least one row",
+	upstream.ClockAhead: "timestamp is UTC, last_trade_time New York time; the clock of this machine must be right, too",
+	upstream.Backwards:  inARow, upstream.Shrunk: inARow, upstream.PriceJump: inARow, upstream.QuotesMissing: inARow,
+}
+
+// checker describes documents.
+type checker struct {
+	out io.Writer
+	*intake
+}
+
+// say prints an indented line.
+func (k *checker) say(format string, args ...any) { fmt.Fprintf(k.out, "  "+format+"\n", args...) }
+
+// open returns the document in a file after the checks that a server makes. Its error is an [*upstream.Error].
+func (k *checker) open(path string) (*document, error) {
+	parts := strings.Split(filepath.ToSlash(path), "/")
+	for i := range parts {
+		relative := strings.Join(parts[i:], "/")
+		name := upstream.Name(strings.TrimSuffix(relative, ".gz"))
+		if kind, _ := name.Split(); kind == upstream.Unknown {
+			continue
+		}
+		doc, _, err := folder.Read(strings.Join(append(parts[:i:i], "."), "/"), relative, name)
+		if err != nil {
+			return nil, err
+		}
+		doc.Received = time.Now().UTC()
+		d, err := newDocument(doc)
+		if err != nil {
+			return nil, err
+		}
+		k.guards[name] = cmp.Or(k.guards[name], &guard{}) // of any chain and quote, as if it were one that the server uses
+		if err = k.believe(d); err == nil && d.settlement != nil {
+			err = checkMonths(d.settlement, k.cfg.Calendar, doc.Received)
+		}
+		if err == nil {
+			k.accept(map[upstream.Name]*document{name: d})
+		}
+		return d, err
+	}
+	return nil, upstream.Refuse(upstream.Missing, "no document has this path")
+}
+
+// describe says what is used of an accepted document.
+func (k *checker) describe(d *document) {
+	var u *compute.Underlying
+	bad := d.bad
+	switch {
+	case d.chain != nil:
+		u, bad = &d.chain.Underlying, d.chain.BadNumbers
+	case d.quote != nil:
+		u = &d.quote.Underlying
+	case d.settlement != nil:
+		f := d.settlement
+		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: k.cfg.Calendar, Now: time.Now()})
+		k.say("%s has %d months, from %s; %d rows cannot be read", VIXResource, len(curve.Curve), counts(quality), f.bad)
+	default:
+		k.say("price history: %d closes, from %s to %s", len(d.closes), d.closes[0].Date, d.closes[len(d.closes)-1].Date)
+	}
+	if u != nil {
+		k.say("%s: price %v, last trade %s, made %s", u.Symbol, u.Spot, u.AsOf.Format(time.RFC3339), u.CapturedAt.Format(time.RFC3339))
+	}
+	if bad > 0 {
+		k.say("%d numbers count as absent: they are outside the range of their kind", bad)
+	}
+	switch _, key := d.upstreamName().Split(); {
+	case d.chain != nil:
+		k.chain(d.chain)
+	case d.settlement != nil:
+	case slices.Contains(compute.FundSymbols(), key):
+		k.say("%s rests on the quote and the price history of a fund", SectorsResource)
+	case slices.Contains(vixIndices, key):
+		k.say("%s takes the close of the settlement date from it", VIXResource)
+	default:
+		k.say("NOT USED: no resource rests on it")
+	}
+}
+
+// fields are what a contract may have, and what is lost when none has it.
+var fields = []struct {
+	name string
+	has  func(*compute.Contract) bool
+	cost string
+}{
+	{"open_interest over 0", func(c *compute.Contract) bool { return c.OpenInterest > 0 }, "gex/spx has no number, and max pain is the same everywhere"},
+	{"bid and ask", func(c *compute.Contract) bool { return c.TwoSided() }, "gex/spx takes volatility from iv alone, and the flow knows no side"},
+	{"iv", func(c *compute.Contract) bool { return c.IV > 0 }, "gex/spx takes volatility from bid and ask alone, and the flow knows no side"},
+	{"delta", func(c *compute.Contract) bool { return math.Abs(c.Delta) > 0 }, "the flow knows no side"},
+	{"volume", func(c *compute.Contract) bool { return c.Volume > 0 }, "the flow has no row"},
+	{"last_trade_price", func(c *compute.Contract) bool { return c.Last > 0 }, "the flow knows no side"},
+	{"last_trade_time", func(c *compute.Contract) bool { return c.LastTrade > 0 }, "the flow has no row"},
+}
+
+// chain says what is used of a chain, and on how many contracts each resource would rest.
+func (k *checker) chain(chain *compute.Chain) {
+	expirations := map[compute.Date]bool{}
+	for i := range chain.Contracts {
+		expirations[chain.Contracts[i].Expiration] = true
+	}
+	k.say("%d rows, %d contracts of %d expirations", chain.Listed, len(chain.Contracts), len(expirations))
+	if chain.Skipped.Total() > 0 {
+		k.say("skipped rows: %s; such as %q", counts(chain.Skipped), chain.Examples)
+	}
+	for _, f := range fields {
+		n, cost := 0, ": "+f.cost
+		for i := range chain.Contracts {
+			if f.has(&chain.Contracts[i]) {
+				n, cost = n+1, ""
+			}
+		}
+		k.say("%d contracts with %s%s", n, f.name, cost)
+	}
+	cal := k.cfg.Calendar
+	if chain.Symbol == symbolOf(spxChain) {
+		q := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
+		k.say("%s rests on %d contracts; left out: %s", GammaResource, q.Used, counts(q.Skipped))
+		k.say("%s has %d expirations", PainResource, len(compute.MaxPains(chain, cal)))
+	}
+	flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
+	k.say("%s scores %d contracts; left out: %s", FlowResource, flow.Eligible, counts(flow.Rejected))
+}
+
+// counts returns the members of a struct of counts that are not 0, in the order of their names: "3 duplicate, 1 settled".
+func counts(of any) string {
+	var members map[string]any
+	text, _ := json.Marshal(of) // a struct of numbers and texts
+	_ = json.Unmarshal(text, &members)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if n, ok := members[name].(float64); ok && n > 0 {
+			out = append(out, fmt.Sprintf("%.0f %s", n, name))
+		}
+	}
+	return cmp.Or(strings.Join(out, ", "), "none")
+}

@@ -1,0 +1,139 @@
+// Package folder reads upstream documents from a folder.
+//
+// The folder has the upstream's own paths, each file plain or compressed as .gz. When both are there, the plain file counts:
+//
+//	options/_SPX.json  quotes/XLK.json  charts/historical/XLK.json  settlement/2026-10-05.csv
+//
+// There are two sources. [Recorded] has the documents that were there at the start, and its market stands still. [Live] has
+// those that are there now. No link leads out of the folder.
+package folder
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+	"syscall"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// Live is a source of the documents that another program puts into a folder. It looks only at the files of the names that it
+// is asked for. It is safe for concurrent use.
+type Live struct{ dir string }
+
+// NewLive returns the source of a folder. The folder must exist, but may be empty.
+func NewLive(dir string) (*Live, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open folder: %w", err)
+	}
+	return &Live{dir}, root.Close()
+}
+
+// Offers implements [upstream.Source]. The SPX chain is always offered, because without it there is little to serve, and
+// settlements once their folder is there. Another document is offered while its file is there.
+func (l *Live) Offers(name upstream.Name) bool {
+	if kind, _ := name.Split(); kind == upstream.SettlementKind {
+		name = "settlement"
+	}
+	return name == upstream.Options("_SPX") || l.Version(name) != ""
+}
+
+// Version returns a text that changes whenever the file of a document does, and "" while there is no file. It does not read the
+// file.
+func (l *Live) Version(name upstream.Name) string {
+	_, info, err := find(l.dir, name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return err.Error()
+	}
+	return version(info)
+}
+
+// version returns a text of the size, the time of the last change and, where the system has one, the inode of a file.
+func version(info fs.FileInfo) string {
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano(), reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Ino"))
+}
+
+// Fetch implements [upstream.Source]. It does not read a file again whose document is since.
+func (l *Live) Fetch(_ context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	path, info, err := find(l.dir, name)
+	if err == nil && since != nil && since.ETag == version(info) {
+		return nil, upstream.ErrNotModified
+	}
+	doc, info, err := Read(l.dir, path, name) // its error also says why find failed
+	if err != nil {
+		return nil, err
+	}
+	doc.Received, doc.ETag = time.Now().UTC(), version(info)
+	return doc, nil
+}
+
+// find returns the path and the state of the file of a document: the plain file, else the compressed one.
+func find(dir string, name upstream.Name) (path string, info fs.FileInfo, err error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return string(name), nil, err
+	}
+	defer root.Close()
+	for _, path := range []string{string(name), string(name) + packed} {
+		if info, err = root.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			return path, info, err
+		}
+	}
+	return string(name), nil, err
+}
+
+// packed ends the path of a compressed file.
+const packed = ".gz"
+
+// Read returns the document of a name from a file of a folder, and the state of the file. The path is relative to the folder.
+// A document whose path ends in .gz has [upstream.Document.Gzip] alone. The error is an [*upstream.Error]: Missing without a
+// file, Unreachable when the file cannot be opened within the folder or is not a regular file, and TooLarge, before anything
+// of the file is read. Read does not wait for the writer of a FIFO.
+func Read(dir, path string, name upstream.Name) (*upstream.Document, fs.FileInfo, error) {
+	failed := func(reason upstream.Reason, err error) (*upstream.Document, fs.FileInfo, error) {
+		if errors.Is(err, fs.ErrNotExist) {
+			reason = upstream.Missing
+		}
+		return nil, nil, &upstream.Error{Name: name, Reason: reason, Err: err}
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return failed(upstream.Unreachable, err)
+	}
+	defer root.Close()
+	f, err := root.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return failed(upstream.Unreachable, fmt.Errorf("open within the folder: %w", err))
+	}
+	defer f.Close()
+	kind, _ := name.Split()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return failed(upstream.Unreachable, err)
+	case !info.Mode().IsRegular():
+		return failed(upstream.Unreachable, fmt.Errorf("%s is not a regular file", path))
+	case info.Size() > kind.MaxBody():
+		return failed(upstream.TooLarge, fmt.Errorf("%s has %d bytes, over %d", path, info.Size(), kind.MaxBody()))
+	}
+	var body bytes.Buffer
+	body.Grow(int(info.Size()) + bytes.MinRead)
+	if _, err := body.ReadFrom(io.LimitReader(f, kind.MaxBody())); err != nil {
+		return failed(upstream.Truncated, err)
+	}
+	if strings.HasSuffix(path, packed) {
+		return &upstream.Document{Name: name, Gzip: body.Bytes()}, info, nil
+	}
+	return &upstream.Document{Name: name, Body: body.Bytes()}, info, nil
+}
