@@ -13,3 +13,5 @@ type linuxCommands struct{}
 func pause(d time.Duration) { time.Sleep(d) }
 
 func processTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+func newSockets(t *target, connections int) sockets { return newNetSockets(t, connections) }
