@@ -7,16 +7,14 @@ import (
 	"time"
 )
 
-// progress draws one line about a running load on a terminal, each second. A nil progress draws nothing.
+// progress draws one line about a running load, each second.
 type progress struct {
-	recent   tally // of the last second
-	answers  int64
-	from     time.Duration
-	lines    chan string
-	finished chan struct{}
+	out    io.Writer
+	recent tally // since from
+	from   time.Duration
 }
 
-// progressOn returns the progress on a terminal, or nil if w is something else.
+// progressOn returns the progress on a terminal. On anything else, nothing is drawn.
 func progressOn(w io.Writer) *progress {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -25,49 +23,33 @@ func progressOn(w io.Writer) *progress {
 	if about, err := file.Stat(); err != nil || about.Mode()&os.ModeCharDevice == 0 {
 		return nil
 	}
-	p := &progress{recent: tally{latency: newHistogram(2)}, lines: make(chan string, 1), finished: make(chan struct{})}
-	go func() { // a terminal that is slow or stopped must not delay the load
-		defer close(p.finished)
-		for line := range p.lines {
-			fmt.Fprintf(w, "\r%s\x1b[K", line)
-		}
-	}()
-	return p
+	return &progress{out: w, recent: tally{latency: newHistogram(2)}}
 }
 
 // add counts a request.
 func (p *progress) add(o outcome) {
-	if p == nil {
-		return
-	}
-	p.recent.add(o)
-	if o.err == nil {
-		p.answers++
+	if p != nil {
+		p.recent.add(o)
 	}
 }
 
-// draw draws the line if a second has passed. now is counted from the start of the load.
+// draw draws the line if a second has passed. A ramp starts anew with each step.
 func (p *progress) draw(now time.Duration) {
 	if p == nil {
 		return
 	}
-	if p.from = min(p.from, max(now, 0)); now < p.from+time.Second { // a ramp starts anew with each step
+	if p.from = min(p.from, max(now, 0)); now < p.from+time.Second {
 		return
 	}
-	line := fmt.Sprintf("%.0f s: %.0f answers a second, p99 %s, %d failed", now.Seconds(), float64(p.answers)/(now-p.from).Seconds(), duration(at(p.recent.latency, 99)), p.recent.Failed)
-	select {
-	case p.lines <- line:
-	default: // the terminal is slow
-	}
+	rate := float64(p.recent.Requests) / (now - p.from).Seconds()
+	fmt.Fprintf(p.out, "\r%.0f s: %.0f a second, p99 %s, %d failed\x1b[K", now.Seconds(), rate, duration(at(p.recent.latency, 99)), p.recent.Failed)
 	p.recent.latency.Reset()
-	p.recent, p.answers, p.from = tally{latency: p.recent.latency}, 0, now
+	p.recent, p.from = tally{latency: p.recent.latency}, now
 }
 
 // end removes the line.
 func (p *progress) end() {
 	if p != nil {
-		p.lines <- ""
-		close(p.lines)
-		<-p.finished
+		fmt.Fprint(p.out, "\r\x1b[K")
 	}
 }

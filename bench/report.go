@@ -36,8 +36,8 @@ type report struct {
 	Errors      map[string]int64 `json:"errors" jsonschema_description:"requests without an answer, by reason"`
 	Latency     percentiles      `json:"latency_us" jsonschema_description:"from the instant at which a request was due to the end of its answer"`
 	Service     percentiles      `json:"service_us" jsonschema_description:"from the instant at which a request was sent to the end of its answer"`
-	Delay       percentiles      `json:"generator_delay_us" jsonschema_description:"the part of latency_us that is known to be the generator's own: a request sent late over an idle connection, and an answer that waited for the reading of others"`
-	Busy        float64          `json:"generator_busy" jsonschema_description:"share of the time in which the generator did not wait for the server, 0 to 1"`
+	Delay       percentiles      `json:"generator_delay_us" jsonschema_description:"the part of latency_us that is the generator's own: how late it sent a request although a connection was idle"`
+	Busy        float64          `json:"generator_busy" jsonschema_description:"CPU time of the generator, divided by seconds; it can use little more than 1. Always 0 but on Linux"`
 	ServerCPU   float64          `json:"server_cpu_ns_per_request,omitempty" jsonschema_description:"CPU time of the process of --pid and its children, in nanoseconds per request that was sent"`
 	Paths       []*pathRow       `json:"paths" jsonschema_description:"a row for each path"`
 	TimeLine    []timeLineRow    `json:"time_line" jsonschema_description:"a row for each second, or for a few seconds of a long load"`
@@ -180,13 +180,13 @@ func (r *report) add(o outcome) {
 	r.bytes += o.bytes
 }
 
-// finish completes the report after the last request. cpu is the CPU time of the server's process, 0 when it is not known.
-// waited is the time for which the generator waited for the server and for the next instant at which a request was due.
-func (r *report) finish(took, cpu, waited time.Duration) {
+// finish completes the report after the last request. cpu and own are the CPU times of the server and of the generator, 0
+// when they are not known.
+func (r *report) finish(took, cpu, own time.Duration) {
 	r.Took = took.Seconds()
 	r.PerSecond, r.BodyMB = float64(r.answers)/r.Took, float64(r.bytes)/1e6/r.Took
 	r.Latency, r.Service, r.Delay = percentilesOf(r.latency), percentilesOf(r.service), percentilesOf(r.delay)
-	r.Busy = math.Round(1000*max(1-waited.Seconds()/r.Took, 0)) / 1000
+	r.Busy = math.Round(1000*own.Seconds()/r.Took) / 1000
 	r.ServerCPU = float64(cpu.Nanoseconds()) / float64(max(r.service.TotalCount(), 1))
 	for i := range r.TimeLine {
 		r.TimeLine[i].P99 = at(r.TimeLine[i].latency, 99)
@@ -200,9 +200,9 @@ func (r *report) finish(took, cpu, waited time.Duration) {
 func (r *report) limit() string {
 	switch {
 	case r.Busy > 0.9:
-		return "this generator was busy all the time: the server may be faster than it, and than these latencies"
-	case r.Delay.P50 > 0.15*r.Latency.P50 || r.Delay.P99 > 0.3*r.Latency.P99:
-		return "this generator's own delays are a large part of these latencies"
+		return "the generator used a whole core: the server may be faster than these figures"
+	case r.Delay.P50 > r.Latency.P50/2 || r.Delay.P99 > r.Latency.P99/2:
+		return "more than half of p50 or p99 since due is the generator's own delay: trust \"since sent\""
 	}
 	return ""
 }
@@ -220,7 +220,7 @@ func (r *report) print(out io.Writer) error {
 	if r.ServerCPU > 0 {
 		fmt.Fprintf(w, "server\t%.1f µs of CPU a request\n", r.ServerCPU/1000)
 	}
-	fmt.Fprintf(w, "generator\tbusy for %.0f %% of the time, its own delays: p50 %s, p99 %s\n", 100*r.Busy, duration(r.Delay.P50), duration(r.Delay.P99))
+	fmt.Fprintf(w, "generator\t%.0f %% of a core, late by %s (p50), %s (p99)\n", 100*r.Busy, duration(r.Delay.P50), duration(r.Delay.P99))
 	if r.slow() {
 		fmt.Fprintf(w, "slower\tthan the %g requests a second asked for: the server or this generator cannot do more\n", r.Rate)
 	}

@@ -22,33 +22,34 @@ type epollSockets struct {
 	fds     []int  // by number; -1: closed
 	opened  []bool // by number
 	events  []unix.EpollEvent
+	ready   []unix.EpollEvent // those of events that next has not returned
 	timeout unix.Timespec
-	ready   []int
 	buf     []byte
 }
 
-// newSockets returns the sockets of a load. The caller must stay on its thread.
-func newSockets(t *target, connections int) sockets {
-	others := newNetSockets(t, connections)
+// newSockets returns the sockets of a load, and a function that closes what they share. The caller must stay on its thread.
+func newSockets(t *target, connections int) (sockets, func()) {
+	s := &epollSockets{fds: slices.Repeat([]int{-1}, connections), opened: make([]bool, connections),
+		events: make([]unix.EpollEvent, 128), buf: make([]byte, 256<<10)}
+	others, nothing := newNetSockets(t, connections), func() {}
 	if t.tls {
-		return others
+		return others, nothing
 	}
 	conn, err := t.dial() // its address is that of all connections, so that a name means the same as elsewhere
 	if err != nil {
-		return others // they have the same error
+		return others, nothing // they have the same error
 	}
-	s := &epollSockets{to: conn.RemoteAddr().(*net.TCPAddr).AddrPort(), fds: slices.Repeat([]int{-1}, connections),
-		opened: make([]bool, connections), events: make([]unix.EpollEvent, 128), buf: make([]byte, 256<<10)}
+	s.to = conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	_ = conn.Close()
-	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil || s.to.Addr().Zone() != "" {
-		return others
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return others, nothing
 	}
+	end := func() { _ = unix.Close(s.epoll) }
 	if s.poll(1) == unix.ENOSYS { // before Linux 5.11
-		_ = unix.Close(s.epoll)
-		return others
+		return others, end
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise the kernel may wait 50 µs longer
-	return s
+	return s, end
 }
 
 func (s *epollSockets) open(id int) error {
@@ -72,16 +73,16 @@ func (s *epollSockets) open(id int) error {
 
 func (s *epollSockets) write(id int, request []byte) error {
 	n, errno := rawCall(unix.SYS_WRITE, s.fds[id], unsafe.Pointer(&request[0]), len(request), 0)
-	switch {
-	case errno != 0:
+	if errno == 0 && n != len(request) {
+		errno = unix.EMSGSIZE // an idle socket has room for any usual request
+	}
+	if errno != 0 {
 		return os.NewSyscallError("write", errno)
-	case n != len(request):
-		return os.NewSyscallError("write", unix.EMSGSIZE) // an idle socket has room for any usual request
 	}
 	return nil
 }
 
-// poll fills ready.
+// poll waits for events.
 func (s *epollSockets) poll(d time.Duration) syscall.Errno {
 	var n int
 	var errno syscall.Errno
@@ -94,49 +95,42 @@ func (s *epollSockets) poll(d time.Duration) syscall.Errno {
 			uintptr(len(s.events)), uintptr(unsafe.Pointer(&s.timeout)), 0, 0)
 		n = int(r)
 	}
-	s.ready = s.ready[:0]
-	for _, e := range s.events[:max(n, 0)] { // n is -1 after an error, such as EINTR
-		s.ready = append(s.ready, int(e.Fd))
-	}
+	s.ready = s.events[:max(n, 0)] // n is -1 after an error, such as EINTR
 	return errno
 }
 
-func (s *epollSockets) wait(d time.Duration) []int {
-	_ = s.poll(d)
-	return s.ready
-}
-
-func (s *epollSockets) read(id int) ([]byte, error) {
-	fd := s.fds[id]
-	if !s.opened[id] {
-		s.opened[id] = true
-		if code, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); code != 0 {
-			return nil, os.NewSyscallError("connect", syscall.Errno(code))
+func (s *epollSockets) next(d time.Duration) (int, []byte, error) {
+	if len(s.ready) == 0 {
+		_ = s.poll(d)
+	}
+	for len(s.ready) > 0 {
+		id := int(s.ready[0].Fd)
+		fd := s.fds[id]
+		s.ready = s.ready[1:]
+		if !s.opened[id] {
+			s.opened[id] = true
+			if code, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); code != 0 {
+				return id, nil, os.NewSyscallError("connect", syscall.Errno(code))
+			}
+			return id, nil, unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(id)})
 		}
-		return nil, unix.EpollCtl(s.epoll, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(id)})
+		switch n, errno := rawCall(unix.SYS_READ, fd, unsafe.Pointer(&s.buf[0]), len(s.buf), 0); {
+		case errno == unix.EAGAIN:
+		case errno != 0:
+			return id, nil, os.NewSyscallError("read", errno)
+		case n == 0:
+			return id, nil, io.EOF
+		default:
+			return id, s.buf[:n], nil
+		}
 	}
-	n, errno := rawCall(unix.SYS_READ, fd, unsafe.Pointer(&s.buf[0]), len(s.buf), 0)
-	switch {
-	case errno == unix.EAGAIN:
-		return nil, nil
-	case errno != 0:
-		return nil, os.NewSyscallError("read", errno)
-	case n == 0:
-		return nil, io.EOF
-	}
-	return s.buf[:n], nil
+	return -1, nil, nil
 }
 
 func (s *epollSockets) close(id int) {
 	if s.fds[id] >= 0 {
 		_ = unix.Close(s.fds[id])
 		s.fds[id] = -1
+		s.ready = slices.DeleteFunc(s.ready, func(e unix.EpollEvent) bool { return e.Fd == int32(id) })
 	}
-}
-
-func (s *epollSockets) end() {
-	for id := range s.fds {
-		s.close(id)
-	}
-	_ = unix.Close(s.epoll)
 }
