@@ -16,7 +16,7 @@ type answerReader struct {
 	next    part
 	line    []byte // the beginning of a line whose end has not arrived
 	lines   int    // bytes of all lines
-	left    int64  // bytes that are left of the body, or of a chunk and its line break; -1: the header has no length
+	left    int64  // bytes that are left of the body or of a chunk; -1: the header has no length
 	chunked bool
 }
 
@@ -27,6 +27,7 @@ const (
 	statusLine part = iota
 	headerLine
 	chunkSize
+	chunkEnd // the line break after a chunk
 	trailerLine
 	wholeBody
 	chunk
@@ -55,7 +56,7 @@ func (a *answerReader) read(b []byte) (done bool, err error) {
 			n := min(int64(len(b)), a.left)
 			b, a.left = b[n:], a.left-n
 			if a.left == 0 && a.next == chunk {
-				a.next = chunkSize
+				a.next = chunkEnd
 			} else if a.left == 0 {
 				a.next = complete
 			}
@@ -122,9 +123,13 @@ func (a *answerReader) take(line []byte) (err error) {
 		if err != nil {
 			return fmt.Errorf("no chunk size: %.40q", line)
 		}
-		a.next, a.left, a.body = chunk, int64(n)+2, a.body+int64(n)
+		a.next, a.left, a.body = chunk, int64(n), a.body+int64(n)
 		if n == 0 {
 			a.next = trailerLine
+		}
+	case chunkEnd:
+		if a.next = chunkSize; len(line) > 0 {
+			return fmt.Errorf("chunk longer than its size: %.40q", line)
 		}
 	case trailerLine:
 		if len(line) == 0 {

@@ -58,7 +58,11 @@ func (t *target) dial() (net.Conn, error) {
 	if !t.tls {
 		return d.Dial("tcp", t.address())
 	}
-	return tls.DialWithDialer(d, "tcp", t.address(), t.config)
+	conn, err := tls.DialWithDialer(d, "tcp", t.address(), t.config)
+	if err != nil {
+		return nil, err // and not a connection that is nil
+	}
+	return conn, nil
 }
 
 // request is a GET request that is sent again and again.
