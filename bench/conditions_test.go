@@ -221,7 +221,7 @@ func TestProgressIsRedrawnEachSecond(t *testing.T) {
 	p.draw(-time.Second) // the next step of a ramp
 	p.draw(time.Second)
 	p.end()
-	want := "\r1 s: 10 a second, p99 1.01 ms, 0 failed\x1b[K" + "\r2 s: 20 a second, p99 2.01 ms, 10 failed\x1b[K" + "\r1 s: 0 a second, p99 0 µs, 0 failed\x1b[K" + "\r\x1b[K"
+	want := "\r1 s: 10 a second, p99 1 ms, 0 failed\x1b[K" + "\r2 s: 20 a second, p99 2.01 ms, 10 failed\x1b[K" + "\r1 s: 0 a second, p99 0 µs, 0 failed\x1b[K" + "\r\x1b[K"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
