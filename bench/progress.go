@@ -50,6 +50,6 @@ func (p *progress) draw(now time.Duration) {
 // end removes the line.
 func (p *progress) end() {
 	if p != nil {
-		fmt.Fprint(p.out, "\r\x1b[K")
+		fmt.Fprintf(p.out, "\r\x1b[K")
 	}
 }

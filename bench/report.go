@@ -228,11 +228,10 @@ func (r *report) print(out io.Writer) error {
 		fmt.Fprintf(w, "limit\t%s\n", limit)
 	}
 	row := func(first string, us ...float64) {
-		fmt.Fprint(w, first)
 		for _, v := range us {
-			fmt.Fprint(w, "\t", duration(v))
+			first += "\t" + duration(v)
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintln(w, first)
 	}
 	fmt.Fprintln(w, "\nlatency\tmean\tp50\tp90\tp95\tp99\tp99.9\tp99.99\tmax")
 	for i, l := range []percentiles{r.Latency, r.Service} {

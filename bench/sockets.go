@@ -50,7 +50,7 @@ func (s *netSockets) open(id int) error {
 	go func() {
 		n := news{id: id, from: k}
 		if n.conn, n.err = s.target.dial(); n.err == nil {
-			defer n.conn.Close()
+			defer func() { _ = n.conn.Close() }()
 		}
 		for {
 			select {

@@ -93,7 +93,7 @@ func (t *target) head(q request) []byte {
 func (t *target) get(path string, headers ...string) (status int, body []byte, err error) {
 	conn, err := t.dial()
 	if err == nil {
-		defer conn.Close()
+		defer func() { _ = conn.Close() }()
 		err = conn.SetDeadline(time.Now().Add(t.timeout))
 	}
 	if err == nil {
