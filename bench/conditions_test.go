@@ -22,7 +22,7 @@ func reportOf(failed int, latencies ...time.Duration) *report {
 		}
 		r.add(o)
 	}
-	r.finish(time.Second, 0, 0)
+	r.finish(time.Second, 0, 0, 0)
 	return r
 }
 

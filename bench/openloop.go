@@ -47,6 +47,7 @@ type openLoop struct {
 	out         []byte
 	counts      bool          // the warm-up is over
 	cpu, ownCPU time.Duration // CPU time of the server and of this process when counts became true
+	unscheduled time.Duration // runDelay at that time
 }
 
 // connection is one connection and the request that it carries. It opens with its first request.
@@ -99,7 +100,7 @@ func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 	for i := max(l.number, 0); i < c.total() && !l.stopped && c.Rate > 0; i++ {
 		l.report.add(outcome{due: c.dueAt(i), latency: took - c.dueAt(i), path: l.rows[l.choices.IntN(len(requests))], err: errUnsent})
 	}
-	l.report.finish(took, max(cpu-l.cpu, 0), own-l.ownCPU)
+	l.report.finish(took, max(cpu-l.cpu, 0), own-l.ownCPU, runDelay()-l.unscheduled)
 	return l.report
 }
 
@@ -149,6 +150,7 @@ func (l *openLoop) sendDue() time.Duration {
 			l.counts = true
 			l.cpu, _ = cpuTime(l.PID)
 			l.ownCPU, _ = cpuTime(os.Getpid())
+			l.unscheduled = runDelay()
 		}
 		l.number++
 		l.send(<-l.idle, due, now)

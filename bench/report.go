@@ -38,6 +38,7 @@ type report struct {
 	Service     percentiles      `json:"service_us" jsonschema_description:"from the instant at which a request was sent to the end of its answer"`
 	Delay       percentiles      `json:"generator_delay_us" jsonschema_description:"the part of latency_us that is the generator's own: how late it sent a request although a connection was idle"`
 	Busy        float64          `json:"generator_busy" jsonschema_description:"CPU time of the generator, divided by seconds; it can use little more than 1. Always 0 but on Linux"`
+	Unscheduled float64          `json:"generator_unscheduled" jsonschema_description:"share of the time in which the generator could run but had no processor, 0 to 1. Always 0 but on Linux"`
 	ServerCPU   float64          `json:"server_cpu_ns_per_request,omitempty" jsonschema_description:"CPU time of the process of --pid and its children, in nanoseconds per request that was sent"`
 	Paths       []*pathRow       `json:"paths" jsonschema_description:"a row for each path"`
 	TimeLine    []timeLineRow    `json:"time_line" jsonschema_description:"a row for each second, or for a few seconds of a long load"`
@@ -180,13 +181,13 @@ func (r *report) add(o outcome) {
 	r.bytes += o.bytes
 }
 
-// finish completes the report after the last request. cpu and own are the CPU times of the server and of the generator, 0
-// when they are not known.
-func (r *report) finish(took, cpu, own time.Duration) {
+// finish completes the report after the last request. cpu and own are the CPU times of the server and of the generator, and
+// unscheduled is how long the generator waited for a processor, 0 when they are not known.
+func (r *report) finish(took, cpu, own, unscheduled time.Duration) {
 	r.Took = took.Seconds()
 	r.PerSecond, r.BodyMB = float64(r.answers)/r.Took, float64(r.bytes)/1e6/r.Took
 	r.Latency, r.Service, r.Delay = percentilesOf(r.latency), percentilesOf(r.service), percentilesOf(r.delay)
-	r.Busy = math.Round(1000*own.Seconds()/r.Took) / 1000
+	r.Busy, r.Unscheduled = math.Round(1000*own.Seconds()/r.Took)/1000, math.Round(1000*unscheduled.Seconds()/r.Took)/1000
 	r.ServerCPU = float64(cpu.Nanoseconds()) / float64(max(r.service.TotalCount(), 1))
 	for i := range r.TimeLine {
 		r.TimeLine[i].P99 = at(r.TimeLine[i].latency, 99)
@@ -201,6 +202,8 @@ func (r *report) limit() string {
 	switch {
 	case r.Busy > 0.9:
 		return "the generator used a whole core: the server may be faster than these figures"
+	case r.Unscheduled > 0.1:
+		return fmt.Sprintf("the generator waited for a processor for %.0f %% of the time, and these latencies include that", 100*r.Unscheduled)
 	case r.Delay.P50 > r.Latency.P50/2 || r.Delay.P99 > r.Latency.P99/2:
 		return "more than half of p50 or p99 since due is the generator's own delay: trust \"since sent\""
 	}

@@ -42,7 +42,7 @@ func TestTimeLine(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r.add(outcome{due: 599 * time.Second, latency: time.Second, status: 200})
-	r.finish(600*time.Second, 0, 0)
+	r.finish(600*time.Second, 0, 0, 0)
 	if rows := r.TimeLine; len(rows) != maxRows || rows[0].Requests != 3 || rows[0].Failed != 2 || rows[1].Requests != 0 || math.Abs(rows[0].P99/1e6-1) > 0.02 || rows[59].Second != 590 {
 		t.Errorf("%d rows, %+v", len(rows), rows)
 	}
@@ -135,6 +135,31 @@ func TestSchemaDocumentsTheReport(t *testing.T) {
 	value.(map[string]any)["more"] = 1
 	if schema.Validate(value) == nil {
 		t.Error("the schema accepts a field that it does not document")
+	}
+}
+
+// The report says when the generator itself limits what it measures.
+func TestLimitOfTheGenerator(t *testing.T) {
+	for _, c := range []struct {
+		busy, unscheduled time.Duration
+		delay             time.Duration
+		want              string
+	}{
+		{500 * time.Millisecond, 50 * time.Millisecond, 400 * time.Microsecond, ""},
+		{950 * time.Millisecond, 0, 0, "used a whole core"},
+		{100 * time.Millisecond, 200 * time.Millisecond, 0, "waited for a processor for 20 % of the time"},
+		{100 * time.Millisecond, 0, 600 * time.Microsecond, "generator's own delay"},
+	} {
+		r := newReport(&loadCommand{target: &target{}, Rate: 1, Duration: time.Second})
+		r.add(outcome{latency: time.Millisecond, service: time.Millisecond, delay: c.delay, status: 200})
+		r.finish(time.Second, 0, c.busy, c.unscheduled)
+		var out bytes.Buffer
+		if err := r.print(&out); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.limit(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(out.String(), "\nlimit ") != (c.want != "") {
+			t.Errorf("%+v: %q\n%s", c, got, &out)
+		}
 	}
 }
 
