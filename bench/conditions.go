@@ -162,7 +162,7 @@ func (c *loadCommand) failure(r *report) string {
 	switch {
 	case r.Failed > 0 && !slices.ContainsFunc(c.Until, func(u condition) bool { return u.figure == "failed" }):
 		return fmt.Sprintf("%d of %d requests failed", r.Failed, r.Requests)
-	case r.slow():
+	case r.slow() && r.Latency.P50 > 0.025*r.Took*1e6: // a queue has grown, and not only the last answer was late
 		return fmt.Sprintf("only %.4g answers a second", r.PerSecond)
 	}
 	return ""

@@ -160,8 +160,8 @@ func TestFailureOfAStep(t *testing.T) {
 		}
 		return c
 	}
-	slow := reportOf(0, time.Millisecond)
-	slow.Rate = 2
+	slow, lastLate := reportOf(0, 100*time.Millisecond), reportOf(0, time.Millisecond)
+	slow.Rate, lastLate.Rate = 2, 2
 	for _, c := range []struct {
 		name  string
 		until string
@@ -172,7 +172,8 @@ func TestFailureOfAStep(t *testing.T) {
 		{"latency", "p99>5ms", reportOf(0, 7*time.Millisecond), "p99 is 7 ms"},
 		{"failed", "p99>5ms", reportOf(1, time.Millisecond), "1 of 1 requests failed"},
 		{"failed, but allowed", "failed>1", reportOf(1, time.Millisecond), ""},
-		{"slow", "p99>5ms", slow, "only 1 answers a second"},
+		{"slow", "p99>1s", slow, "only 1 answers a second"},
+		{"the last answer was late", "p99>1s", lastLate, ""},
 	} {
 		l := until(c.until)
 		if got := l.failure(c.of); got != c.want {
