@@ -76,7 +76,8 @@ func (l *bareLoop) serve() error {
 }
 
 // rawCall makes a system call without telling the scheduler, which saves a seventh of the CPU time of a request
-// (2026-11-21). The call may block: there are only as many loops as processors, and garbage is never collected.
+// (2026-11-21). In the bare loop the call may block: there are only as many loops as processors, and garbage is never
+// collected. Elsewhere it must not block.
 func rawCall(call uintptr, fd int, p unsafe.Pointer, n, last int) (int, syscall.Errno) {
 	r, _, errno := syscall.RawSyscall6(call, uintptr(fd), uintptr(p), uintptr(n), uintptr(last), 0, 0)
 	return int(r), errno

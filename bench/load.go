@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,29 +18,42 @@ type loadCommand struct {
 	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of the paths at random."`
 	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header field of each request. May be repeated."`
 	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
-	Rate        float64       `default:"1000" help:"Requests a second, 0.1 to 200000 (default ${default})."`
+	Rates       string        `name:"rate" default:"1000" placeholder:"RATE" help:"Requests a second, 0.1 to 200000 (default ${default}). FROM:TO is a ramp in --steps. \"max\" sends the next request of a connection right after each answer."`
 	Connections int           `default:"16" help:"Keep-alive connections, 1 to 1000 (default ${default})."`
-	Duration    time.Duration `default:"10s" help:"Length of the measurement, 100ms to 10m (default ${default})."`
-	Warmup      time.Duration `default:"500ms" help:"Length of the warm-up: the same load before the measurement, not counted, 0s to 1m (default ${default})."`
+	Duration    time.Duration `default:"10s" help:"Length of the measurement, 100ms to 10m (default ${default}). A ramp divides it among its steps."`
+	Warmup      time.Duration `default:"500ms" help:"Length of the warm-up: the same load before the measurement, not counted, 0s to 1m (default ${default}). Each step of a ramp has its own."`
 	Timeout     time.Duration `default:"5s" help:"Longest wait for a response, 10ms to 1m (default ${default})."`
 	PID         int           `name:"pid" placeholder:"PID" help:"Server process on this machine whose CPU time is measured, with its child processes (Linux only)."`
-	JSON        string        `name:"json" placeholder:"FILE" help:"Also write the report to this file, as JSON."`
+	FailIf      []condition   `name:"fail-if" sep:"none" placeholder:"CONDITION" help:"Exit with 1 if this is true at the end, such as p99>5ms, p99.99>=1s, max>2s, mean>1ms, failed>0.1% or rate<1000. May be repeated. Without it, exit with 1 if any request failed."`
+	Until       []condition   `sep:"none" placeholder:"CONDITION" help:"End a ramp at the first step for which this is true (default p99>5ms). May be repeated. A step with failed requests or with less than 95 % of its rate ends it, too."`
+	Steps       int           `default:"10" help:"Steps of a ramp, 2 to 100 (default ${default}). Each rate is the same multiple of the one before."`
+	JSON        string        `name:"json" placeholder:"FILE" help:"Also write the report to this file, as JSON. \"bench schema\" prints its JSON Schema."`
+	HDR         string        `name:"hdr" placeholder:"FILE" help:"Also write the percentiles of the latency since due to this file, in milliseconds, in HdrHistogram's text format (.hgrm)."`
 	Remote      bool          `help:"Allow a server on another machine. Its operator must have agreed."`
 
-	target *target
-	path   string // of the URL
+	Rate     float64 `kong:"-"` // of Rates; 0: max
+	most     float64 // rate of the last step of a ramp, 0 without a ramp
+	target   *target
+	path     string // of the URL
+	progress *progress
 }
 
 // Help implements kong's interface.
 func (*loadCommand) Help() string {
 	return `Each request is due at an instant that is fixed beforehand, and its latency counts from that instant. So the wait
-behind a stall of the server is counted. The report has statuses, percentiles, a time line, and with --pid the CPU time of
-the server per request, which includes all other work of the server during the load. ` + limitOfGenerator + `
+behind a stall of the server is counted. The report has statuses, percentiles, figures of each path, a time line, and with
+--pid the CPU time of the server per request, which includes all other work of the server during the load. The generator
+uses one core. It measures its own delays, and says so when they are a large part of the latencies.
+
+Exit codes: 0, 1 (a condition of --fail-if is true, or without --fail-if a request failed, or no step of a ramp held, or
+nothing could be measured) and 2 (wrong arguments).
 
     go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources
     go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
     go run ./bench --path / --path /style.css http://[::1]   several paths of any server
     go run ./bench --header 'Accept-Encoding: br' --revalidate --rate 5000 --duration 1m http://localhost:8080
+    go run ./bench --fail-if 'p99>5ms' --fail-if 'failed>0' http://localhost:8080/
+    go run ./bench --rate 1000:50000 --until 'p99>5ms' --duration 20s http://localhost:8080/
     go run ./bench rivals --help                             strikecache beside nginx, net/http and others (Linux)`
 }
 
@@ -58,7 +72,8 @@ func (c *loadCommand) Validate() (err error) {
 		return err
 	}
 	if err := cmp.Or(
-		within("rate", c.Rate, 0.1, 200_000),
+		c.parseRate(),
+		within("steps", c.Steps, 2, 100),
 		within("connections", c.Connections, 1, 1000),
 		within("duration", c.Duration, 100*time.Millisecond, 10*time.Minute),
 		within("warmup", c.Warmup, 0, time.Minute),
@@ -88,7 +103,31 @@ func (c *loadCommand) Validate() (err error) {
 	return nil
 }
 
-// Run measures and reports. It returns an error when nothing could be measured.
+// parseRate sets Rate and most.
+func (c *loadCommand) parseRate() (err error) {
+	from, to, isRamp := strings.Cut(c.Rates, ":")
+	if from == "max" && !isRamp {
+		c.Rate = 0
+	} else if c.Rate, err = strconv.ParseFloat(from, 64); err == nil {
+		err = within("rate", c.Rate, 0.1, 200_000)
+	}
+	if isRamp && err == nil {
+		if c.most, err = strconv.ParseFloat(to, 64); err == nil {
+			err = within("rate", c.most, c.Rate, 200_000)
+		}
+	}
+	switch {
+	case errors.Is(err, strconv.ErrSyntax):
+		return fmt.Errorf("--rate must be a number, FROM:TO or max, not %q", c.Rates)
+	case err == nil && !isRamp && len(c.Until) > 0:
+		return errors.New("--until needs a ramp, such as --rate 1000:50000")
+	case len(c.Until) == 0:
+		c.Until = []condition{{figure: "p99", percentile: 99, operator: ">", bound: 5000, text: "5 ms"}}
+	}
+	return err
+}
+
+// Run measures and reports. It returns an error when nothing could be measured, and when the verdict is bad.
 func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	requests, about, err := c.choose()
 	if err != nil {
@@ -99,15 +138,26 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 			return err
 		}
 	}
-	r := c.load(ctx, requests)
+	measure := c.load
+	if c.most > 0 {
+		measure = c.climb
+	}
+	r := measure(ctx, requests)
+	c.progress.end()
 	if r.Requests == 0 {
 		return errors.New("no request was sent")
 	}
 	r.About = about
-	if err := r.print(stdout); err != nil || c.JSON == "" {
+	if err := r.print(stdout); err != nil {
 		return err
 	}
-	return writeJSON(c.JSON, r)
+	if c.JSON != "" {
+		err = writeJSON(c.JSON, r)
+	}
+	if c.HDR != "" {
+		err = errors.Join(err, r.writeHDR(c.HDR))
+	}
+	return errors.Join(err, c.verdict(r))
 }
 
 // choose returns the requests, and describes them for the report.
@@ -138,7 +188,7 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 		if status != http.StatusOK {
 			about += fmt.Sprintf("; %s answers %d", path, status)
 		}
-		requests = append(requests, request{path, c.Header, c.Revalidate})
+		requests = append(requests, request{path, c.Header, c.Revalidate, path})
 	}
 	return requests, "GET " + strings.Join(paths, ", ") + about, nil
 }

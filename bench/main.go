@@ -1,6 +1,6 @@
 // Command bench loads HTTP servers and reports what their clients would see.
 //
-//	go run ./bench URL      requests at a constant rate against any running server: percentiles, time line, CPU
+//	go run ./bench URL      requests at a fixed rate against any running server: percentiles, time line, CPU
 //	go run ./bench rivals   on Linux: compares strikecache with other servers
 //
 // It imports no package of strikecache, and uses only its URLs, as any client does.
@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,10 +17,12 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/invopop/jsonschema"
 )
 
 type commands struct {
-	Load loadCommand `cmd:"" default:"withargs" help:"Load a running server at a constant rate (the default command)."`
+	Load   loadCommand   `cmd:"" default:"withargs" help:"Load a running server at a fixed rate (the default command)."`
+	Schema schemaCommand `cmd:"" help:"Print the JSON Schema of the file that --json of load writes."`
 	linuxCommands
 }
 
@@ -44,7 +47,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if len(args) == 0 || args[0] == "--help" || args[0] == "-h" {
 		args = append([]string{"load"}, args...) // the help of load also names the other command
 	}
-	parser, err := kong.New(&commands{}, kong.Name("bench"), kong.Writers(stdout, stderr),
+	all := &commands{}
+	parser, err := kong.New(all, kong.Name("bench"), kong.Writers(stdout, stderr), kong.Help(printHelp),
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 120}), kong.Exit(func(int) { helped = true }))
 	if err != nil {
 		return err
@@ -53,7 +57,26 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if helped || err != nil {
 		return err
 	}
+	all.Load.progress = progressOn(stderr)
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
 	return selected.Run()
+}
+
+// printHelp puts what the program does before kong's help.
+func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
+	fmt.Fprintln(ctx.Stdout, "Loads a URL at a fixed rate without coordinated omission. \"go run ./bench\" runs it, \"go install ./bench\" installs it as \"bench\".")
+	return kong.DefaultHelpPrinter(options, ctx)
+}
+
+// schemaCommand describes the report of load.
+type schemaCommand struct{}
+
+// Run prints the schema.
+func (schemaCommand) Run(stdout io.Writer) error {
+	text, err := json.MarshalIndent((&jsonschema.Reflector{Anonymous: true}).Reflect(&report{}), "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(stdout, "%s\n", text)
+	}
+	return err
 }

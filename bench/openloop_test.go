@@ -90,7 +90,7 @@ func TestRevalidationSendsTheLastTag(t *testing.T) {
 		}
 	})
 	got := load(t.Context(), loadCommand{target: to, Connections: 3, Rate: 1000, Duration: 100 * time.Millisecond},
-		request{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true})
+		request{"/?a=b", []string{"Host: elsewhere", "X-Test:1"}, true, "/"})
 	if got.Status[200] < 1 || got.Status[200] > 3 || got.Status[200]+got.Status[304] != 100 || got.Failed > 0 {
 		t.Fatalf("statuses %v, errors %v, want one 200 per connection, then 304", got.Status, got.Errors)
 	}
@@ -156,7 +156,7 @@ func TestWhatIsRequested(t *testing.T) {
 		{ours.base + "/", []string{"/a", "/b,c"}, 2, "GET /a, /b,c"},
 		{other.base, nil, 1, "GET /; / answers 404"},
 	} {
-		l := loadCommand{URL: c.url, Path: c.paths, Timeout: time.Minute, Rate: 1, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
+		l := loadCommand{URL: c.url, Path: c.paths, Timeout: time.Minute, Rates: "1", Steps: 2, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
 		if err := l.Validate(); err != nil {
 			t.Fatal(err)
 		}

@@ -13,3 +13,7 @@ type linuxCommands struct{}
 func pause(d time.Duration) { time.Sleep(d) }
 
 func processTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+func newSockets(t *target, connections int) (sockets, func()) {
+	return newNetSockets(t, connections), func() {}
+}

@@ -20,6 +20,14 @@ func cpuTime(pid int) (time.Duration, error) {
 	return ofFamily(pid, processTime)
 }
 
+// runDelay returns how long this thread has waited for a processor so far, 0 if the kernel does not say.
+func runDelay() time.Duration {
+	text, _ := os.ReadFile("/proc/thread-self/schedstat")
+	var running, delay int64
+	_, _ = fmt.Sscan(string(text), &running, &delay)
+	return time.Duration(delay)
+}
+
 // residentMemory returns the resident memory of a process and its descendants, in bytes.
 func residentMemory(pid int) (int64, error) {
 	return ofFamily(pid, func(pid int) (int64, error) {

@@ -4,18 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 func TestHistogram(t *testing.T) {
@@ -39,7 +42,7 @@ func TestTimeLine(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r.add(outcome{due: 599 * time.Second, latency: time.Second, status: 200})
-	r.finish(600*time.Second, 0)
+	r.finish(600*time.Second, 0, 0, 0)
 	if rows := r.TimeLine; len(rows) != maxRows || rows[0].Requests != 3 || rows[0].Failed != 2 || rows[1].Requests != 0 || math.Abs(rows[0].P99/1e6-1) > 0.02 || rows[59].Second != 590 {
 		t.Errorf("%d rows, %+v", len(rows), rows)
 	}
@@ -55,10 +58,8 @@ func TestLoadReports(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	var out bytes.Buffer
 	args := []string{to.base, "--path", "/", "--path", "/missing", "--duration", "200ms", "--warmup", "0s", "--timeout", "1m", "--json", file, "--pid", strconv.Itoa(os.Getpid())}
-	if err := run(t.Context(), args, &out, io.Discard); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"/missing answers 404", "200 in 0.", "statuses", "since due", "since sent", "\nsecond"}
+	failed := run(t.Context(), args, &out, io.Discard)
+	want := []string{"/missing answers 404", "200 in 0.", "statuses", "since due", "since sent", "p99.99", "\nsecond"}
 	if runtime.GOOS == "linux" {
 		want = append(want, "µs of CPU a request")
 	}
@@ -75,6 +76,135 @@ func TestLoadReports(t *testing.T) {
 	if err != nil || r.Requests != 200 || r.Status[200]+r.Status[404] != 200 || r.Failed != r.Status[404] || len(r.TimeLine) != 1 || r.Latency.P99 == 0 {
 		t.Errorf("%v %+v", err, &r)
 	}
+	if failed == nil || failed.Error() != fmt.Sprintf("%d of 200 requests failed", r.Failed) {
+		t.Errorf("%d requests failed, and the command returned %v", r.Failed, failed)
+	}
+	if len(r.Paths) != 2 || r.Paths[0].Path != "/" || r.Paths[0].Failed != 0 || r.Paths[1].Failed != r.Failed || r.Paths[0].Requests+r.Paths[1].Requests != 200 ||
+		!strings.Contains(out.String(), "\n/missing ") {
+		t.Errorf("figures per path: %+v %+v\n%s", r.Paths[0], r.Paths[1], &out)
+	}
+}
+
+// A report has exactly the fields that the schema documents, and each has a description.
+func TestSchemaDocumentsTheReport(t *testing.T) {
+	var printed bytes.Buffer
+	if err := run(t.Context(), []string{"schema"}, &printed, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	text, err := jsonschema.UnmarshalJSON(&printed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("report.json", text); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("report.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := 0
+	for name, of := range text.(map[string]any)["$defs"].(map[string]any) {
+		for field, about := range of.(map[string]any)["properties"].(map[string]any) {
+			if description, _ := about.(map[string]any)["description"].(string); description == "" {
+				t.Errorf("%s.%s has no description", name, field)
+			}
+			described++
+		}
+	}
+	if described < 40 {
+		t.Errorf("%d fields are documented", described)
+	}
+	to := serverTarget(t, func(http.ResponseWriter, *http.Request) {})
+	file := filepath.Join(t.TempDir(), "report.json")
+	args := []string{to.base, "--duration", "1s", "--rate", "200:400", "--steps", "2", "--until", "p99>1h", "--warmup", "0s", "--timeout", "1m", "--json", file}
+	if err := run(t.Context(), args, io.Discard, io.Discard); err != nil && !strings.Contains(err.Error(), "holds no rate") {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(written))
+	if err == nil {
+		err = schema.Validate(value)
+	}
+	if err != nil {
+		t.Errorf("%v\n%s", err, written)
+	}
+	value.(map[string]any)["more"] = 1
+	if schema.Validate(value) == nil {
+		t.Error("the schema accepts a field that it does not document")
+	}
+}
+
+// The report says when the generator itself limits what it measures.
+func TestLimitOfTheGenerator(t *testing.T) {
+	for _, c := range []struct {
+		busy, unscheduled time.Duration
+		delay             time.Duration
+		want              string
+	}{
+		{500 * time.Millisecond, 50 * time.Millisecond, 400 * time.Microsecond, ""},
+		{950 * time.Millisecond, 0, 0, "used a whole core"},
+		{100 * time.Millisecond, 200 * time.Millisecond, 0, "waited for a processor for 20 % of the time"},
+		{100 * time.Millisecond, 0, 600 * time.Microsecond, "generator's own delay"},
+	} {
+		r := newReport(&loadCommand{target: &target{}, Rate: 1, Duration: time.Second})
+		r.add(outcome{latency: time.Millisecond, service: time.Millisecond, delay: c.delay, status: 200})
+		r.finish(time.Second, 0, c.busy, c.unscheduled)
+		var out bytes.Buffer
+		if err := r.print(&out); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.limit(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(out.String(), "\nlimit ") != (c.want != "") {
+			t.Errorf("%+v: %q\n%s", c, got, &out)
+		}
+	}
+}
+
+// The file of --hdr, read back, has the latencies of the report.
+func TestHDRFile(t *testing.T) {
+	r := newReport(&loadCommand{target: &target{}, Duration: time.Second})
+	for ms := 1; ms <= 1000; ms++ {
+		r.add(outcome{latency: time.Duration(ms) * time.Millisecond, status: 200})
+	}
+	file := filepath.Join(t.TempDir(), "latency.hgrm")
+	if err := r.writeHDR(file); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSuffix(string(b), "\n"), "\n")
+	if got := strings.Fields(lines[0]); !slices.Equal(got, []string{"Value", "Percentile", "TotalCount", "1/(1-Percentile)"}) || lines[1] != "" {
+		t.Errorf("header %q, %q", lines[0], lines[1])
+	}
+	var value, share, inverse, last float64
+	var count, rows int
+	for _, line := range lines[2:] {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		rows++
+		if _, err := fmt.Sscan(line, &value, &share, &count, &inverse); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		if math.Abs(value/float64(count)-1) > 0.002 || float64(count) < share*1000-0.01 || value < last || share < 1 && math.Abs(inverse*(1-share)-1) > 0.01 {
+			t.Errorf("%q", line)
+		}
+		last = value
+	}
+	if rows < 20 || count != 1000 || share != 1 || !math.IsInf(inverse, 1) {
+		t.Errorf("%d rows, the last one has %d requests: %q", rows, count, lines)
+	}
+	tail := strings.Join(lines[len(lines)-3:], "\n")
+	for _, want := range []string{"#[Mean    =", "StdDeviation   =", "#[Max     =", "Total count    =         1000]", "#[Buckets ="} {
+		if !strings.Contains(tail, want) {
+			t.Errorf("no %q in\n%s", want, tail)
+		}
+	}
 }
 
 func TestFlags(t *testing.T) {
@@ -82,6 +212,9 @@ func TestFlags(t *testing.T) {
 		"--rate 0", "--rate 200001", "--rate NaN", "--connections 0", "--connections 1001", "--duration 1ms", "--duration 11m", "--warmup -1s",
 		"--timeout 1ms", "--pid -1", "--nonsense", "ftp://a", "http://127.0.0.1:1 http://127.0.0.1:2", "http://example.org",
 		"http://10.0.0.1:8080", "--remote --pid 1 http://example.org", "--path x", "--path /#a", "--path / http://127.0.0.1:1/a", "--header x",
+		"--rate 1000:", "--rate 1000:999", "--rate 1000:200001", "--rate max:1000", "--rate x", "--until p99>5ms", "--rate 1:2 --steps 1", "--rate 1:2 --steps 101",
+		"--fail-if p99", "--fail-if p99>5", "--fail-if p99=5ms", "--fail-if p0>5ms", "--fail-if p101>5ms", "--fail-if p99>-5ms", "--fail-if failed>x", "--fail-if rate<10%",
+		"--fail-if failed>-1", "--fail-if failed>NaN", "--fail-if latency>1s", "--rate 1:2 --until p99>5",
 		"rivals extra", "rivals --rounds 0", "rivals --duration 0s", "rivals --rounds 51", "rivals --cells 2KB", "rivals --only bare",
 		"rivals --cells small --write-readme README.md", "rivals --only nginx --write-readme README.md", "rivals --before no-such-file", "rivals --cells refreshes",
 	} {
@@ -95,6 +228,10 @@ func TestFlags(t *testing.T) {
 		if err := run(t.Context(), strings.Fields(args), &help, io.Discard); err != nil || !strings.Contains(help.String(), "--duration") || !strings.Contains(help.String(), "rivals") {
 			t.Errorf("%s: %v\n%s", args, err, &help)
 		}
+	}
+	var help bytes.Buffer
+	if err := run(t.Context(), []string{"--help"}, &help, io.Discard); err != nil || !strings.Contains(strings.SplitAfter(help.String(), "\n")[0], `without coordinated omission. "go run ./bench" runs it, "go install ./bench" installs it as "bench"`) {
+		t.Errorf("%v\n%s", err, &help)
 	}
 	refused := run(t.Context(), []string{"http://127.0.0.1:1"}, io.Discard, io.Discard)
 	if refused == nil || !strings.Contains(refused.Error(), "http://127.0.0.1:1") {

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"cmp"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -12,8 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // target is the server that is loaded.
@@ -21,6 +22,8 @@ type target struct {
 	base       string // scheme and host, as in the URL
 	host, port string // to connect to
 	timeout    time.Duration
+	tls        bool
+	config     *tls.Config // nil: that of the system
 }
 
 // parseTarget splits a URL into a server and a path with its query, "" when the URL has neither.
@@ -37,7 +40,7 @@ func parseTarget(text string, timeout time.Duration) (*target, string, error) {
 		path = u.RequestURI()
 	}
 	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
-	return &target{u.Scheme + "://" + u.Host, u.Hostname(), port, timeout}, path, nil
+	return &target{base: u.Scheme + "://" + u.Host, host: u.Hostname(), port: port, timeout: timeout, tls: u.Scheme == "https"}, path, nil
 }
 
 // local says whether the target is this machine, judged by its name alone.
@@ -46,15 +49,20 @@ func (t *target) local() bool {
 	return t.host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// connect returns a client with one keep-alive connection, which opens with the first request. The client sends each
-// request once, and does not follow redirects.
-func (t *target) connect() *fasthttp.HostClient {
-	return &fasthttp.HostClient{
-		Name: "strikecache-bench", Addr: net.JoinHostPort(t.host, t.port), IsTLS: strings.HasPrefix(t.base, "https:"),
-		Dial:     func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, t.timeout) },
-		MaxConns: 1, MaxIdemponentCallAttempts: 1, MaxIdleConnDuration: time.Minute, MaxResponseBodySize: 64 << 20,
-		DisablePathNormalizing: true,
+// address is where to connect to.
+func (t *target) address() string { return net.JoinHostPort(t.host, t.port) }
+
+// dial opens a connection.
+func (t *target) dial() (net.Conn, error) {
+	d := &net.Dialer{Timeout: t.timeout}
+	if !t.tls {
+		return d.Dial("tcp", t.address())
 	}
+	conn, err := tls.DialWithDialer(d, "tcp", t.address(), t.config)
+	if err != nil {
+		return nil, err // and not a connection that is nil
+	}
+	return conn, nil
 }
 
 // request is a GET request that is sent again and again.
@@ -62,30 +70,46 @@ type request struct {
 	path       string
 	headers    []string // NAME: VALUE
 	revalidate bool     // with the last ETag in If-None-Match
+	name       string   // under which the report counts it
 }
 
-// prepare writes a request into r, which must be empty.
-func (t *target) prepare(r *fasthttp.Request, q request) {
-	r.SetRequestURI(t.base + q.path)
-	r.UseHostHeader = true // if the headers have one
-	r.SetTimeout(t.timeout)
+// head returns the bytes of a request, without its last line break. A header field of the caller takes the place of ours.
+func (t *target) head(q request) []byte {
+	text := "GET " + q.path + " HTTP/1.1\r\n"
+	for _, ours := range []string{"Host: " + t.base[strings.Index(t.base, "://")+3:], "User-Agent: strikecache-bench"} {
+		name, _, _ := strings.Cut(ours, ":")
+		if !slices.ContainsFunc(q.headers, func(h string) bool { n, _, _ := strings.Cut(h, ":"); return strings.EqualFold(n, name) }) {
+			text += ours + "\r\n"
+		}
+	}
 	for _, h := range q.headers {
 		name, value, _ := strings.Cut(h, ":")
-		r.Header.Add(name, strings.TrimSpace(value))
+		text += name + ": " + strings.TrimSpace(value) + "\r\n"
 	}
+	return []byte(text)
 }
 
-// get sends one request for a path.
+// get sends one request for a path, on a connection of its own.
 func (t *target) get(path string, headers ...string) (status int, body []byte, err error) {
-	client := t.connect()
-	defer client.CloseIdleConnections()
-	var q fasthttp.Request
-	var r fasthttp.Response
-	t.prepare(&q, request{path: path, headers: headers})
-	if err := client.Do(&q, &r); err != nil {
+	conn, err := t.dial()
+	if err == nil {
+		defer func() { _ = conn.Close() }()
+		err = conn.SetDeadline(time.Now().Add(t.timeout))
+	}
+	if err == nil {
+		_, err = conn.Write(append(t.head(request{path: path, headers: headers}), "\r\n"...))
+	}
+	var answer *http.Response
+	if err == nil {
+		answer, err = http.ReadResponse(bufio.NewReader(conn), nil)
+	}
+	if err == nil {
+		body, err = io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+	}
+	if err != nil {
 		return 0, nil, fmt.Errorf("get %s%s: %w", t.base, path, err)
 	}
-	return r.StatusCode(), r.Body(), nil
+	return answer.StatusCode, body, nil
 }
 
 // Paths of strikecache.
@@ -139,7 +163,8 @@ func (t *target) mix() (requests []request, err error) {
 		paths = append(paths, flow+"?limit="+strconv.Itoa(limit))
 	}
 	for i, path := range paths {
-		requests = append(requests, request{path, []string{"Accept-Encoding: " + codings[i%len(codings)]}, i%3 == 0})
+		name, _, _ := strings.Cut(path, "?")
+		requests = append(requests, request{path, []string{"Accept-Encoding: " + codings[i%len(codings)]}, i%3 == 0, name})
 	}
 	return requests, err
 }
