@@ -23,6 +23,8 @@ type publisher struct {
 	memory *memory
 	board  *board
 
+	changes map[string]*nextChange // by job of the schedule
+
 	mu    sync.Mutex   // held during a publication
 	since atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
 
@@ -30,7 +32,7 @@ type publisher struct {
 }
 
 func newPublisher(cfg *Config) *publisher {
-	return &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), reported: map[string]bool{}}
+	return &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), changes: map[string]*nextChange{}, reported: map[string]bool{}}
 }
 
 var errNoLease = errors.New("this member of the fleet does not hold the lease")
@@ -79,6 +81,9 @@ func (p *publisher) accept(b *batch, products []*product, succeeded ...string) e
 	steps.lap("write_ms")
 	if err := p.board.show(changed, products, succeeded); err != nil {
 		return err
+	}
+	if change := p.changes[b.job]; change != nil {
+		change.published()
 	}
 	p.cfg.published()
 	p.intake.accept(b.documents)

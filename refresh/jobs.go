@@ -14,7 +14,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// jobs fetches documents and hands them to the publisher. Each field below changes is used by one job alone.
+// jobs fetches documents and hands them to the publisher. Each field below spxTurn is used by one job alone.
 type jobs struct {
 	*publisher
 	cal *compute.Calendar
@@ -22,8 +22,6 @@ type jobs struct {
 	// spxTurn is held while the SPX chain is refreshed, and while a row of today's track is filled in: both at a time would
 	// take 20 MB more memory. It is taken before publisher.mu.
 	spxTurn sync.Mutex
-
-	changes map[string]*nextRun // by job
 
 	flowTurn        int                             // the next chain of the flow universe
 	flowChanged     atomic.Pointer[[]upstream.Name] // the chains that have changed; nil: the source does not tell, or none has
@@ -40,9 +38,9 @@ func (r requests) due(name upstream.Name, now time.Time, interval time.Duration)
 }
 
 func newJobs(cfg *Config) *jobs {
-	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar, changes: map[string]*nextRun{}}
+	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar}
 	for _, one := range j.list() {
-		j.changes[one.name] = new(nextRun)
+		j.changes[one.name] = &nextChange{schedule: schedule{cfg.Clock, cfg.Calendar, one.every}}
 	}
 	j.reset()
 	return j
@@ -100,15 +98,17 @@ func (r *Refresher) Run(ctx context.Context) {
 	var once []cron.Job
 	var retries sync.WaitGroup
 	for _, j := range r.list() {
-		next := &retry{schedule: schedule{r.cfg.Clock, r.cal, j.every}}
+		change := r.changes[j.name]
+		next := &retry{schedule: change.schedule}
 		var turn sync.Mutex // held during a run
 		run := func() (ok bool) {
 			turn.Lock()
 			defer turn.Unlock()
+			change.began = time.Now()
 			inBackground(func() { ok = r.runJob(ctx, j) })
 			return ok
 		}
-		next.run = alone.Then(cron.FuncJob(func() { r.changes[j.name].begins(next.finished(ctx, run(), &retries)) }))
+		next.run = alone.Then(cron.FuncJob(func() { change.expect(next.finished(ctx, run(), &retries)) }))
 		if r.cfg.Version != nil && j.reads != nil {
 			runner.Schedule(cron.Every(time.Second), alone.Then(cron.FuncJob(r.watch(j, run))))
 		}

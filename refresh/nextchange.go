@@ -6,16 +6,32 @@ import (
 	"time"
 )
 
-// nextRun is the machine time at which the next run of a job begins, in Unix nanoseconds. During a run, it is the beginning of
-// that run, and before the first one it is 0.
-type nextRun struct{ atomic.Int64 }
+// nextChange is when the answers of a job may change next.
+type nextChange struct {
+	schedule
+	began time.Time    // the run under way, which alone uses it
+	took  atomic.Int64 // nanoseconds from the beginning of the last run to its answers
+	// at is the end of took in the next run, in Unix nanoseconds of the machine's clock; before the first run 0. It stays in the past
+	// while a run takes longer.
+	at atomic.Int64
+}
 
-// begins sets the time. The zero time means never.
-func (n *nextRun) begins(at time.Time) {
-	if at.IsZero() {
-		at = never
+// longestTook bounds the time after the beginning of a run at which its answers are expected.
+const longestTook = 10 * time.Second
+
+// published is called when a run has made its answers current.
+func (n *nextChange) published() {
+	n.took.Store(int64(min(time.Since(n.began), longestTook)))
+	n.expect(n.Next(time.Now()))
+}
+
+// expect sets the beginning of the next run. The zero time means never.
+func (n *nextChange) expect(begins time.Time) {
+	at := never
+	if !begins.IsZero() {
+		at = begins.Add(time.Duration(n.took.Load()))
 	}
-	n.Store(at.UnixNano())
+	n.at.Store(at.UnixNano())
 }
 
 var never = time.Unix(0, math.MaxInt64)
@@ -23,18 +39,18 @@ var never = time.Unix(0, math.MaxInt64)
 // followTime is how long after the beginning of a refresh elsewhere its answer may take to reach this member of the fleet.
 const followTime = 3 * time.Second
 
-// NextChange returns the machine time at which the next refresh of a resource begins. It is before now while a refresh is under
-// way, and in the year 2262 when there will be none. A member of a fleet that does not refresh knows the schedule only: for it, a
-// refresh takes 3 seconds.
+// NextChange returns the machine time at which the answer of a resource may change next: when the next run of a job that refreshes
+// it has taken as long as the last one. It is before now while a run takes longer, and in the year 2262 when there will be none. A
+// member of a fleet that does not refresh knows the schedule only: for it, a run takes up to 3 seconds.
 func (r *Refresher) NextChange(resource string, now time.Time) time.Time {
 	p, next, follows := productOf(resource), never, r.cfg.Lease != nil && !r.cfg.Lease()
 	for _, j := range r.list() {
 		if !j.refreshes(p) {
 			continue
 		}
-		at := time.Unix(0, r.changes[j.name].Load())
+		at := time.Unix(0, r.changes[j.name].at.Load())
 		if follows {
-			if at = (schedule{r.cfg.Clock, r.cal, j.every}).Next(now.Add(-followTime)); at.IsZero() {
+			if at = r.changes[j.name].Next(now.Add(-followTime)); at.IsZero() {
 				at = never
 			}
 		}

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"strikecache/compute"
@@ -28,14 +29,14 @@ func TestNextChange(t *testing.T) {
 	}
 	check("11:00:07", map[string]string{GammaResource: first, FlowResource: first, SectorsResource: first, VIXResource: first})
 	for job, at := range map[string]string{"spx": "11:00:25", "flow": "11:00:10", "sectors": "11:01:00", "vix": "11:05:00"} {
-		r.changes[job].begins(ny(t, "2026-11-20 "+at))
+		r.changes[job].expect(ny(t, "2026-11-20 "+at))
 	}
 	check("11:00:07", map[string]string{
 		GammaResource: "11:00:25", TrackResource: "11:00:25", SeriesResource: "11:00:25", MatrixResource: "11:00:25", PainResource: "11:00:25",
 		FlowResource: "11:00:10", SectorsResource: "11:01:00", VIXResource: "11:05:00",
 	})
 	check("11:00:12", map[string]string{GammaResource: "11:00:25", FlowResource: "11:00:10"}) // the flow job runs
-	r.changes["spx"].begins(time.Time{})
+	r.changes["spx"].expect(time.Time{})
 	if at := r.NextChange(GammaResource, ny(t, "2026-11-20 11:00:07")); at.Year() != 2262 {
 		t.Errorf("a refresh that never begins begins at %s", at)
 	}
@@ -45,7 +46,30 @@ func TestNextChange(t *testing.T) {
 	check("11:00:28", map[string]string{GammaResource: "11:00:50", FlowResource: "11:00:30"})
 	check("09:44:30", map[string]string{GammaResource: "09:45:00", VIXResource: "09:45:00"})
 	r.cfg.Clock = NewClock(ny(t, "2026-11-20 11:00:00"), 0)
+	r.jobs = newJobs(&r.cfg)
 	if at := r.NextChange(GammaResource, time.Now()); at.Year() != 2262 {
 		t.Errorf("while the market's clock stands still, a refresh begins at %s", at)
 	}
+}
+
+// After a run, the next change is expected as long after the beginning of the next run as the answers of this one came, at most ten
+// seconds.
+func TestNextChangeAfterPublication(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(ny(t, "2026-11-20 11:00:00")))
+		n := nextChange{schedule: schedule{MachineClock(), cal, 25 * time.Second}}
+		for _, run := range []struct {
+			begins string
+			takes  time.Duration
+			next   string
+		}{{"11:00:00", 2 * time.Second, "11:00:27"}, {"11:00:25", time.Minute, "11:01:50"}} {
+			time.Sleep(time.Until(ny(t, "2026-11-20 "+run.begins)))
+			n.began = time.Now()
+			time.Sleep(run.takes)
+			n.published()
+			if at := time.Unix(0, n.at.Load()); !at.Equal(ny(t, "2026-11-20 "+run.next)) {
+				t.Errorf("after a run of %s at %s, the next change comes at %s, want %s", run.takes, run.begins, at.In(compute.NewYork), run.next)
+			}
+		}
+	})
 }

@@ -100,16 +100,19 @@ func TestMaxAgeCountsDown(t *testing.T) {
 	}
 }
 
-// The server asks once a second for the next change.
+// The server asks once a second, and once after a publication, for the next change.
 func TestCountdown(t *testing.T) {
 	var c server.Countdown
 	start, asked := time.Unix(1_800_000_000, 0), 0
 	for _, x := range []struct {
-		at    time.Duration
-		left  int
-		asked int
-	}{{300 * time.Millisecond, 9, 1}, {999 * time.Millisecond, 9, 1}, {time.Second, 8, 2}, {8 * time.Second, 1, 3}, {9 * time.Second, 1, 4}, {10 * time.Second, 1, 5}, {0, 9, 6}} {
-		left := c.Left(start.Add(x.at), func(string, time.Time) time.Time { asked++; return start.Add(9900 * time.Millisecond) }, "gex/spx")
+		at           time.Duration
+		publications uint64
+		left, asked  int
+	}{
+		{300 * time.Millisecond, 2, 10, 1}, {999 * time.Millisecond, 2, 10, 1}, {time.Second, 2, 9, 2}, {time.Second, 4, 9, 3}, {8 * time.Second, 4, 2, 4},
+		{9 * time.Second, 4, 1, 5}, {10 * time.Second, 4, 1, 6}, {11 * time.Second, 4, 1, 7}, {11 * time.Second, 0xffff0004, 1, 7}, {0, 4, 10, 8},
+	} {
+		left := c.Left(start.Add(x.at), x.publications, func(string, time.Time) time.Time { asked++; return start.Add(9900 * time.Millisecond) })
 		if left != x.left || asked != x.asked {
 			t.Errorf("after %s: %d seconds left, want %d; asked %d times, want %d", x.at, left, x.left, asked, x.asked)
 		}

@@ -29,7 +29,7 @@ func (s *Server) cachingOf(rep *response, closed bool, now time.Time) caching {
 	if resource == gammaResource {
 		interval = gammaInterval
 	}
-	return caching{min(rep.countdown.left(now, s.cfg.NextChange, resource), interval), interval}
+	return caching{min(rep.countdown.left(now, s.cfg.Finder.Publications(), s.cfg.NextChange, resource), interval), interval}
 }
 
 // append appends a Cache-Control line. keyed says that the request had a key: then no shared cache may store the response.
@@ -46,19 +46,25 @@ func (c caching) append(dst []byte, keyed bool) []byte {
 	return append(dst, ", stale-if-error=86400\r\n"...)
 }
 
-// countdown holds the seconds until the next change of a resource, as of the current second. It is safe for concurrent use.
-type countdown struct{ current atomic.Int64 } // the second in Unix time, above the low 12 bits with the seconds left
+// countdown holds the seconds until the next change of a resource, as of the current second and the last publication. It is safe for
+// concurrent use.
+type countdown struct {
+	// current has the second in Unix time, the low 16 bits of the publications, and in its low 12 bits the seconds left.
+	current atomic.Uint64
+}
 
-// left returns the whole seconds, at least 1, from the second of now until the next change. It asks next once a second.
-func (c *countdown) left(now time.Time, next func(resource string, now time.Time) time.Time, resource string) int {
+// left returns the whole seconds, rounded up and at least 1, from the second of now until the next change. It asks next once a second
+// and once after a publication.
+func (c *countdown) left(now time.Time, publications uint64, next func(resource string, now time.Time) time.Time, resource string) int {
 	const bits, most = 12, longestInterval
-	if current := c.current.Load(); current>>bits == now.Unix() {
+	key := (uint64(now.Unix())<<16 | publications&0xffff) << bits
+	if current := c.current.Load(); current&^(1<<bits-1) == key {
 		return int(current & (1<<bits - 1))
 	}
 	left := int64(most)
 	if next != nil {
-		left = min(max(next(resource, now).Unix()-now.Unix(), 1), most)
+		left = min(max(next(resource, now).Add(time.Second-1).Unix()-now.Unix(), 1), most)
 	}
-	c.current.Store(now.Unix()<<bits | left)
+	c.current.Store(key | uint64(left))
 	return int(left)
 }

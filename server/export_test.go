@@ -22,6 +22,6 @@ func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, a
 
 type Countdown = countdown
 
-func (c *countdown) Left(now time.Time, next func(string, time.Time) time.Time, resource string) int {
-	return c.left(now, next, resource)
+func (c *countdown) Left(now time.Time, publications uint64, next func(string, time.Time) time.Time) int {
+	return c.left(now, publications, next, "gex/spx")
 }

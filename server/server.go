@@ -35,8 +35,8 @@ type Config struct {
 	Source string // name of the upstream
 	// Now returns the market's time in UTC. It decides which dates lie in the future and which are closed.
 	Now func() time.Time
-	// NextChange returns the machine time at which the next refresh of a resource begins: before now while one is under way, and
-	// far in the future when none will. max-age counts down to it. The server asks once a second. nil: never.
+	// NextChange returns the machine time at which a resource may change next: before now when that is due, and far in the future
+	// when it will not. max-age counts down to it. The server asks once a second and once after a publication. nil: never.
 	NextChange func(resource string, now time.Time) time.Time
 	Readiness  func() Readiness
 	Fleet      bool // the process is in a fleet: the dashboard shows its role
