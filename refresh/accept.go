@@ -23,7 +23,8 @@ type publisher struct {
 	memory *memory
 	board  *board
 
-	changes map[string]*nextChange // by job of the schedule
+	changes    map[string]*nextChange   // by job of the schedule
+	refreshing map[string][]*nextChange // of the jobs that refresh a resource
 
 	mu    sync.Mutex   // held during a publication
 	since atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
@@ -32,7 +33,7 @@ type publisher struct {
 }
 
 func newPublisher(cfg *Config) *publisher {
-	return &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), changes: map[string]*nextChange{}, reported: map[string]bool{}}
+	return &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), changes: map[string]*nextChange{}, refreshing: map[string][]*nextChange{}, reported: map[string]bool{}}
 }
 
 var errNoLease = errors.New("this member of the fleet does not hold the lease")

@@ -43,7 +43,7 @@ func (c *CheckCommand) Run(out io.Writer) error {
 		if e := (*upstream.Error)(nil); errors.As(err, &e) {
 			refused++
 			fmt.Fprintf(out, "%s: REFUSED as %s: %v\n", path, e.Reason, e.Err)
-			k.say("%s", advice[e.Reason])
+			k.say("%s", cmp.Or(advice[e.Reason], "see server/deploy/SOURCE.md"))
 			continue
 		}
 		fmt.Fprintf(out, "%s: accepted as %s\n", path, d.Name)
@@ -67,7 +67,9 @@ var advice = map[upstream.Reason]string{
 	upstream.TooLarge:    "a file has the newest state of one document",
 	upstream.Truncated:   whenComplete, upstream.Malformed: whenComplete,
 	upstream.Empty:      "a chain has a price and at least one row, a history and a settlement file at least one row",
-	upstream.ClockAhead: "timestamp is UTC, last_trade_time New York time; the clock of this machine must be right, too",
+	upstream.ClockAhead: "a timestamp is UTC, a last_trade_time New York time, and a date that of a session; the clock of this machine must be right, too",
+	upstream.HTML:       "the file is a page, and no document",
+	upstream.TooMany:    "leave out the expirations that nobody asks for",
 	upstream.Backwards:  inARow, upstream.Shrunk: inARow, upstream.PriceJump: inARow, upstream.QuotesMissing: inARow,
 }
 
@@ -123,6 +125,9 @@ func (k *checker) describe(d *document) {
 		f := d.settlement
 		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: k.cfg.Calendar, Now: time.Now()})
 		k.say("%s has %d months, from %s; %d rows cannot be read", VIXResource, len(curve.Curve), counts(quality), f.bad)
+		if !k.cfg.Calendar.IsSession(f.date) {
+			k.say("NOT USED: %s is no session of the exchange", f.date)
+		}
 	default:
 		k.say("price history: %d closes, from %s to %s", len(d.closes), d.closes[0].Date, d.closes[len(d.closes)-1].Date)
 	}
@@ -168,7 +173,10 @@ func (k *checker) chain(chain *compute.Chain) {
 	}
 	k.say("%d rows, %d contracts of %d expirations", chain.Listed, len(chain.Contracts), len(expirations))
 	if chain.Skipped.Total() > 0 {
-		k.say("skipped rows: %s; such as %q", counts(chain.Skipped), chain.Examples)
+		k.say("skipped rows: %s", counts(chain.Skipped))
+		for _, reason := range slices.Sorted(maps.Keys(chain.Examples)) {
+			k.say("such as %q: %s", chain.Examples[reason], reason)
+		}
 	}
 	for _, f := range fields {
 		n, cost := 0, ": "+f.cost
@@ -187,6 +195,9 @@ func (k *checker) chain(chain *compute.Chain) {
 	}
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
 	k.say("%s scores %d contracts; left out: %s", FlowResource, flow.Eligible, counts(flow.Rejected))
+	if chain.Symbol != symbolOf(spxChain) {
+		k.say("it is used if --flow-symbols names it")
+	}
 }
 
 // counts returns the members of a struct of counts that are not 0, in the order of their names: "3 duplicate, 1 settled".

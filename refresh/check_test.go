@@ -89,7 +89,7 @@ func TestCheckMinimalChain(t *testing.T) {
 	const all, none = "gex/spx rests on 40 contracts", "gex/spx rests on 0 contracts"
 	const scored, unscored = "options/flow/unusual scores 40 contracts", "options/flow/unusual scores 0 contracts"
 	for field, want := range map[string][]string{ // what each missing field costs
-		"open_interest":    {"skipped rows: 40 bad_number; such as map[\"bad_number\":\"SPXW261218C07450000\"]", none, unscored},
+		"open_interest":    {"skipped rows: 40 bad_number\n  such as \"SPXW261218C07450000\": bad_number\n", none, unscored},
 		"bid":              {"0 contracts with bid and ask: ", all, scored},
 		"ask":              {"0 contracts with bid and ask: ", all, scored},
 		"iv":               {"0 contracts with iv: ", all, scored},
@@ -132,8 +132,8 @@ func TestCheckSkippedRows(t *testing.T) {
 	report, err := checked(t, "options/_SPX.json", minimalHead+strings.Join([]string{
 		row("SPXW261218C07500000"), row("SPXW261218C07500000"), row("SPX1261218C07500000"), row("what"), row("ever"), row("SPXW261218P07500000", `"open_interest":1000`, `"open_interest":-1`), row("SPXW261218P07505000", `10.5`, `1e30`),
 	}, ",")+"]}}")
-	says(t, "skipped", report, "7 rows, 2 contracts of 1 expirations", "skipped rows: 1 bad_number, 2 bad_symbol, 1 duplicate, 1 unknown_root; such as",
-		`"bad_number":"SPXW261218P07500000"`, `"bad_symbol":"what"`, `"duplicate":"SPXW261218C07500000"`, `"unknown_root":"SPX1261218C07500000"`, "2 numbers count as absent")
+	says(t, "skipped", report, "7 rows, 2 contracts of 1 expirations", "skipped rows: 1 bad_number, 2 bad_symbol, 1 duplicate, 1 unknown_root\n",
+		`such as "SPXW261218P07500000": bad_number`, `such as "what": bad_symbol`, `such as "SPXW261218C07500000": duplicate`, `such as "SPX1261218C07500000": unknown_root`, "2 numbers count as absent")
 	if err != nil {
 		t.Error(err)
 	}

@@ -20,8 +20,9 @@ const (
 var vixIndices = []string{vixIndex, vix3mIndex}
 
 // fetchCloses fetches the closes of VIX and VIX3M that are still unknown, and keeps them in memory. From 31 minutes after the
-// close it reads the closes of the session from quotes. It reads the closes of the settlement date, at most once an hour from a source over a network, from quotes
-// and then from daily histories. It returns an error for each document that it could not use, and goes on with the others.
+// close it reads the closes of the session from quotes. It reads the closes of the settlement date from quotes and then from daily
+// histories, at most once an hour from a source over a network. It returns an error for each document that it could not use, and
+// goes on with the others.
 func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 	var dates []compute.Date
 	if session := j.cal.SessionDate(b.at); !b.at.Before(j.cal.Close(session).Add(31 * time.Minute)) {

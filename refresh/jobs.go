@@ -40,7 +40,13 @@ func (r requests) due(name upstream.Name, now time.Time, interval time.Duration)
 func newJobs(cfg *Config) *jobs {
 	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar}
 	for _, one := range j.list() {
-		j.changes[one.name] = &nextChange{schedule: schedule{cfg.Clock, cfg.Calendar, one.every}}
+		change := &nextChange{schedule: schedule{cfg.Clock, cfg.Calendar, one.every}}
+		j.changes[one.name] = change
+		for _, p := range products {
+			if one.refreshes(p) {
+				j.refreshing[p.name] = append(j.refreshing[p.name], change)
+			}
+		}
 	}
 	j.reset()
 	return j

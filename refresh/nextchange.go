@@ -21,6 +21,10 @@ const longestTook = 10 * time.Second
 
 // published is called when a run has made its answers current.
 func (n *nextChange) published() {
+	if n.at.Load() == 0 { // the first run fetches more than the others
+		n.expect(n.Next(time.Now()))
+		return
+	}
 	n.took.Store(int64(min(time.Since(n.began), longestTook)))
 	n.expect(n.Next(time.Now()))
 }
@@ -39,22 +43,27 @@ var never = time.Unix(0, math.MaxInt64)
 // followTime is how long after the beginning of a refresh elsewhere its answer may take to reach this member of the fleet.
 const followTime = 3 * time.Second
 
+// lookAgain is the time until the next look when nobody knows when an answer changes: when it is long overdue, because the upstream
+// does not answer or the clock was set forward, and when another program writes the documents.
+const lookAgain = 5 * time.Second
+
 // NextChange returns the machine time at which the answer of a resource may change next: when the next run of a job that refreshes
-// it has taken as long as the last one. It is before now while a run takes longer, and in the year 2262 when there will be none. A
-// member of a fleet that does not refresh knows the schedule only: for it, a run takes up to 3 seconds.
+// it has taken as long as the last one. It is before now for 10 seconds while a run takes longer, and in the year 2262 when there
+// will be none. A member of a fleet that does not refresh knows the schedule only: for it, a run takes up to 3 seconds. NextChange is
+// safe for concurrent use, and allocates nothing.
 func (r *Refresher) NextChange(resource string, now time.Time) time.Time {
-	p, next, follows := productOf(resource), never, r.cfg.Lease != nil && !r.cfg.Lease()
-	for _, j := range r.list() {
-		if !j.refreshes(p) {
-			continue
-		}
-		at := time.Unix(0, r.changes[j.name].at.Load())
+	next, follows := never, r.cfg.Lease != nil && !r.cfg.Lease()
+	for _, change := range r.refreshing[resource] {
+		at := time.Unix(0, change.at.Load())
 		if follows {
-			if at = r.changes[j.name].Next(now.Add(-followTime)); at.IsZero() {
+			if at = change.Next(now.Add(-followTime)); at.IsZero() {
 				at = never
 			}
 		}
 		next = earlier(next, at)
+	}
+	if soon := now.Add(lookAgain); now.Sub(next) > longestTook || r.cfg.Version != nil && soon.Before(next) {
+		return soon
 	}
 	return next
 }

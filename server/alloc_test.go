@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"strikecache/server"
 	"strikecache/server/keys"
@@ -68,6 +69,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		c.Finder, c.Addresses, c.Proxies = store, limits.NewAddresses(1_000_000), proxies
+		c.NextChange = func(_ string, now time.Time) time.Time { return now.Add(9 * time.Second) }
 	}, keys.Key{Name: "k", PerMinute: 1_000_000, PerDay: 1_000_000_000})
 	address := listen(t, web)
 	id := fmt.Sprintf("k_%x", sha256.Sum256([]byte(secrets["k"])))[:14]

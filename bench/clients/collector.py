@@ -201,6 +201,9 @@ def main():
     parser.add_argument("folder", help="the folder of `strikecache serve --folder`")
     parser.add_argument("csv", nargs="+", help="files of bulk snapshots: quote, open_interest, ohlc and greeks, of every root")
     args = parser.parse_args()
+    for flag, time in (("--price-at", args.price_at), ("--made", args.made)):
+        if time and time.tzinfo and (flag == "--price-at" or time.utcoffset()):
+            parser.error(f"{flag}: write the time without an offset: {'New York time' if flag == '--price-at' else 'UTC'}")
     name = ("_" if args.symbol in ROOTS else "") + args.symbol
     path = Path(args.folder, "options", name + ".json")
     try:

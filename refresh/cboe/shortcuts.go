@@ -33,7 +33,7 @@ type shortcut struct {
 // take returns the address at which a document is asked for, instead of its address at a configured host.
 func (s *shortcuts) take(origin string) string {
 	u, err := url.Parse(origin)
-	if err != nil {
+	if err != nil || u.User != nil { // a password is for the configured host
 		return origin
 	}
 	s.mu.Lock()

@@ -216,6 +216,9 @@ func TestShortcutEnds(t *testing.T) {
 		if got := s.take(origin); got != other {
 			t.Errorf("before the end: %s", got)
 		}
+		if got := s.take("https://user:secret@cdn.site.test/a?b=c"); strings.Contains(got, "api") {
+			t.Errorf("the other host gets the password of the configured one: %s", got)
+		}
 		time.Sleep(time.Second)
 		if got := s.take(origin); got != origin {
 			t.Errorf("after the end: %s", got)

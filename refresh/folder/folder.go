@@ -18,6 +18,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -26,7 +27,13 @@ import (
 
 // Live is a source of the documents that another program puts into a folder. It looks only at the files of the names that it
 // is asked for. It is safe for concurrent use.
-type Live struct{ dir string }
+type Live struct {
+	dir string
+
+	mu     sync.Mutex             // held only briefly, and not while the folder is read
+	found  map[upstream.Name]bool // whether a file was there, of the names that Offers was asked for
+	looked time.Time              // for those that were not there
+}
 
 // NewLive returns the source of a folder. The folder must exist, but may be empty.
 func NewLive(dir string) (*Live, error) {
@@ -34,21 +41,68 @@ func NewLive(dir string) (*Live, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open folder: %w", err)
 	}
-	return &Live{dir}, root.Close()
+	return &Live{dir: dir, found: map[upstream.Name]bool{}}, root.Close()
 }
 
 // Offers implements [upstream.Source]. The SPX chain is always offered, because without it there is little to serve, and
-// settlements once their folder is there. Another document is offered while its file is there.
+// settlements once their folder is there. Another document is offered while its file is there. Offers looks at the folder only the
+// first time that it is asked for a name, so that no request waits for a disk or a network. [Live.Version] looks again.
 func (l *Live) Offers(name upstream.Name) bool {
-	if kind, _ := name.Split(); kind == upstream.SettlementKind {
-		name = "settlement"
+	if name == upstream.Options("_SPX") {
+		return true
 	}
-	return name == upstream.Options("_SPX") || l.Version(name) != ""
+	key := offeredAs(name)
+	l.mu.Lock()
+	there, known := l.found[key]
+	l.mu.Unlock()
+	return there || !known && l.look(key) != ""
 }
 
-// Version returns a text that changes whenever the file of a document does, and "" while there is no file. It does not read the
-// file.
+// settlements is the folder of all settlement files.
+const settlements upstream.Name = "settlement"
+
+// offeredAs returns the file or folder whose presence says that a document is offered.
+func offeredAs(name upstream.Name) upstream.Name {
+	if kind, _ := name.Split(); kind == upstream.SettlementKind {
+		return settlements
+	}
+	return name
+}
+
+// Version returns a text that changes whenever the file of a document does, and "" while there is no file. It looks at the folder,
+// once a second also for the files that were not there, and does not read the file.
 func (l *Live) Version(name upstream.Name) string {
+	var missing []upstream.Name
+	l.mu.Lock()
+	if time.Since(l.looked) >= time.Second {
+		for name, there := range l.found {
+			if !there {
+				missing = append(missing, name)
+			}
+		}
+		l.looked = time.Now()
+	}
+	l.mu.Unlock()
+	for _, name := range missing {
+		l.look(name)
+	}
+	if offeredAs(name) == settlements {
+		l.look(settlements)
+		return l.version(name)
+	}
+	return l.look(name)
+}
+
+// look returns the version of a file or folder, and remembers whether it is there.
+func (l *Live) look(name upstream.Name) string {
+	v := l.version(name)
+	l.mu.Lock()
+	l.found[name] = v != ""
+	l.mu.Unlock()
+	return v
+}
+
+func (l *Live) version(name upstream.Name) string {
 	_, info, err := find(l.dir, name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -66,6 +66,10 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 		before = doc
 	}
 	place(t, dir, upstream.Settlement("2026-10-05"), "x")
+	if l.Offers(upstream.Settlement("2026-10-06")) {
+		t.Error("a request looks at the folder")
+	}
+	l.Version(upstream.Settlement("2026-10-06")) // as each second
 	if !l.Offers(upstream.Settlement("2026-10-06")) {
 		t.Error("settlements are not offered once their folder is there")
 	}

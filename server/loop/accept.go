@@ -54,8 +54,8 @@ const (
 // Accept calls accept, which accepts connections and returns an error, nil or not, until stop is closed. Then it accepts for
 // [DrainTimeout] the connections that the kernel has accepted by now, and returns nil: closing the listener would reset
 // them, with the requests that were sent on them. Those of a [Passed] listener are not reset: Accept leaves them to the next
-// process. After a lack of descriptors or memory, or an error of one connection, it
-// pauses and tries again. It returns the error of a listener that is none any more. setDeadline makes accept fail at an instant.
+// process. After a lack of descriptors or memory, or an error of one connection, it pauses and tries again. It returns the error of a
+// listener that is none any more. setDeadline makes accept fail at an instant.
 func Accept(ln Listener, accept func() error, setDeadline func(time.Time) error, stop <-chan struct{}, log *slog.Logger) error {
 	done := make(chan struct{})
 	defer close(done)
