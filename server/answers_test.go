@@ -110,7 +110,7 @@ func TestCountdown(t *testing.T) {
 		left, asked  int
 	}{
 		{300 * time.Millisecond, 2, 10, 1}, {999 * time.Millisecond, 2, 10, 1}, {time.Second, 2, 9, 2}, {time.Second, 4, 9, 3}, {8 * time.Second, 4, 2, 4},
-		{9 * time.Second, 4, 1, 5}, {10 * time.Second, 4, 1, 6}, {11 * time.Second, 4, 1, 7}, {11 * time.Second, 0xffff0004, 1, 7}, {0, 4, 10, 8},
+		{9 * time.Second, 4, 1, 5}, {10 * time.Second, 4, 1, 6}, {11 * time.Second, 4, 1, 7}, {11 * time.Second, 6, 1, 8}, {0, 6, 10, 9},
 	} {
 		left := c.Left(start.Add(x.at), x.publications, func(string, time.Time) time.Time { asked++; return start.Add(9900 * time.Millisecond) })
 		if left != x.left || asked != x.asked {

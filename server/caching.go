@@ -48,23 +48,24 @@ func (c caching) append(dst []byte, keyed bool) []byte {
 
 // countdown holds the seconds until the next change of a resource, as of the current second and the last publication. It is safe for
 // concurrent use.
-type countdown struct {
-	// current has the second in Unix time, the low 16 bits of the publications, and in its low 12 bits the seconds left.
-	current atomic.Uint64
+type countdown struct{ current atomic.Pointer[secondsLeft] }
+
+type secondsLeft struct {
+	second       int64 // in Unix time
+	publications uint64
+	seconds      int
 }
 
 // left returns the whole seconds, rounded up and at least 1, from the second of now until the next change. It asks next once a second
 // and once after a publication.
 func (c *countdown) left(now time.Time, publications uint64, next func(resource string, now time.Time) time.Time, resource string) int {
-	const bits, most = 12, longestInterval
-	key := (uint64(now.Unix())<<16 | publications&0xffff) << bits
-	if current := c.current.Load(); current&^(1<<bits-1) == key {
-		return int(current & (1<<bits - 1))
+	if l := c.current.Load(); l != nil && l.second == now.Unix() && l.publications == publications {
+		return l.seconds
 	}
-	left := int64(most)
+	l := &secondsLeft{now.Unix(), publications, longestInterval}
 	if next != nil {
-		left = min(max(next(resource, now).Add(time.Second-1).Unix()-now.Unix(), 1), most)
+		l.seconds = int(min(max(next(resource, now).Add(time.Second-1).Unix()-l.second, 1), longestInterval))
 	}
-	c.current.Store(key | uint64(left))
-	return int(left)
+	c.current.Store(l)
+	return l.seconds
 }
