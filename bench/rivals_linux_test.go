@@ -87,7 +87,7 @@ func TestALongerAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.close()
+	defer g.end()
 	if err := g.send(400); err != nil {
 		t.Fatal(err)
 	}

@@ -19,37 +19,44 @@ import (
 type epollSockets struct {
 	epoll   int
 	to      netip.AddrPort
-	fds     []int  // by number; -1: closed
-	opened  []bool // by number
+	from    [4]byte // address of this side
+	fds     []int   // by number; -1: closed
+	opened  []bool  // by number
 	events  []unix.EpollEvent
 	ready   []unix.EpollEvent // those of events that next has not returned
 	timeout unix.Timespec
 	buf     []byte
 }
 
-// newSockets returns the sockets of a load, and a function that closes what they share. The caller must stay on its thread.
-func newSockets(t *target, connections int) (sockets, func()) {
-	s := &epollSockets{fds: slices.Repeat([]int{-1}, connections), opened: make([]bool, connections),
+// anyAddress lets the kernel choose the address of this side.
+var anyAddress [4]byte
+
+// newEpollSockets returns sockets between two addresses. All are closed.
+func newEpollSockets(to netip.AddrPort, from [4]byte, connections int) (*epollSockets, error) {
+	s := &epollSockets{to: to, from: from, fds: slices.Repeat([]int{-1}, connections), opened: make([]bool, connections),
 		events: make([]unix.EpollEvent, 128), buf: make([]byte, 256<<10)}
-	others, nothing := newNetSockets(t, connections), func() {}
+	var err error
+	s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	return s, os.NewSyscallError("epoll_create1", err)
+}
+
+// newSockets returns the sockets of a load. The caller must stay on its thread.
+func newSockets(t *target, connections int) sockets {
 	if t.tls {
-		return others, nothing
+		return newNetSockets(t, connections)
 	}
 	conn, err := t.dial() // its address is that of all connections, so that a name means the same as elsewhere
 	if err != nil {
-		return others, nothing // they have the same error
+		return newNetSockets(t, connections) // they have the same error
 	}
-	s.to = conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	_ = conn.Close()
-	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return others, nothing
-	}
-	end := func() { _ = unix.Close(s.epoll) }
-	if s.poll(1) == unix.ENOSYS { // before Linux 5.11
-		return others, end
+	s, err := newEpollSockets(conn.RemoteAddr().(*net.TCPAddr).AddrPort(), anyAddress, connections)
+	if err != nil || s.poll(1) == unix.ENOSYS { // before Linux 5.11
+		s.end()
+		return newNetSockets(t, connections)
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise the kernel may wait 50 µs longer
-	return s, end
+	return s
 }
 
 func (s *epollSockets) open(id int) error {
@@ -63,6 +70,12 @@ func (s *epollSockets) open(id int) error {
 		return os.NewSyscallError("socket", err)
 	}
 	s.fds[id], s.opened[id] = fd, false
+	if s.from != anyAddress { // the kernel chooses the port only when it knows both addresses
+		if err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
+			unix.Bind(fd, &unix.SockaddrInet4{Addr: s.from})); err != nil {
+			return os.NewSyscallError("bind", err)
+		}
+	}
 	if err := unix.Connect(fd, to); err != nil && !errors.Is(err, unix.EINPROGRESS) {
 		return os.NewSyscallError("connect", err)
 	}
@@ -133,4 +146,11 @@ func (s *epollSockets) close(id int) {
 		s.fds[id] = -1
 		s.ready = slices.DeleteFunc(s.ready, func(e unix.EpollEvent) bool { return e.Fd == int32(id) })
 	}
+}
+
+func (s *epollSockets) end() {
+	for id := range s.fds {
+		s.close(id)
+	}
+	_ = unix.Close(s.epoll)
 }
