@@ -54,10 +54,7 @@ const (
 	rest = 20 * time.Microsecond
 )
 
-var (
-	errAnswer  = errors.New("answer differs from the first one")
-	errSilence = errors.New("no answer on any connection for a minute")
-)
+var errSilence = errors.New("no answer on any connection for a minute")
 
 // newGenerator opens connections from an address, and end closes them.
 func newGenerator(address string, from [4]byte, connections int, request, first []byte) (*generator, error) {

@@ -42,18 +42,19 @@ func newEpollSockets(to netip.AddrPort, from [4]byte, connections int) (*epollSo
 
 // newSockets returns the sockets of a load. The caller must stay on its thread.
 func newSockets(t *target, connections int) sockets {
+	others := newNetSockets(t, connections)
 	if t.tls {
-		return newNetSockets(t, connections)
+		return others
 	}
 	conn, err := t.dial() // its address is that of all connections, so that a name means the same as elsewhere
 	if err != nil {
-		return newNetSockets(t, connections) // they have the same error
+		return others // they have the same error
 	}
 	_ = conn.Close()
 	s, err := newEpollSockets(conn.RemoteAddr().(*net.TCPAddr).AddrPort(), anyAddress, connections)
 	if err != nil || s.poll(1) == unix.ENOSYS { // before Linux 5.11
 		s.end()
-		return newNetSockets(t, connections)
+		return others
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise the kernel may wait 50 µs longer
 	return s
