@@ -195,7 +195,7 @@ func TestAnEarlierInstant(t *testing.T) {
 	if id, _, err := s.next(time.Hour); id != 0 || err != nil {
 		t.Fatal(id, err)
 	}
-	if id, got, err := s.next(time.Millisecond); id != -1 || err != nil {
-		t.Error(id, got, err)
+	if id, got, err := s.next(time.Millisecond); id != -1 || err != nil || !s.until.IsZero() {
+		t.Error(id, got, err, s.until)
 	}
 }

@@ -43,7 +43,7 @@ func TestTimeLine(t *testing.T) {
 	}
 	r.add(outcome{due: 599 * time.Second, latency: time.Second, status: 200})
 	r.finish(600*time.Second, 0, 0, 0)
-	if rows := r.TimeLine; len(rows) != maxRows || rows[0].Requests != 3 || rows[0].Failed != 2 || rows[1].Requests != 0 || math.Abs(rows[0].P99/1e6-1) > 0.02 || rows[59].Second != 590 {
+	if rows := r.TimeLine; len(rows) != maxRows || rows[0].Requests != 3 || rows[0].Failed != 2 || rows[1].Requests != 0 || math.Abs(rows[0].Latency.P99/1e6-1) > 0.02 || rows[59].Second != 590 {
 		t.Errorf("%d rows, %+v", len(rows), rows)
 	}
 }

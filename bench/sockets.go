@@ -91,7 +91,8 @@ func (s *netSockets) next(d time.Duration) (int, []byte, error) {
 			if id := n.from.id; s.current[id] == n.from { // not closed meanwhile
 				return id, n.got, n.err
 			}
-		case <-s.over:
+		case <-s.over: // early if a signal has ended the pause, so that the next call begins another one
+			s.until = time.Time{}
 			return -1, nil, nil
 		}
 	}
