@@ -1,21 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"time"
 )
 
 // measured lists the answers of strikecache that every server sends.
@@ -35,44 +31,13 @@ func ask(path, coding, etag string) []byte {
 	return []byte(text + "\r\n")
 }
 
-// exchangeWith sends a request on a new connection and returns the whole answer.
-func exchangeWith(ctx context.Context, address string, request []byte) (*exchange, error) {
-	return pipelined(ctx, address, request, 1)
-}
-
-// pipelined sends a request n times at once on a new connection. It returns the first answer, but raw has all answers. It
-// returns an error when another answer has another status or body.
-func pipelined(ctx context.Context, address string, request []byte, n int) (*exchange, error) {
+// exchangeWith is [exchangeOver] on a new connection.
+func exchangeWith(ctx context.Context, address string, request []byte, n int) (*exchange, error) {
 	conn, err := (&net.Dialer{Timeout: longestSilence}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = conn.Close() }()
-	if err := conn.SetDeadline(time.Now().Add(longestSilence)); err != nil {
-		return nil, err
-	}
-	if _, err := conn.Write(bytes.Repeat(request, n)); err != nil {
-		return nil, err
-	}
-	var raw bytes.Buffer
-	var x *exchange
-	for answers := bufio.NewReader(io.TeeReader(conn, &raw)); n > 0; n-- {
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			return nil, err
-		}
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return nil, err
-		}
-		if x == nil {
-			x = &exchange{status: resp.StatusCode, ETag: resp.Header.Get("ETag"), coding: cmp.Or(resp.Header.Get("Content-Encoding"), "identity"), body: body}
-		} else if resp.StatusCode != x.status || !bytes.Equal(body, x.body) {
-			return nil, fmt.Errorf("%w: status %d, %d bytes", errAnswer, resp.StatusCode, len(body))
-		}
-	}
-	x.raw = raw.Bytes()
-	return x, nil
+	return exchangeOver(conn, longestSilence, request, n)
 }
 
 // takeAnswers fetches the answers from strikecache and writes them to files. The rivals serve answer N as /N: net/http
@@ -84,7 +49,7 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 		return err
 	}
 	for i, a := range measured {
-		x, err := exchangeWith(ctx, ours, ask(a.Resource, a.Coding, ""))
+		x, err := exchangeWith(ctx, ours, ask(a.Resource, a.Coding, ""), 1)
 		if err != nil {
 			return fmt.Errorf("get %s: %w", a.Resource, err)
 		}
@@ -93,7 +58,7 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 		}
 		sent := x
 		if a.Name == notModified {
-			if sent, err = exchangeWith(ctx, ours, ask(a.Resource, a.Coding, x.ETag)); err != nil {
+			if sent, err = exchangeWith(ctx, ours, ask(a.Resource, a.Coding, x.ETag), 1); err != nil {
 				return fmt.Errorf("conditional %s: %w", a.Resource, err)
 			}
 		}
@@ -140,7 +105,7 @@ func (b *comparison) plan(ctx context.Context, s *side, cells []cell) error {
 		}
 		q := &asked{request: ask(path, a.Coding, ""), status: http.StatusOK, body: a.body}
 		if s.ownBodies || a.Name == notModified {
-			x, err := exchangeWith(ctx, s.address, q.request)
+			x, err := exchangeWith(ctx, s.address, q.request, 1)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.lastLines())
 			}
@@ -158,7 +123,7 @@ func (b *comparison) plan(ctx context.Context, s *side, cells []cell) error {
 func (b *comparison) verify(ctx context.Context, s *side, cells []cell) error {
 	for _, c := range cells {
 		q := s.asked[c.Name]
-		x, err := pipelined(ctx, s.address, q.request, c.Depth)
+		x, err := exchangeWith(ctx, s.address, q.request, c.Depth)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s, %s: %w\n%s", s.Name, c.Name, err, s.lastLines())

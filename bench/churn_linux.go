@@ -40,7 +40,7 @@ func (c *churn) sendBurst() (err error) {
 	c.bursts++
 	c.open, err = newGenerator(c.address, [4]byte{127, 0, byte(1 + c.bursts%250), 1}, burst, c.request, c.first)
 	for i := 0; err == nil && i < burst; i++ {
-		err = c.open.write()
+		err = c.open.ask()
 	}
 	if err := errors.Join(err, unix.Kill(-c.group, unix.SIGCONT)); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *churn) sendBurst() (err error) {
 // close closes the connections of the last burst.
 func (c *churn) close() {
 	if c.open != nil {
-		c.open.close()
+		c.open.end()
 		c.open = nil
 	}
 }

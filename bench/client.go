@@ -29,8 +29,7 @@ const (
 	chunkSize
 	chunkEnd // the line break after a chunk
 	trailerLine
-	wholeBody
-	chunk
+	body // or a chunk of it
 	bodyUntilClose
 	complete
 )
@@ -52,10 +51,10 @@ func (a *answerReader) read(b []byte) (done bool, err error) {
 		case bodyUntilClose:
 			a.body += int64(len(b))
 			return false, nil
-		case wholeBody, chunk:
+		case body:
 			n := min(int64(len(b)), a.left)
 			b, a.left = b[n:], a.left-n
-			if a.left == 0 && a.next == chunk {
+			if a.left == 0 && a.chunked {
 				a.next = chunkEnd
 			} else if a.left == 0 {
 				a.next = complete
@@ -113,7 +112,7 @@ func (a *answerReader) take(line []byte) (err error) {
 		case a.chunked:
 			a.next = chunkSize
 		case a.left > 0:
-			a.next, a.body = wholeBody, a.left
+			a.next, a.body = body, a.left
 		default:
 			a.next, a.closes = bodyUntilClose, true
 		}
@@ -123,7 +122,7 @@ func (a *answerReader) take(line []byte) (err error) {
 		if err != nil {
 			return fmt.Errorf("no chunk size: %.40q", line)
 		}
-		a.next, a.left, a.body = chunk, int64(n), a.body+int64(n)
+		a.next, a.left, a.body = body, int64(n), a.body+int64(n)
 		if n == 0 {
 			a.next = trailerLine
 		}

@@ -184,3 +184,18 @@ func TestMaximumRate(t *testing.T) {
 		t.Errorf("%d requests in %v s, %v %v", got.Requests, got.Took, got.Status, got.Errors)
 	}
 }
+
+// After a wait for news with much time, a shorter wait ends at its own instant.
+func TestAnEarlierInstant(t *testing.T) {
+	s := newNetSockets(serverTarget(t, func(http.ResponseWriter, *http.Request) {}), 1)
+	defer s.end()
+	if err := s.open(0); err != nil {
+		t.Fatal(err)
+	}
+	if id, _, err := s.next(time.Hour); id != 0 || err != nil {
+		t.Fatal(id, err)
+	}
+	if id, got, err := s.next(time.Millisecond); id != -1 || err != nil || !s.until.IsZero() {
+		t.Error(id, got, err, s.until)
+	}
+}

@@ -105,11 +105,10 @@ type ramp struct {
 
 // step is the load at one rate.
 type step struct {
-	Rate      float64     `json:"rate" jsonschema_description:"requests a second that were asked for"`
-	PerSecond float64     `json:"answers_per_second" jsonschema_description:"answers of any status"`
-	Failed    int64       `json:"failed" jsonschema_description:"requests without an answer, and answers of status 400 and above"`
-	Latency   percentiles `json:"latency_us" jsonschema_description:"from the instant at which a request was due to the end of its answer"`
-	Failure   string      `json:"failure,omitempty" jsonschema_description:"why the step did not hold, absent if it held"`
+	tally
+	Rate      float64 `json:"rate" jsonschema_description:"requests a second that were asked for"`
+	PerSecond float64 `json:"answers_per_second" jsonschema_description:"answers of any status"`
+	Failure   string  `json:"failure,omitempty" jsonschema_description:"why the step did not hold, absent if it held"`
 }
 
 // rateOf returns the rate of a step. Each rate is the same multiple of the rate before, and has three digits.
@@ -125,11 +124,11 @@ func (c *loadCommand) rateOf(i int) float64 {
 // climb loads at one rate after the other, until a step does not hold. It returns the report of the last step that held, or
 // of the first step if none held.
 func (c *loadCommand) climb(ctx context.Context, requests []request) (highest *report) {
-	climbed := &ramp{}
+	var at []string
 	for _, u := range c.Until {
-		climbed.At += " and " + u.figure + " " + opposite[u.operator] + " " + u.text
+		at = append(at, u.figure+" "+opposite[u.operator]+" "+u.text)
 	}
-	climbed.At = strings.TrimPrefix(climbed.At, " and ")
+	climbed := &ramp{At: strings.Join(at, " and ")}
 	for i := range c.Steps {
 		one := *c
 		one.Rate, one.Duration = c.rateOf(i), c.Duration/time.Duration(c.Steps)
@@ -137,7 +136,7 @@ func (c *loadCommand) climb(ctx context.Context, requests []request) (highest *r
 		if ctx.Err() != nil && highest != nil {
 			break
 		}
-		s := step{r.Rate, r.PerSecond, r.Failed, r.Latency, c.failure(r)}
+		s := step{r.tally, r.Rate, r.PerSecond, c.failure(r)}
 		climbed.Steps = append(climbed.Steps, s)
 		if highest == nil || s.Failure == "" {
 			highest = r

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,7 +28,7 @@ func processTime(pid int) (time.Duration, error) {
 	return time.Duration(t.Nano()), nil
 }
 
-// generator is the client of rivals: one thread with its own epoll loop, and as little work per request as possible, so
+// generator is the client of rivals. It uses the sockets of load, and does as little work per request as possible, so
 // that the server on the other core is the bottleneck. (The client of load speaks HTTP with any server, and uses more CPU
 // time than a bare loop.) The first answer is read and compared in full. Of every later answer, the generator checks only
 // the status and the length.
@@ -37,21 +36,13 @@ func processTime(pid int) (time.Duration, error) {
 // The connections take turns. At most 64 requests wait for an answer at a time. Pipelined requests count as one request
 // here, and their answers as one answer.
 type generator struct {
-	epoll   int
-	conns   map[int]*generatorConn // by descriptor
-	idle    []*generatorConn       // the one that was used last is the last one
-	waiting int                    // requests without an answer
-	request []byte
-	status  []byte // first bytes of every answer
-	length  int    // of every answer, head and body
-	buf     []byte
-	events  []unix.EpollEvent
-}
-
-// generatorConn is one connection and the request that it carries.
-type generatorConn struct {
-	fd       int
-	received int
+	*epollSockets
+	received []int // bytes of the answer, by connection
+	idle     []int // connections; the one that was used last is the last one
+	waiting  int   // requests without an answer
+	request  []byte
+	status   []byte // first bytes of every answer
+	length   int    // of every answer, head and body
 }
 
 const (
@@ -63,96 +54,55 @@ const (
 	rest = 20 * time.Microsecond
 )
 
-var (
-	errAnswer  = errors.New("answer differs from the first one")
-	errSilence = errors.New("no answer on any connection for a minute")
-)
+var errSilence = errors.New("no answer on any connection for a minute")
 
-// anyAddress lets the kernel choose the address of a client.
-var anyAddress [4]byte
-
-// newGenerator opens connections from an address, and close closes them.
+// newGenerator opens connections from an address, and end closes them.
 func newGenerator(address string, from [4]byte, connections int, request, first []byte) (*generator, error) {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return nil, err
 	}
-	g := &generator{conns: map[int]*generatorConn{}, request: request, length: len(first), status: first[:12],
-		buf: make([]byte, 256<<10), events: make([]unix.EpollEvent, 256)}
-	if g.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return nil, err
+	s, err := newEpollSockets(to, from, connections)
+	g := &generator{epollSockets: s, received: make([]int, connections), request: request, length: len(first), status: first[:12]}
+	for id := 0; err == nil && id < connections; id++ {
+		if err = g.open(id); err == nil {
+			_, _, err = g.next(longestSilence)
+		}
+		g.idle = append(g.idle, id)
 	}
-	for range connections {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			g.close()
-			return nil, err
-		}
-		c := &generatorConn{fd: fd}
-		g.conns[fd] = c
-		g.idle = append(g.idle, c)
-		err = errors.Join(
-			unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
-			unix.Bind(fd, &unix.SockaddrInet4{Addr: from}),
-			unix.Connect(fd, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}),
-			unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1),
-			unix.SetNonblock(fd, true),
-			unix.EpollCtl(g.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}))
-		if err != nil {
-			g.close()
-			return nil, fmt.Errorf("connect to %s: %w", address, err)
-		}
+	if err != nil {
+		g.end()
+		return nil, fmt.Errorf("connect to %s: %w", address, err)
 	}
 	return g, nil
 }
 
-func (g *generator) close() {
-	for fd := range g.conns {
-		_ = unix.Close(fd)
-	}
-	_ = unix.Close(g.epoll)
-}
-
-// write sends the request on an idle connection.
-func (g *generator) write() error {
-	c := g.idle[0]
+// ask sends the request on an idle connection.
+func (g *generator) ask() error {
+	id := g.idle[0]
 	g.idle = g.idle[1:]
-	c.received = 0
+	g.received[id] = 0
 	g.waiting++
-	n, err := unix.Write(c.fd, g.request)
-	if err == nil && n != len(g.request) {
-		err = unix.EAGAIN // a request is a few hundred bytes: an idle socket always has room for it
-	}
-	return err
+	return g.write(id, g.request)
 }
 
 // poll takes the answers that have arrived, and waits for none.
 func (g *generator) poll(answered func() error) error {
-	n, err := unix.EpollWait(g.epoll, g.events, 0)
-	if errors.Is(err, unix.EINTR) {
-		return nil
-	}
-	if err != nil {
-		return os.NewSyscallError("epoll_wait", err)
-	}
-	for _, e := range g.events[:n] {
-		c := g.conns[int(e.Fd)]
-		got, err := unix.Read(c.fd, g.buf)
+	for more := true; more; more = len(g.ready) > 0 {
+		id, got, err := g.next(0)
 		switch {
-		case errors.Is(err, unix.EAGAIN):
-			continue
-		case err != nil:
-			return os.NewSyscallError("read", err)
-		case got == 0:
-			return errors.New("the server closed a connection")
-		case c.received == 0 && !bytes.HasPrefix(g.buf[:got], g.status):
-			return fmt.Errorf("%w: %.40q", errAnswer, g.buf[:got])
+		case err != nil: // io.EOF if the server has closed the connection
+			return err
+		case id < 0:
+			return nil
+		case g.received[id] == 0 && !bytes.HasPrefix(got, g.status):
+			return fmt.Errorf("%w: %.40q", errAnswer, got)
 		}
-		if c.received += got; c.received > g.length {
-			return fmt.Errorf("%w: %d bytes, longer than %d bytes", errAnswer, c.received, g.length)
+		if g.received[id] += len(got); g.received[id] > g.length {
+			return fmt.Errorf("%w: %d bytes, longer than %d bytes", errAnswer, g.received[id], g.length)
 		}
-		if c.received == g.length {
-			g.idle = append(g.idle, c)
+		if g.received[id] == g.length {
+			g.idle = append(g.idle, id)
 			g.waiting--
 			if err := answered(); err != nil {
 				return err
@@ -172,7 +122,7 @@ func (g *generator) send(n int) error {
 	sent, answered, last := g.waiting, 0, time.Now()
 	sendIdle := func() error {
 		for ; sent < n && len(g.idle) > 0 && sent-answered < rivalConnections; sent++ {
-			if err := g.write(); err != nil {
+			if err := g.ask(); err != nil {
 				return err
 			}
 		}

@@ -106,23 +106,23 @@ func (c *loadCommand) Validate() (err error) {
 // parseRate sets Rate and most.
 func (c *loadCommand) parseRate() (err error) {
 	from, to, isRamp := strings.Cut(c.Rates, ":")
-	if from == "max" && !isRamp {
-		c.Rate = 0
-	} else if c.Rate, err = strconv.ParseFloat(from, 64); err == nil {
-		err = within("rate", c.Rate, 0.1, 200_000)
-	}
-	if isRamp && err == nil {
-		if c.most, err = strconv.ParseFloat(to, 64); err == nil {
-			err = within("rate", c.most, c.Rate, 200_000)
-		}
-	}
 	switch {
-	case errors.Is(err, strconv.ErrSyntax):
-		return fmt.Errorf("--rate must be a number, FROM:TO or max, not %q", c.Rates)
-	case err == nil && !isRamp && len(c.Until) > 0:
+	case !isRamp && len(c.Until) > 0:
 		return errors.New("--until needs a ramp, such as --rate 1000:50000")
 	case len(c.Until) == 0:
 		c.Until = []condition{{figure: "p99", percentile: 99, operator: ">", bound: 5000, text: "5 ms"}}
+	}
+	if c.Rates == "max" {
+		return nil
+	}
+	if c.Rate, err = strconv.ParseFloat(from, 64); err == nil && isRamp {
+		c.most, err = strconv.ParseFloat(to, 64)
+	}
+	if err != nil {
+		return fmt.Errorf("--rate must be a number, FROM:TO or max, not %q", c.Rates)
+	}
+	if err = within("rate", c.Rate, 0.1, 200_000); err == nil && isRamp {
+		err = within("rate", c.most, c.Rate, 200_000)
 	}
 	return err
 }
@@ -133,10 +133,8 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if c.PID > 0 {
-		if _, err := cpuTime(c.PID); err != nil {
-			return err
-		}
+	if _, err := cpuTime(c.PID); err != nil {
+		return err
 	}
 	measure := c.load
 	if c.most > 0 {
@@ -167,28 +165,28 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 		paths = []string{c.path}
 	}
 	if len(paths) == 0 {
-		requests, err := c.target.mix()
-		if err != nil {
+		if requests, err = c.target.mix(); err != nil {
 			return nil, "", err
 		}
-		for i := range requests {
-			requests[i].headers = append(requests[i].headers, c.Header...)
-			requests[i].revalidate = requests[i].revalidate || c.Revalidate
-		}
-		if len(requests) > 0 {
-			return requests, fmt.Sprintf("a strikecache: a mix of %d requests for all its resources", len(requests)), nil
-		}
+		about = fmt.Sprintf("a strikecache: a mix of %d requests for all its resources", len(requests))
 		paths = []string{"/"}
 	}
-	for _, path := range paths {
-		status, _, err := c.target.get(path, c.Header...)
-		if err != nil {
-			return nil, "", err
+	if len(requests) == 0 {
+		about = "GET " + strings.Join(paths, ", ")
+		for _, path := range paths {
+			status, _, err := c.target.get(path, c.Header...)
+			if err != nil {
+				return nil, "", err
+			}
+			if status != http.StatusOK {
+				about += fmt.Sprintf("; %s answers %d", path, status)
+			}
+			requests = append(requests, request{path: path, name: path})
 		}
-		if status != http.StatusOK {
-			about += fmt.Sprintf("; %s answers %d", path, status)
-		}
-		requests = append(requests, request{path, c.Header, c.Revalidate, path})
 	}
-	return requests, "GET " + strings.Join(paths, ", ") + about, nil
+	for i := range requests {
+		requests[i].headers = append(requests[i].headers, c.Header...)
+		requests[i].revalidate = requests[i].revalidate || c.Revalidate
+	}
+	return requests, about, nil
 }

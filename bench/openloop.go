@@ -80,9 +80,8 @@ func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 	l := &openLoop{loadCommand: c, requests: requests, report: newReport(c), number: -int64(c.Rate * c.Warmup.Seconds()),
 		connections: make([]connection, c.Connections), idle: make(chan *connection, c.Connections),
 		choices: rand.New(rand.NewPCG(0, 0))} // the same choices in each run
-	var end func()
-	l.sockets, end = newSockets(c.target, c.Connections)
-	defer end()
+	l.sockets = newSockets(c.target, c.Connections)
+	defer l.end()
 	for _, q := range requests {
 		l.heads = append(l.heads, c.target.head(q))
 		l.rows = append(l.rows, l.report.path(q.name))
@@ -90,7 +89,6 @@ func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 	for id := range l.connections {
 		l.connections[id] = connection{id: id, tags: make([][]byte, len(requests))}
 		l.idle <- &l.connections[id]
-		defer l.close(id)
 	}
 	l.start = time.Now().Add(c.Warmup)
 	l.run(ctx)

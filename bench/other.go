@@ -14,6 +14,4 @@ func pause(d time.Duration) { time.Sleep(d) }
 
 func processTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
 
-func newSockets(t *target, connections int) (sockets, func()) {
-	return newNetSockets(t, connections), func() {}
-}
+func newSockets(t *target, connections int) sockets { return newNetSockets(t, connections) }

@@ -34,7 +34,6 @@ type report struct {
 	BodyMB      float64          `json:"body_mb_per_second" jsonschema_description:"millions of bytes of bodies as sent: compressed bodies are not unpacked"`
 	Status      map[int]int64    `json:"status" jsonschema_description:"answers by status"`
 	Errors      map[string]int64 `json:"errors" jsonschema_description:"requests without an answer, by reason"`
-	Latency     percentiles      `json:"latency_us" jsonschema_description:"from the instant at which a request was due to the end of its answer"`
 	Service     percentiles      `json:"service_us" jsonschema_description:"from the instant at which a request was sent to the end of its answer"`
 	Delay       percentiles      `json:"generator_delay_us" jsonschema_description:"the part of latency_us that is the generator's own: how late it sent a request although a connection was idle"`
 	Busy        float64          `json:"generator_busy" jsonschema_description:"CPU time of the generator, divided by seconds; it can use little more than 1. Always 0 but on Linux"`
@@ -51,8 +50,9 @@ type report struct {
 
 // tally counts requests, and measures their latency from the instant at which each was due.
 type tally struct {
-	Requests int64 `json:"requests" jsonschema_description:"requests that were due"`
-	Failed   int64 `json:"failed" jsonschema_description:"requests without an answer, and answers of status 400 and above"`
+	Requests int64       `json:"requests" jsonschema_description:"requests that were due"`
+	Failed   int64       `json:"failed" jsonschema_description:"requests without an answer, and answers of status 400 and above"`
+	Latency  percentiles `json:"latency_us" jsonschema_description:"from the instant at which a request was due to the end of its answer"`
 
 	latency *hdrhistogram.Histogram
 }
@@ -68,17 +68,13 @@ func (t *tally) add(o outcome) {
 // timeLineRow has the requests that were due in one second, or in a few seconds of a long load.
 type timeLineRow struct {
 	tally
-	Second int     `json:"second" jsonschema_description:"the first second of the row"`
-	P99    float64 `json:"p99_us" jsonschema_description:"of the requests that were due in the row"`
+	Second int `json:"second" jsonschema_description:"the first second of the row"`
 }
 
 // pathRow has the requests for one path.
 type pathRow struct {
 	tally
-	Path string  `json:"path" jsonschema_description:"with its query, but in the mix of a strikecache without"`
-	P50  float64 `json:"p50_us" jsonschema_description:"of latency_us, to 1 %"`
-	P99  float64 `json:"p99_us" jsonschema_description:"of latency_us, to 1 %"`
-	Max  float64 `json:"max_us" jsonschema_description:"of latency_us, to 1 %"`
+	Path string `json:"path" jsonschema_description:"with its query, but in the mix of a strikecache without"`
 }
 
 // maxRows bounds the time line.
@@ -145,13 +141,12 @@ func newReport(c *loadCommand) *report {
 
 // path returns the row of a path.
 func (r *report) path(name string) *pathRow {
-	for _, row := range r.Paths {
-		if row.Path == name {
-			return row
-		}
+	i := slices.IndexFunc(r.Paths, func(row *pathRow) bool { return row.Path == name })
+	if i < 0 {
+		i = len(r.Paths)
+		r.Paths = append(r.Paths, &pathRow{Path: name, tally: tally{latency: newHistogram(2)}})
 	}
-	r.Paths = append(r.Paths, &pathRow{Path: name, tally: tally{latency: newHistogram(2)}})
-	return r.Paths[len(r.Paths)-1]
+	return r.Paths[i]
 }
 
 // add counts a request, also in the row of its path.
@@ -190,10 +185,10 @@ func (r *report) finish(took, cpu, own, unscheduled time.Duration) {
 	r.Busy, r.Unscheduled = math.Round(1000*own.Seconds()/r.Took)/1000, math.Round(1000*unscheduled.Seconds()/r.Took)/1000
 	r.ServerCPU = float64(cpu.Nanoseconds()) / float64(max(r.service.TotalCount(), 1))
 	for i := range r.TimeLine {
-		r.TimeLine[i].P99 = at(r.TimeLine[i].latency, 99)
+		r.TimeLine[i].Latency = percentilesOf(r.TimeLine[i].latency)
 	}
 	for _, row := range r.Paths {
-		row.P50, row.P99, row.Max = at(row.latency, 50), at(row.latency, 99), at(row.latency, 100)
+		row.Latency = percentilesOf(row.latency)
 	}
 }
 
@@ -243,12 +238,12 @@ func (r *report) print(out io.Writer) error {
 	if len(r.Paths) > 1 {
 		fmt.Fprintln(w, "\npath\trequests\tfailed\tp50\tp99\tmax")
 		for _, p := range r.Paths {
-			row(fmt.Sprintf("%s\t%d\t%d", p.Path, p.Requests, p.Failed), p.P50, p.P99, p.Max)
+			row(fmt.Sprintf("%s\t%d\t%d", p.Path, p.Requests, p.Failed), p.Latency.P50, p.Latency.P99, p.Latency.Max)
 		}
 	}
 	fmt.Fprintln(w, "\nsecond\trequests\tfailed\tp99")
 	for _, t := range r.TimeLine {
-		row(fmt.Sprintf("%d\t%d\t%d", t.Second, t.Requests, t.Failed), t.P99)
+		row(fmt.Sprintf("%d\t%d\t%d", t.Second, t.Requests, t.Failed), t.Latency.P99)
 	}
 	if r.Ramp != nil {
 		fmt.Fprintln(w, "\nrate\tanswers a second\tfailed\tp50\tp99")

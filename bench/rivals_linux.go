@@ -276,7 +276,7 @@ func (s *side) client(c cell) (send func(n int) error, end func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(n int) error { return g.send(n / c.Depth) }, g.close, nil
+	return func(n int) error { return g.send(n / c.Depth) }, g.end, nil
 }
 
 // read measures one server in one cell.

@@ -79,7 +79,7 @@ func TestALongerAnswer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
 	defer s.Close()
 	address, request := strings.TrimPrefix(s.URL, "http://"), ask("/", "identity", "")
-	x, err := exchangeWith(t.Context(), address, request)
+	x, err := exchangeWith(t.Context(), address, request, 1)
 	if err != nil || string(x.body) != "{}" || x.coding != "identity" || !strings.HasSuffix(string(x.raw), "\r\n\r\n{}") {
 		t.Fatalf("%+v %v", x, err)
 	}
@@ -87,7 +87,7 @@ func TestALongerAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer g.close()
+	defer g.end()
 	if err := g.send(400); err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 		if idle++; after-before > 100*time.Millisecond {
 			idle = 0
 		}
-		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
+		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""), 1)
 		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="track of today back-filled"`)) {
 			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}

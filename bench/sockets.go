@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net"
 	"time"
 )
@@ -16,6 +17,8 @@ type sockets interface {
 	next(d time.Duration) (id int, got []byte, err error)
 	// close closes a connection, if it is open. next has no more news of it until it is opened again.
 	close(id int)
+	// end closes everything.
+	end()
 }
 
 // netSockets are sockets over Go's network library, for TLS and for every system. A goroutine for each connects and reads.
@@ -23,19 +26,19 @@ type netSockets struct {
 	target  *target
 	current []*netSocket // by number
 	news    chan news
-	over    chan struct{} // the time of a call of next is over
-	pausing bool          // a goroutine will send to over
+	over    chan struct{} // receives at until
+	until   time.Time
 }
 
 type netSocket struct {
-	conn net.Conn      // nil until the first news
-	end  chan struct{} // closed by close
+	id     int
+	conn   net.Conn        // valid from the first news
+	opened context.Context // ends with close
+	close  context.CancelFunc
 }
 
 type news struct {
-	id   int
 	from *netSocket
-	conn net.Conn
 	got  []byte
 	err  error
 }
@@ -45,30 +48,34 @@ func newNetSockets(t *target, connections int) *netSockets {
 }
 
 func (s *netSockets) open(id int) error {
-	k := &netSocket{end: make(chan struct{})}
+	k := &netSocket{id: id}
+	k.opened, k.close = context.WithCancel(context.Background())
 	s.current[id] = k
-	go func() {
-		n := news{id: id, from: k}
-		if n.conn, n.err = s.target.dial(); n.err == nil {
-			defer func() { _ = n.conn.Close() }()
-		}
-		for {
-			select {
-			case s.news <- n:
-			case <-k.end:
-				return
-			}
-			if n.err != nil {
-				return
-			}
-			n.got = make([]byte, 16<<10)
-			size, err := n.conn.Read(n.got)
-			if n.got, n.err = n.got[:size], err; size > 0 {
-				n.err = nil // the next Read returns it again
-			}
-		}
-	}()
+	go k.read(s.target, s.news)
 	return nil
+}
+
+// read connects, and sends the news of a connection until it is closed.
+func (k *netSocket) read(t *target, to chan<- news) {
+	n := news{from: k}
+	if k.conn, n.err = t.dial(); n.err == nil {
+		context.AfterFunc(k.opened, func() { _ = k.conn.Close() }) // ends Read
+	}
+	for {
+		select {
+		case to <- n:
+		case <-k.opened.Done():
+			return
+		}
+		if n.err != nil {
+			return
+		}
+		buf := make([]byte, 16<<10)
+		size, err := k.conn.Read(buf)
+		if n.got = buf[:size]; size == 0 {
+			n.err = err // after bytes, the next Read returns it again
+		}
+	}
 }
 
 func (s *netSockets) write(id int, request []byte) error {
@@ -77,38 +84,44 @@ func (s *netSockets) write(id int, request []byte) error {
 }
 
 func (s *netSockets) next(d time.Duration) (int, []byte, error) {
-	if d > 0 && !s.pausing { // a later call never waits for an earlier instant
-		s.pausing = true
-		go func() { pause(d); s.over <- struct{}{} }()
-	}
+	s.wake(max(d, 0))
 	for {
-		var n news
 		select {
-		case n = <-s.news:
-		default:
-			if d <= 0 {
-				return -1, nil, nil
+		case n := <-s.news:
+			if id := n.from.id; s.current[id] == n.from { // not closed meanwhile
+				return id, n.got, n.err
 			}
+		case <-s.over: // early if a signal has ended the pause, so that the next call begins another one
+			s.until = time.Time{}
+			return -1, nil, nil
+		}
+	}
+}
+
+// wake sends to over after a time, unless an earlier call does so at nearly the same instant.
+func (s *netSockets) wake(d time.Duration) {
+	now := time.Now()
+	if at := now.Add(d); now.After(s.until) || s.until.Sub(at) > 50*time.Microsecond {
+		s.until = at
+		go func() {
+			pause(d)
 			select {
-			case n = <-s.news:
-			case <-s.over:
-				s.pausing = false
-				return -1, nil, nil
+			case s.over <- struct{}{}:
+			default:
 			}
-		}
-		if s.current[n.id] == n.from { // not closed meanwhile
-			n.from.conn = n.conn
-			return n.id, n.got, n.err
-		}
+		}()
 	}
 }
 
 func (s *netSockets) close(id int) {
 	if k := s.current[id]; k != nil {
-		close(k.end)
-		if k.conn != nil {
-			_ = k.conn.Close() // ends its Read
-		}
+		k.close()
 		s.current[id] = nil
+	}
+}
+
+func (s *netSockets) end() {
+	for id := range s.current {
+		s.close(id)
 	}
 }

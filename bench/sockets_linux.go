@@ -19,37 +19,46 @@ import (
 type epollSockets struct {
 	epoll   int
 	to      netip.AddrPort
-	fds     []int  // by number; -1: closed
-	opened  []bool // by number
+	from    [4]byte // address of this side
+	fds     []int   // by number; -1: closed
 	events  []unix.EpollEvent
 	ready   []unix.EpollEvent // those of events that next has not returned
 	timeout unix.Timespec
 	buf     []byte
 }
 
-// newSockets returns the sockets of a load, and a function that closes what they share. The caller must stay on its thread.
-func newSockets(t *target, connections int) (sockets, func()) {
-	s := &epollSockets{fds: slices.Repeat([]int{-1}, connections), opened: make([]bool, connections),
+// anyAddress lets the kernel choose the address of this side.
+var anyAddress [4]byte
+
+// newEpollSockets returns sockets between two addresses. All are closed.
+func newEpollSockets(to netip.AddrPort, from [4]byte, connections int) (*epollSockets, error) {
+	s := &epollSockets{to: to, from: from, fds: slices.Repeat([]int{-1}, connections),
 		events: make([]unix.EpollEvent, 128), buf: make([]byte, 256<<10)}
-	others, nothing := newNetSockets(t, connections), func() {}
+	var err error
+	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err == nil && s.poll(0) == unix.ENOSYS {
+		err = errors.New("no epoll_pwait2, which Linux has since 5.11")
+	}
+	return s, err
+}
+
+// newSockets returns the sockets of a load. The caller must stay on its thread.
+func newSockets(t *target, connections int) sockets {
+	others := newNetSockets(t, connections)
 	if t.tls {
-		return others, nothing
+		return others
 	}
 	conn, err := t.dial() // its address is that of all connections, so that a name means the same as elsewhere
 	if err != nil {
-		return others, nothing // they have the same error
+		return others // they have the same error
 	}
-	s.to = conn.RemoteAddr().(*net.TCPAddr).AddrPort()
 	_ = conn.Close()
-	if s.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return others, nothing
-	}
-	end := func() { _ = unix.Close(s.epoll) }
-	if s.poll(1) == unix.ENOSYS { // before Linux 5.11
-		return others, end
+	s, err := newEpollSockets(conn.RemoteAddr().(*net.TCPAddr).AddrPort(), anyAddress, connections)
+	if err != nil {
+		s.end()
+		return others
 	}
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // otherwise the kernel may wait 50 µs longer
-	return s, end
+	return s
 }
 
 func (s *epollSockets) open(id int) error {
@@ -62,7 +71,13 @@ func (s *epollSockets) open(id int) error {
 	if err != nil {
 		return os.NewSyscallError("socket", err)
 	}
-	s.fds[id], s.opened[id] = fd, false
+	s.fds[id] = fd
+	if s.from != anyAddress { // the kernel chooses the port only when it knows both addresses
+		if err := errors.Join(unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
+			unix.Bind(fd, &unix.SockaddrInet4{Addr: s.from})); err != nil {
+			return os.NewSyscallError("bind", err)
+		}
+	}
 	if err := unix.Connect(fd, to); err != nil && !errors.Is(err, unix.EINPROGRESS) {
 		return os.NewSyscallError("connect", err)
 	}
@@ -84,18 +99,10 @@ func (s *epollSockets) write(id int, request []byte) error {
 
 // poll waits for events.
 func (s *epollSockets) poll(d time.Duration) syscall.Errno {
-	var n int
-	var errno syscall.Errno
-	if d <= 0 {
-		n, errno = rawCall(unix.SYS_EPOLL_PWAIT, s.epoll, unsafe.Pointer(&s.events[0]), len(s.events), 0)
-	} else {
-		s.timeout = unix.NsecToTimespec(int64(d))
-		var r uintptr
-		r, _, errno = syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])),
-			uintptr(len(s.events)), uintptr(unsafe.Pointer(&s.timeout)), 0, 0)
-		n = int(r)
-	}
-	s.ready = s.events[:max(n, 0)] // n is -1 after an error, such as EINTR
+	s.timeout = unix.NsecToTimespec(int64(max(d, 0)))
+	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT2, uintptr(s.epoll), uintptr(unsafe.Pointer(&s.events[0])),
+		uintptr(len(s.events)), uintptr(unsafe.Pointer(&s.timeout)), 0, 0)
+	s.ready = s.events[:max(int(n), 0)] // n is -1 after an error, such as EINTR
 	return errno
 }
 
@@ -105,10 +112,9 @@ func (s *epollSockets) next(d time.Duration) (int, []byte, error) {
 	}
 	for len(s.ready) > 0 {
 		id := int(s.ready[0].Fd)
-		fd := s.fds[id]
+		fd, opening := s.fds[id], s.ready[0].Events&unix.EPOLLOUT != 0
 		s.ready = s.ready[1:]
-		if !s.opened[id] {
-			s.opened[id] = true
+		if opening {
 			if code, _ := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ERROR); code != 0 {
 				return id, nil, os.NewSyscallError("connect", syscall.Errno(code))
 			}
@@ -133,4 +139,11 @@ func (s *epollSockets) close(id int) {
 		s.fds[id] = -1
 		s.ready = slices.DeleteFunc(s.ready, func(e unix.EpollEvent) bool { return e.Fd == int32(id) })
 	}
+}
+
+func (s *epollSockets) end() {
+	for id := range s.fds {
+		s.close(id)
+	}
+	_ = unix.Close(s.epoll)
 }

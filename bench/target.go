@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -49,20 +51,13 @@ func (t *target) local() bool {
 	return t.host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// address is where to connect to.
-func (t *target) address() string { return net.JoinHostPort(t.host, t.port) }
-
 // dial opens a connection.
 func (t *target) dial() (net.Conn, error) {
-	d := &net.Dialer{Timeout: t.timeout}
-	if !t.tls {
-		return d.Dial("tcp", t.address())
+	d, address := &net.Dialer{Timeout: t.timeout}, net.JoinHostPort(t.host, t.port)
+	if t.tls {
+		return (&tls.Dialer{NetDialer: d, Config: t.config}).Dial("tcp", address)
 	}
-	conn, err := tls.DialWithDialer(d, "tcp", t.address(), t.config)
-	if err != nil {
-		return nil, err // and not a connection that is nil
-	}
-	return conn, nil
+	return d.Dial("tcp", address)
 }
 
 // request is a GET request that is sent again and again.
@@ -91,25 +86,48 @@ func (t *target) head(q request) []byte {
 
 // get sends one request for a path, on a connection of its own.
 func (t *target) get(path string, headers ...string) (status int, body []byte, err error) {
+	var x *exchange
 	conn, err := t.dial()
 	if err == nil {
-		defer func() { _ = conn.Close() }()
-		err = conn.SetDeadline(time.Now().Add(t.timeout))
-	}
-	if err == nil {
-		_, err = conn.Write(append(t.head(request{path: path, headers: headers}), "\r\n"...))
-	}
-	var answer *http.Response
-	if err == nil {
-		answer, err = http.ReadResponse(bufio.NewReader(conn), nil)
-	}
-	if err == nil {
-		body, err = io.ReadAll(io.LimitReader(answer.Body, 64<<20))
+		x, err = exchangeOver(conn, t.timeout, append(t.head(request{path: path, headers: headers}), "\r\n"...), 1)
 	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("get %s%s: %w", t.base, path, err)
 	}
-	return answer.StatusCode, body, nil
+	return x.status, x.body, nil
+}
+
+var errAnswer = errors.New("answer differs from the first one")
+
+// exchangeOver sends a request n times at once and closes the connection. It returns the first answer, but raw has all
+// answers. It returns an error when another answer has another status or body.
+func exchangeOver(conn net.Conn, timeout time.Duration, request []byte, n int) (x *exchange, err error) {
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(bytes.Repeat(request, n)); err != nil {
+		return nil, err
+	}
+	var raw bytes.Buffer
+	for answers := bufio.NewReader(io.TeeReader(conn, &raw)); n > 0; n-- {
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+		if err != nil {
+			return nil, err
+		}
+		if x == nil {
+			x = &exchange{status: resp.StatusCode, ETag: resp.Header.Get("ETag"), body: body,
+				coding: cmp.Or(resp.Header.Get("Content-Encoding"), "identity")}
+		} else if resp.StatusCode != x.status || !bytes.Equal(body, x.body) {
+			return nil, fmt.Errorf("%w: status %d, %d bytes", errAnswer, resp.StatusCode, len(body))
+		}
+	}
+	x.raw = raw.Bytes()
+	return x, nil
 }
 
 // Paths of strikecache.
