@@ -101,6 +101,8 @@ type ramp struct {
 	At    string  `json:"at" jsonschema_description:"what must be true of each step: the opposite of --until"`
 	Holds float64 `json:"holds" jsonschema_description:"requests a second of the highest step that held, 0 if none held"`
 	Steps []step  `json:"steps" jsonschema_description:"in the order of their rates. Only the last one may not have held"`
+
+	interrupted bool
 }
 
 // step is the load at one rate.
@@ -146,6 +148,7 @@ func (c *loadCommand) climb(ctx context.Context, requests []request) (highest *r
 		}
 		climbed.Holds = r.Rate
 	}
+	climbed.interrupted = ctx.Err() != nil
 	highest.Ramp = climbed
 	return highest
 }
@@ -173,6 +176,8 @@ func (r *ramp) conclusion() string {
 	switch {
 	case r.Holds == 0:
 		return fmt.Sprintf("holds no rate of the ramp at %s: at %g a second, %s", r.At, last.Rate, cmp.Or(last.Failure, "it was interrupted"))
+	case r.interrupted:
+		return fmt.Sprintf("holds %g a second at %s, and was interrupted", r.Holds, r.At)
 	case last.Failure == "":
 		return fmt.Sprintf("holds %g a second at %s, and was not asked for more", r.Holds, r.At)
 	}

@@ -155,6 +155,9 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.HDR != "" {
 		err = errors.Join(err, r.writeHDR(c.HDR))
 	}
+	if ctx.Err() != nil {
+		err = errors.Join(err, errors.New("interrupted: the report ends there"))
+	}
 	return errors.Join(err, c.verdict(r))
 }
 
