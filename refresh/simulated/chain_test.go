@@ -20,7 +20,7 @@ func TestMonthlyShiftsOnHoliday(t *testing.T) {
 
 // Contracts trade during the whole session. Volume and the time of the last trade only grow, and open interest stays.
 func TestChainDuringASession(t *testing.T) {
-	for _, symbol := range []string{"_SPX", "TSLA"} {
+	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "IWM", "TSLA"} {
 		var last map[string]*compute.Contract
 		traded := 0.0
 		for at := ny("2026-08-11 09:46:00"); at.Before(ny("2026-08-11 16:50:00")); at = at.Add(100 * time.Minute) {
@@ -93,6 +93,11 @@ func TestExpiredRowsStayOverNight(t *testing.T) {
 		{"_SPX", "2026-08-11 16:36:50", "2026-08-11", true},
 		{"SPY", "2026-08-12 06:59:30", "2026-08-11", true},
 		{"SPY", "2026-08-12 07:00:30", "2026-08-11", false},
+		{"_NDX", "2026-08-11 16:36:50", "2026-08-11", true},
+		{"_NDX", "2026-08-12 07:00:30", "2026-08-11", false},
+		{"_RUT", "2026-08-12 06:59:30", "2026-08-11", true},
+		{"IWM", "2026-08-12 06:59:30", "2026-08-11", true},
+		{"IWM", "2026-08-12 07:00:30", "2026-08-11", false},
 		{"SPY", "2026-08-17 02:00:00", "2026-08-14", true}, // Friday's on Monday
 		{"SPY", "2026-08-17 07:01:00", "2026-08-14", false},
 	} {
@@ -143,7 +148,7 @@ func TestChainOfEveryUnderlying(t *testing.T) {
 // bid or ask.
 func TestResourcesOfAChain(t *testing.T) {
 	calendar := compute.NewCalendar(nil, nil)
-	for _, symbol := range []string{"_SPX", "SPY", "META", "XLK"} {
+	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "SPY", "IWM", "META", "XLK"} {
 		chain := chainAt(t, market, symbol, ny("2026-08-12 15:50:00"))
 		flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: calendar})
 		high := 0

@@ -9,8 +9,8 @@
 // strikes), surface (volatilities and quotes), contracts (open interest and trades) and chain (the bytes).
 //
 // The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as
-// European ones, strikes are listed around the trend of a price, a contract trades evenly over the session, the SPX stands
-// still from 16:00 to 16:15 while its clock runs on, only quotes of SPX options move at night, a settlement file has monthly futures of
+// European ones, strikes are listed around the trend of a price, a contract trades evenly over the session, an index stands
+// still from 16:00 to 16:15 while its clock runs on and its options still trade, only quotes of SPX options move at night, a settlement file has monthly futures of
 // the VIX alone, and members of documents that no decoder reads are constant.
 package simulated
 

@@ -12,9 +12,8 @@ import (
 // TestNewInstrumentsChangeNoOther compares the chain, quote and history of old instruments, of seed 1 in a session and at night, with those
 // of the market before NDX, RUT and IWM were in it: the digests are from then.
 func TestNewInstrumentsChangeNoOther(t *testing.T) {
-	x := 1 + float64(len(t.Name()))/3
-	if square := x * x; runtime.GOARCH != "amd64" || x*x-float64(square) != 0 {
-		t.Skip("the digests are of amd64 without fused multiplications, as Go builds it by default")
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the digests are of amd64: another GOARCH may fuse multiplications")
 	}
 	for _, c := range []struct{ symbol, at, want string }{
 		{"_SPX", "2026-08-11 12:00:00", "a4431bf18033a4b0b1799120d99e2f04256d4c855b49e25b253e62b13e2e011d"},
