@@ -21,7 +21,7 @@ type instrument struct {
 	beta   float64    // to the market
 	weight float64    // share of a sector fund in the index; the weights add up to 1, and so do the betas times the weights
 	own    float64    // standard deviation of its own daily return
-	shares string     // the symbol of an instrument whose own moves it has besides, because both are of one index
+	twin   string     // the symbol of an instrument whose own moves it has besides: both are of one index
 	iv     float64    // implied volatility in a quiet market, a decimal; 0: the surface follows the VIX
 	unit   int32      // of strikes, thousandths of a USD
 	chain  *chainSpec // nil without listed options
@@ -56,9 +56,9 @@ var instruments = [...]instrument{
 	{symbol: vix},
 	{symbol: vix3m},
 	{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
-	{symbol: "_NDX", level: 28_208, beta: 1.2, own: 0.00004, shares: "QQQ", iv: 0.165, chain: &ndxChain, scale: 0.03, unit: 25_000},
+	{symbol: "_NDX", level: 28_208, beta: 1.2, own: 0.00004, twin: "QQQ", iv: 0.165, chain: &ndxChain, scale: 0.03, unit: 25_000},
 	{symbol: "_RUT", level: 2470, beta: 1.2, own: 0.006, iv: 0.2, chain: &rutChain, scale: 0.08, unit: 5000},
-	{symbol: "IWM", level: 247, beta: 1.2, own: 0.00004, shares: "_RUT", iv: 0.2, chain: &fundChain, scale: 0.6, unit: 500},
+	{symbol: "IWM", level: 247, beta: 1.2, own: 0.00004, twin: "_RUT", iv: 0.2, chain: &fundChain, scale: 0.6, unit: 500},
 	{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
 	{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 1000},
 	{symbol: "XLY", level: 122, weight: 0.105, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},

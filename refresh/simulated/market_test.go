@@ -26,7 +26,7 @@ func TestDocumentsDependOnSeedAndInstantAlone(t *testing.T) {
 	questions := []question{{spxChain, "2026-08-12 12:00:00"}}
 	for _, at := range []string{"2024-05-20 12:00:00", "2026-08-11 15:59:00", "2026-08-12 05:00:00", "2026-08-12 12:00:00", "2026-08-15 12:00:00"} {
 		for _, name := range []upstream.Name{
-			"options/TSLA.json", "quotes/XLK.json", "quotes/_VIX.json", "charts/historical/XLC.json", "settlement/2026-08-10.csv",
+			"options/TSLA.json", "quotes/XLK.json", "quotes/_VIX.json", "quotes/_NDX.json", "quotes/IWM.json", "charts/historical/XLC.json", "settlement/2026-08-10.csv",
 		} {
 			questions = append(questions, question{name, at})
 		}
