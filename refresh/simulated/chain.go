@@ -19,7 +19,7 @@ func (m *Market) chain(w io.Writer, in *instrument, f *frame) {
 	t := trading{Market: m, in: in, frame: f, path: m.factors.path(in, f.session)}
 	price, when := t.path.at(f.progress(f.asOf)), f.moment(f.asOf)
 	quoted := price
-	if night := f.quoted.sessions - float64(f.session+1); in.symbol == spx && night > 0 { // at night only the quotes of index options move
+	if night := f.quoted.sessions - float64(f.session+1); in.chain.night && night > 0 {
 		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)

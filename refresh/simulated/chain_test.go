@@ -20,7 +20,7 @@ func TestMonthlyShiftsOnHoliday(t *testing.T) {
 
 // Contracts trade during the whole session. Volume and the time of the last trade only grow, and open interest stays.
 func TestChainDuringASession(t *testing.T) {
-	for _, symbol := range []string{"_SPX", "TSLA"} {
+	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "IWM", "TSLA"} {
 		var last map[string]*compute.Contract
 		traded := 0.0
 		for at := ny("2026-08-11 09:46:00"); at.Before(ny("2026-08-11 16:50:00")); at = at.Add(100 * time.Minute) {
@@ -51,7 +51,15 @@ func TestChainDuringASession(t *testing.T) {
 
 // Open interest changes once a day, on contracts that traded, by no more than their volume.
 func TestOpenInterest(t *testing.T) {
-	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, market, "SPY", ny(at))) }
+	for symbol, share := range map[string]int{"_SPX": 4, "SPY": 4, "IWM": 4, "_NDX": 6, "_RUT": 6} { // fewer of NDX and RUT trade
+		t.Run(symbol, func(t *testing.T) { checkOpenInterest(t, symbol, share) })
+	}
+}
+
+// checkOpenInterest wants changes at 07:00 of more than one contract in share.
+func checkOpenInterest(t *testing.T, symbol string, share int) {
+	t.Helper()
+	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, market, symbol, ny(at))) }
 	evening, early := interest("2026-08-11 20:00:00"), interest("2026-08-12 06:59:30")
 	morning, noon := interest("2026-08-12 07:00:30"), interest("2026-08-12 12:00:00")
 	for _, c := range []struct {
@@ -65,7 +73,7 @@ func TestOpenInterest(t *testing.T) {
 				n++
 			}
 		}
-		if c.changes != (n > len(c.after)/4) || !c.changes && n > 0 {
+		if c.changes != (n > len(c.after)/share) || !c.changes && n > 0 {
 			t.Errorf("%d of %d contracts changed %s", n, len(c.after), c.what)
 		}
 	}
@@ -93,6 +101,11 @@ func TestExpiredRowsStayOverNight(t *testing.T) {
 		{"_SPX", "2026-08-11 16:36:50", "2026-08-11", true},
 		{"SPY", "2026-08-12 06:59:30", "2026-08-11", true},
 		{"SPY", "2026-08-12 07:00:30", "2026-08-11", false},
+		{"_NDX", "2026-08-11 16:36:50", "2026-08-11", true},
+		{"_NDX", "2026-08-12 07:00:30", "2026-08-11", false},
+		{"_RUT", "2026-08-12 06:59:30", "2026-08-11", true},
+		{"IWM", "2026-08-12 06:59:30", "2026-08-11", true},
+		{"IWM", "2026-08-12 07:00:30", "2026-08-11", false},
 		{"SPY", "2026-08-17 02:00:00", "2026-08-14", true}, // Friday's on Monday
 		{"SPY", "2026-08-17 07:01:00", "2026-08-14", false},
 	} {
@@ -108,17 +121,19 @@ func TestExpiredRowsStayOverNight(t *testing.T) {
 	}
 }
 
-// The chain of every underlying has a usual size and quotes with a positive width. Some have half-dollar strikes. That of SPX has both
-// roots.
+// The chain of every underlying has a usual size and quotes with a positive width. Some have half-dollar strikes. Those of indices have
+// both roots.
 func TestChainOfEveryUnderlying(t *testing.T) {
 	halves := false
 	for _, symbol := range chains {
 		chain := chainAt(t, market, symbol, ny("2026-08-11 14:00:00"))
-		least, most, roots := 300, 6000, map[string]int{}
-		if symbol == "_SPX" {
-			least, most = 27_500, 32_500
+		size, roots := [2]int{300, 6000}, map[string]int{}
+		if own, ok := map[string][2]int{
+			"_SPX": {27_500, 32_500}, "_NDX": {9000, 13_000}, "_RUT": {5000, 8000}, "IWM": {3500, 4500},
+		}[symbol]; ok {
+			size = own
 		}
-		if n := len(chain.Contracts); n < least || n > most || chain.Skipped.Total() > 0 {
+		if n := len(chain.Contracts); n < size[0] || n > size[1] || chain.Skipped.Total() > 0 {
 			t.Errorf("%s has %d contracts, skipped %+v", symbol, n, chain.Skipped)
 		}
 		for i := range chain.Contracts {
@@ -129,8 +144,12 @@ func TestChainOfEveryUnderlying(t *testing.T) {
 				t.Fatalf("%s: bid %v, ask %v", c.Symbol(), c.Bid, c.Ask)
 			}
 		}
-		if symbol == "_SPX" && (roots["SPX"] < 8000 || roots["SPXW"] < 15_000) {
-			t.Errorf("roots %v", roots)
+		for root, least := range map[string]map[string]int{
+			"_SPX": {"SPX": 8000, "SPXW": 15_000}, "_NDX": {"NDX": 3000, "NDXP": 6000}, "_RUT": {"RUT": 1500, "RUTW": 3000}, "IWM": {"IWM": 3500},
+		}[symbol] {
+			if roots[root] < least {
+				t.Errorf("%s: roots %v", symbol, roots)
+			}
 		}
 	}
 	if !halves {
@@ -143,7 +162,7 @@ func TestChainOfEveryUnderlying(t *testing.T) {
 // bid or ask.
 func TestResourcesOfAChain(t *testing.T) {
 	calendar := compute.NewCalendar(nil, nil)
-	for _, symbol := range []string{"_SPX", "SPY", "META", "XLK"} {
+	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "SPY", "IWM", "META", "XLK"} {
 		chain := chainAt(t, market, symbol, ny("2026-08-12 15:50:00"))
 		flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: calendar})
 		high := 0
@@ -156,23 +175,25 @@ func TestResourcesOfAChain(t *testing.T) {
 			t.Errorf("%s: no contract traded many times its open interest at the bid or ask: %+v", symbol, flow.Rejected)
 		}
 	}
-	flips := 0
-	for _, day := range []string{"2026-08-11", "2026-09-15", "2026-10-20"} {
-		r := compute.GammaExposure(compute.GammaInput{
-			Chain: chainAt(t, market, "_SPX", ny(day+" 12:00:00")), Calendar: calendar, RiskFreeRate: 0.04,
-		})
-		g := r.Data
-		if gap := r.Quality.SpotGap; gap == nil || math.Abs(float64(*gap)) > 0.02 {
-			t.Errorf("%s: parity implies another spot by %v %%", day, gap)
+	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "IWM"} {
+		flips := 0
+		for _, day := range []string{"2026-08-11", "2026-09-15", "2026-10-20"} {
+			r := compute.GammaExposure(compute.GammaInput{
+				Chain: chainAt(t, market, symbol, ny(day+" 12:00:00")), Calendar: calendar, RiskFreeRate: 0.04,
+			})
+			g := r.Data
+			if gap := r.Quality.SpotGap; gap == nil || math.Abs(float64(*gap)) > 0.02 {
+				t.Errorf("%s, %s: parity implies another spot by %v %%", symbol, day, gap)
+			}
+			if g.Flip != nil && math.Abs(float64(*g.Flip/g.Spot)-1) < 0.06 {
+				flips++
+			}
+			if g.CallWall == nil || g.PutWall == nil || *g.CallWall < *g.PutWall {
+				t.Errorf("%s, %s: walls %v and %v", symbol, day, g.PutWall, g.CallWall)
+			}
 		}
-		if g.Flip != nil && math.Abs(float64(*g.Flip/g.Spot)-1) < 0.06 {
-			flips++
+		if flips < 2 {
+			t.Errorf("%s: a flip near the spot on %d of 3 days", symbol, flips)
 		}
-		if g.CallWall == nil || g.PutWall == nil || *g.CallWall < *g.PutWall {
-			t.Errorf("%s: walls %v and %v", day, g.PutWall, g.CallWall)
-		}
-	}
-	if flips < 2 {
-		t.Errorf("a flip near the spot on %d of 3 days", flips)
 	}
 }

@@ -42,7 +42,7 @@ type frame struct {
 	open      time.Time
 	close     time.Time
 	listed    compute.Date // the session whose listing and open interest the files have
-	quoted    moment       // of the quotes of index options, which also change from 20:15 to 09:15 before the next session
+	quoted    moment       // of the quotes of options that move at night: they also change from 20:15 to 09:15 before the next session
 }
 
 // frame returns what the upstream says at an instant.

@@ -25,11 +25,11 @@ func TestClocks(t *testing.T) {
 		{"2026-03-09 12:00:00", "2026-03-09 15:59:56", "2026-03-09 11:44:52", "2026-03-09 11:44:52"}, // and after
 		{"2026-11-02 12:00:00", "2026-11-02 16:59:56", "2026-11-02 11:44:52", "2026-11-02 11:44:52"}, // after they go back
 	} {
-		for _, symbol := range []string{"_SPX", "_VIX", "XLK"} {
+		for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "_VIX", "XLK", "IWM"} {
 			doc := documentAt(t, market, upstream.Quotes(symbol), ny(c.at))
 			quote := quoteAt(t, market, symbol, ny(c.at))
 			want := c.index
-			if symbol == "XLK" {
+			if symbol[0] != '_' {
 				want = c.stock
 			}
 			if got := doc.Generated.Format(time.DateTime); got != c.generated || !quote.CapturedAt.Equal(doc.Generated) || !quote.AsOf.Equal(ny(want)) {
@@ -42,7 +42,7 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Between two sessions a document has no new data, except that quotes of index options change at night.
+// Between two sessions a document has no new data, except that quotes of SPX options change at night.
 func TestFrozenBody(t *testing.T) {
 	for _, c := range []struct {
 		symbol, a, b string
@@ -51,6 +51,10 @@ func TestFrozenBody(t *testing.T) {
 		{"_SPX", "2026-08-11 17:01:00", "2026-08-11 20:14:00", true},
 		{"_SPX", "2026-08-11 20:14:00", "2026-08-11 21:01:00", false},
 		{"TSLA", "2026-08-11 21:01:00", "2026-08-12 02:30:00", true},
+		{"_NDX", "2026-08-11 17:01:00", "2026-08-12 02:30:00", true},
+		{"_RUT", "2026-08-11 17:01:00", "2026-08-12 09:44:00", false}, // the listing of 07:00
+		{"_RUT", "2026-08-12 07:01:00", "2026-08-12 09:44:00", true},
+		{"IWM", "2026-08-11 21:01:00", "2026-08-12 02:30:00", true},
 		{"_SPX", "2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
 		{"_SPX", "2026-08-14 21:01:00", "2026-08-16 19:00:00", true},  // over a weekend
 		{"_SPX", "2026-08-16 19:00:00", "2026-08-16 23:00:00", false}, // to the night before Monday

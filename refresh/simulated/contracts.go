@@ -158,7 +158,7 @@ func (t *trading) trade(c *contract, held, after int) {
 		volume, lots, begins = volume+8*float64(held)+2500*(1+today.child(5).unit()), 2000, 0.4*today.child(6).unit()
 	}
 	end := t.frame.close
-	if t.in.symbol == spx { // options on the index go on after the close, but for those that settle then
+	if t.in.index() { // options on an index go on after the close, but for those that settle then
 		end = end.Add(indexTail - time.Second)
 	}
 	length := float64(earlier(end, c.settles.time).Sub(t.frame.open))

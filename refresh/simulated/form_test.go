@@ -59,7 +59,7 @@ func checkChain(t *testing.T, body []byte) {
 }
 
 func TestDocumentsHaveTheUpstreamsForm(t *testing.T) {
-	for symbol, at := range map[string]string{"_SPX": "2026-08-11 16:36:50", "TSLA": "2026-08-11 12:00:00"} {
+	for symbol, at := range map[string]string{"_SPX": "2026-08-11 16:36:50", "_NDX": "2026-08-11 16:36:50", "_RUT": "2026-08-11 12:00:00", "IWM": "2026-08-11 12:00:00", "TSLA": "2026-08-11 12:00:00"} {
 		body := documentAt(t, market, upstream.Options(symbol), ny(at)).Body
 		if !json.Valid(body) {
 			t.Errorf("%s: not JSON", symbol)

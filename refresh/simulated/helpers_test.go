@@ -20,7 +20,7 @@ import (
 var spxChain = upstream.Options("_SPX")
 
 // chains are the underlyings with an option chain.
-var chains = strings.Fields("_SPX SPY QQQ XLC XLY XLP XLE XLF XLV XLI XLK XLB XLRE XLU AAPL NVDA TSLA MSFT AMZN META")
+var chains = strings.Fields("_SPX _NDX _RUT SPY QQQ IWM XLC XLY XLP XLE XLF XLV XLI XLK XLB XLRE XLU AAPL NVDA TSLA MSFT AMZN META")
 
 func newMarket(seed uint64) *simulated.Market {
 	return simulated.New(simulated.Config{

@@ -21,6 +21,7 @@ type instrument struct {
 	beta   float64    // to the market
 	weight float64    // share of a sector fund in the index; the weights add up to 1, and so do the betas times the weights
 	own    float64    // standard deviation of its own daily return
+	twin   string     // the symbol of an instrument whose own moves it has besides: both are of one index
 	iv     float64    // implied volatility in a quiet market, a decimal; 0: the surface follows the VIX
 	unit   int32      // of strikes, thousandths of a USD
 	chain  *chainSpec // nil without listed options
@@ -55,6 +56,9 @@ var instruments = [...]instrument{
 	{symbol: vix},
 	{symbol: vix3m},
 	{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
+	{symbol: "_NDX", level: 28_208, beta: 1.2, own: 0.00004, twin: "QQQ", iv: 0.165, chain: &ndxChain, scale: 0.03, unit: 25_000},
+	{symbol: "_RUT", level: 2470, beta: 1.2, own: 0.006, iv: 0.2, chain: &rutChain, scale: 0.08, unit: 5000},
+	{symbol: "IWM", level: 247, beta: 1.2, own: 0.00004, twin: "_RUT", iv: 0.2, chain: &fundChain, scale: 0.6, unit: 500},
 	{symbol: "QQQ", level: 688, beta: 1.2, own: 0.004, iv: 0.165, chain: &fundChain, scale: 0.8, unit: 1000},
 	{symbol: "XLC", level: 118, weight: 0.1, beta: 1.1, own: 0.006, iv: 0.17, chain: &stockChain, scale: 0.12, unit: 1000},
 	{symbol: "XLY", level: 122, weight: 0.105, beta: 1.2, own: 0.006, iv: 0.19, chain: &stockChain, scale: 0.12, unit: 1000},
@@ -77,6 +81,8 @@ var instruments = [...]instrument{
 
 // chainSpec is how the options of an underlying are listed, quoted and traded.
 type chainSpec struct {
+	pm     string // what the root of series of an index that settle PM has after the index's name: W of SPXW
+	night  bool   // whether quotes also change at night, see frame.quoted
 	roles  []role
 	bands  []band
 	least  float64 // width of the cheapest quote, USD
@@ -90,7 +96,7 @@ type chainSpec struct {
 
 // spxChain is about as wide as the chain of 2026-08-11.
 var spxChain = chainSpec{
-	least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02,
+	pm: "W", night: true, least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02,
 	roles: []role{
 		{am: true, plays: monthly, life: 425, width: 1.4, interest: 6240, growth: 2},
 		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.4, interest: 12480, growth: 1},
@@ -106,6 +112,33 @@ var spxChain = chainSpec{
 		{step: 1, below: 0.11, above: 0.085, taper: 45}, {step: 2, below: 0.15, above: 0.1, taper: 120},
 		{step: 5, below: 0.21, above: 0.11}, {step: 10, below: 0.3, above: 0.15},
 		{step: 20, below: 0.45, above: 0.2}, {step: 40, below: 0.62, above: 0.35},
+	},
+}
+
+// indexRoles are the expirations of an index beside the SPX.
+var indexRoles = []role{
+	{am: true, plays: monthly, life: 250, width: 1.3, interest: 6240, growth: 2},
+	{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.3, interest: 9000, growth: 1},
+	{am: true, plays: monthlyIn(12), life: 900, width: 1.3, interest: 9600, growth: 0.6},
+	{plays: anySession, life: 35, width: 0.85, interest: 2000, growth: 1.5},
+	{plays: weekEnd, life: 56, width: 1, interest: 4000, growth: 0.9},
+	{plays: monthEnd, life: 150, width: 1, interest: 2000, growth: 1.2},
+	{plays: quarterEnd, life: 365, width: 1, interest: 2600, growth: 0.6},
+}
+
+var ndxChain = chainSpec{
+	pm: "P", least: 0.4, slope: 0.008, deep: 75, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02, roles: indexRoles,
+	bands: []band{
+		{step: 1, below: 0.035, above: 0.03, taper: 25}, {step: 2, below: 0.055, above: 0.045}, {step: 4, below: 0.11, above: 0.08},
+		{step: 10, below: 0.25, above: 0.15}, {step: 40, below: 0.5, above: 0.3},
+	},
+}
+
+var rutChain = chainSpec{
+	pm: "W", least: 0.1, slope: 0.006, deep: 9, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02, roles: indexRoles,
+	bands: []band{
+		{step: 1, below: 0.05, above: 0.045, taper: 25}, {step: 2, below: 0.08, above: 0.06}, {step: 4, below: 0.15, above: 0.1},
+		{step: 10, below: 0.3, above: 0.18}, {step: 20, below: 0.5, above: 0.3},
 	},
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"strikecache/compute"
@@ -92,9 +93,9 @@ func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 // series returns the series of an expiration date, with the strikes that are listed on a session. Its life is 0 when the date plays no
 // role.
 func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
-	s, width := series{root: in.symbol, date: date, am: am}, 0.0
-	if in.symbol == spx {
-		s.root = map[bool]string{true: "SPX", false: "SPXW"}[am]
+	s, width := series{root: strings.TrimPrefix(in.symbol, "_"), date: date, am: am}, 0.0
+	if !am {
+		s.root += in.chain.pm
 	}
 	for _, r := range in.chain.roles {
 		if r.am == am && s.days(listed) <= r.life && r.plays(m.calendar, date) {

@@ -8,9 +8,12 @@
 // A chain is made in the order of the files clock (what the upstream shows at an instant), prices, instruments, listing (series and
 // strikes), surface (volatilities and quotes), contracts (open interest and trades) and chain (the bytes).
 //
+// It has the indices SPX, NDX, RUT, VIX and VIX3M, the funds SPY, QQQ and IWM, the 11 sector funds and 6 stocks. All but the VIX and the
+// VIX3M have options.
+//
 // The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as
-// European ones, strikes are listed around the trend of a price, a contract trades evenly over the session, the SPX stands
-// still from 16:00 to 16:15 while its clock runs on, only quotes of SPX options move at night, a settlement file has monthly futures of
+// European ones, strikes are listed around the trend of a price, a contract trades evenly over the session, an index stands
+// still from 16:00 to 16:15 while its clock runs on and its options still trade, only quotes of SPX options move at night, a settlement file has monthly futures of
 // the VIX alone, and members of documents that no decoder reads are constant.
 package simulated
 

@@ -26,7 +26,7 @@ func TestDocumentsDependOnSeedAndInstantAlone(t *testing.T) {
 	questions := []question{{spxChain, "2026-08-12 12:00:00"}}
 	for _, at := range []string{"2024-05-20 12:00:00", "2026-08-11 15:59:00", "2026-08-12 05:00:00", "2026-08-12 12:00:00", "2026-08-15 12:00:00"} {
 		for _, name := range []upstream.Name{
-			"options/TSLA.json", "quotes/XLK.json", "quotes/_VIX.json", "charts/historical/XLC.json", "settlement/2026-08-10.csv",
+			"options/TSLA.json", "quotes/XLK.json", "quotes/_VIX.json", "quotes/_NDX.json", "quotes/IWM.json", "charts/historical/XLC.json", "settlement/2026-08-10.csv",
 		} {
 			questions = append(questions, question{name, at})
 		}
@@ -71,7 +71,7 @@ func TestConcurrentUse(t *testing.T) {
 
 func TestUnknownDocuments(t *testing.T) {
 	for _, name := range []upstream.Name{
-		"options/_SPXW.json", "options/_VIX.json", "quotes/ZZZZ.json", "charts/historical/IWM.json", "nonsense", "settlement/today.csv",
+		"options/_SPXW.json", "options/_VIX.json", "quotes/ZZZZ.json", "charts/historical/DIA.json", "nonsense", "settlement/today.csv",
 	} {
 		if _, err := market.Fetch(t.Context(), name, nil); upstream.ReasonOf(err) != upstream.Refused || market.Offers(name) {
 			t.Errorf("%s: %v, offered %v", name, err, market.Offers(name))
@@ -144,7 +144,7 @@ func TestHistoryJoinsQuotes(t *testing.T) {
 		"2026-08-11 09:00:00": "2026-08-10", "2026-08-11 17:59:00": "2026-08-10", "2026-08-11 18:01:00": "2026-08-11",
 		"2026-08-15 12:00:00": "2026-08-14", "2026-08-17 12:00:00": "2026-08-14", "2026-11-27 18:00:30": "2026-11-27",
 	} {
-		for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "SPY", "XLC", "TSLA"} {
+		for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "_NDX", "_RUT", "SPY", "IWM", "XLC", "TSLA"} {
 			closes := closesOf(t, market, symbol, ny(at))
 			want := compute.NewDate(2022, time.January, 3)
 			for _, c := range closes {

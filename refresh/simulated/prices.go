@@ -103,12 +103,16 @@ func (f *factors) deviation(i int) float64 {
 	return math.Exp(f.closes[i-1].vol) / 100 / math.Sqrt(252) * realised
 }
 
-// drawn returns the own move of an instrument. From a sector fund's it subtracts the weighted mean of all: they add up to the index.
+// drawn returns the own move of an instrument, with that of its twin. From a sector fund's it subtracts the weighted mean of all: they add
+// up to the index.
 func (f *factors) drawn(in *instrument, key noise) float64 {
 	x := in.own * key.named(in.symbol).normal()
 	for _, s := range instruments {
 		if in.weight > 0 && s.weight > 0 {
 			x -= s.weight * s.own * key.named(s.symbol).normal()
+		}
+		if s.symbol == in.twin {
+			x += s.own * key.named(s.symbol).normal()
 		}
 	}
 	return x
