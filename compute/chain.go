@@ -110,8 +110,8 @@ func (c *Contract) Symbol() string {
 	return fmt.Sprintf("%s%02d%02d%02d%c%08.0f", c.Root, y%100, m, d, "CP"[c.Right], c.Strike*1000)
 }
 
-// Underlying is the price of the underlying, from the head of a chain document or from a quote document.
-type Underlying struct {
+// UnderlyingQuote is the price of the underlying, from the head of a chain document or from a quote document.
+type UnderlyingQuote struct {
 	Symbol             string    // upstream symbol without its prefix: SPX, XLK
 	Spot               float64   // current price, else close; > 0
 	PriceChangePercent float64   // the session's change, percent; NaN when absent
@@ -120,7 +120,7 @@ type Underlying struct {
 }
 
 // Session returns the session date of as_of.
-func (u *Underlying) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf) }
+func (u *UnderlyingQuote) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf) }
 
 // Skipped counts the rows of a chain that validation left out, by the first reason that applied.
 type Skipped struct {
@@ -138,7 +138,7 @@ func (s Skipped) Total() int { return s.BadSymbol + s.Duplicate + s.BadNumber + 
 // Chain is a validated option chain. Contracts are sorted by root, expiration, strike and right, without duplicates. They
 // include contracts that have already settled. A Chain is immutable once built, and safe for concurrent use.
 type Chain struct {
-	Underlying
+	UnderlyingQuote
 	Contracts []Contract
 	Listed    int // rows of the document: len(Contracts) + Skipped.Total()
 	Skipped   Skipped
@@ -244,7 +244,7 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 
 // Build validates the collected rows and returns the chain. The chain takes over the memory of the rows: do not use the
 // builder afterwards. The error is [ErrEmptyChain], [ErrNoSpot], or says that there are more than [MaxRows] rows.
-func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
+func (b *ChainBuilder) Build(u UnderlyingQuote) (*Chain, error) {
 	if b.listed == 0 {
 		return nil, ErrEmptyChain
 	}
@@ -255,7 +255,7 @@ func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
 		return nil, ErrNoSpot
 	}
 	slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) }) // the first of two duplicates stays first
-	chain := &Chain{Underlying: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
+	chain := &Chain{UnderlyingQuote: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
 	kept := b.rows[:0]
 	var last Contract // the previous row, kept or not
 	for i := range b.rows {

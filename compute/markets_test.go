@@ -135,7 +135,7 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 }
 
 // series adds the rows of one root and expiration: priced by Black's formula with a smile, and then disturbed.
-func (g *generator) series(s moment, u compute.Underlying, rate float64, root string, expiration compute.Date, how quoting) {
+func (g *generator) series(s moment, u compute.UnderlyingQuote, rate float64, root string, expiration compute.Date, how quoting) {
 	settlement := compute.PM
 	if root == "SPX" {
 		settlement = compute.AM
@@ -245,7 +245,7 @@ func (g *generator) trade(q *compute.Quote, asOf time.Time) {
 // later draws what became of a market one or two sessions later: the spot, the volatilities, the quotes and the positions have
 // moved, some contracts have gone and others have come.
 func (g *generator) later(t *testing.T, m synthetic) synthetic {
-	u := m.chain.Underlying
+	u := m.chain.UnderlyingQuote
 	next := cal.Next(cal.SessionDate(u.AsOf))
 	if g.chance(4) {
 		next = cal.Next(next)

@@ -82,7 +82,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 		}
 		b.Add([]byte(o.Option), q)
 	}
-	chain, err := b.Build(compute.Underlying{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
+	chain, err := b.Build(compute.UnderlyingQuote{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
 	if err != nil {
 		t.Fatal(err)
 	}
