@@ -128,8 +128,9 @@ type Skipped struct {
 	// An earlier row has the same contract. The first row is used.
 	Duplicate int `json:"duplicate" jsonschema:"minimum=0" unit:"rows"`
 	// Open interest is absent or outside 0 to 100,000,000.
-	BadNumber   int `json:"bad_number" jsonschema:"minimum=0" unit:"rows"`
-	UnknownRoot int `json:"unknown_root" jsonschema:"minimum=0" unit:"rows"` // The root is neither SPX nor SPXW.
+	BadNumber int `json:"bad_number" jsonschema:"minimum=0" unit:"rows"`
+	// The root is none of the underlying's, such as that of an adjusted series, which ends in a digit.
+	UnknownRoot int `json:"unknown_root" jsonschema:"minimum=0" unit:"rows"`
 }
 
 // Total returns the number of rows left out.
@@ -256,11 +257,11 @@ func (b *ChainBuilder) Build(u UnderlyingQuote) (*Chain, error) {
 	}
 	slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) }) // the first of two duplicates stays first
 	chain := &Chain{UnderlyingQuote: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
-	kept := b.rows[:0]
+	kept, row := b.rows[:0], UnderlyingOf(u.Symbol)
 	var last Contract // the previous row, kept or not
 	for i := range b.rows {
 		c := b.rows[i]
-		settlement, known := settlementOf(u.Symbol, c.Root)
+		settlement, known := row.settlement(c.Root)
 		switch {
 		case i > 0 && compareListing(&last, &c) == 0:
 			chain.Skipped.Duplicate++
@@ -292,25 +293,6 @@ func compareListing(a, b *Contract) int {
 		return cmp.Compare(a.Strike, b.Strike)
 	}
 	return int(a.Right) - int(b.Right)
-}
-
-// indexRoots are the roots of index options. Options on a fund or stock have its symbol as root and settle PM. Any other
-// root is unknown, such as that of an adjusted series, which ends in a digit: its contracts deliver something else.
-var indexRoots = map[string]struct {
-	underlying string
-	settlement Settlement
-}{
-	"SPX": {"SPX", AM}, "SPXW": {"SPX", PM},
-	"NDX": {"NDX", AM}, "NDXP": {"NDX", PM},
-	"RUT": {"RUT", AM}, "RUTW": {"RUT", PM},
-	"VIX": {"VIX", AM}, "VIXW": {"VIX", AM},
-}
-
-func settlementOf(underlying, root string) (s Settlement, known bool) {
-	if index, ok := indexRoots[root]; ok {
-		return index.settlement, index.underlying == underlying
-	}
-	return PM, root == underlying
 }
 
 // parseSymbol parses a compact OSI symbol, root (1 to 6 characters: a letter, more letters, then digits), YYMMDD, C or P,

@@ -39,13 +39,14 @@ func (r *StrikeGamma) add(right Right, c *Contract, gex Dollars) {
 type exposure struct {
 	GammaInput
 	effectiveSpot
-	session   Date      // of the index
-	quoted    time.Time // the quote instant q
-	series    []*series
-	contracts ContractCounts
-	call, put float64       // sums of GEX: >= 0, <= 0
-	greeks    greeks        // sums of the other exposures
-	strikes   []StrikeGamma // one row per listed strike, rising
+	underlying Underlying
+	session    Date      // of the underlying
+	quoted     time.Time // the quote instant q
+	series     []*series
+	contracts  ContractCounts
+	call, put  float64       // sums of GEX: >= 0, <= 0
+	greeks     greeks        // sums of the other exposures
+	strikes    []StrikeGamma // one row per listed strike, rising
 }
 
 func (e *exposure) net() float64   { return e.call + e.put }

@@ -136,13 +136,6 @@ type FlowInput struct {
 // flowLimits are the thresholds of eligibility and of the premium component, in contracts and USD.
 type flowLimits struct{ volume, premium float64 }
 
-func limitsOf(underlying string) flowLimits {
-	if underlying == "SPX" {
-		return flowLimits{volume: 500, premium: 250_000}
-	}
-	return flowLimits{volume: 100, premium: 25_000}
-}
-
 const leastPrice = 0.05
 
 // UnusualFlow scores the contracts of one chain that traded in its session.
@@ -158,7 +151,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	}
 	out.Rejected.Settled = len(chain.Contracts) - len(live)
 	sizes := newSizePeers(live, session)
-	limits, quoted := limitsOf(chain.Symbol), chain.QuoteInstant(in.Calendar)
+	limits, quoted := UnderlyingOf(chain.Symbol).flow, chain.QuoteInstant(in.Calendar)
 	opened, closed := session.At(0, 0, 0, NewYork).Unix(), (session+1).At(0, 0, 0, NewYork).Unix()
 	var scored []observation
 	for _, c := range live {

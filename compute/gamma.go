@@ -191,6 +191,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	chain, cal := in.Chain, in.Calendar
 	e := exposure{
 		GammaInput: in,
+		underlying: UnderlyingOf(chain.Symbol),
 		session:    chain.Session(cal),
 		quoted:     chain.QuoteInstant(cal),
 		series:     newSeries(chain, cal, in.RiskFreeRate),
@@ -198,7 +199,7 @@ func GammaExposure(in GammaInput) GammaResult {
 			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal),
 		}},
 	}
-	e.effectiveSpot = findSpot(chain, e.quoted, e.series)
+	e.effectiveSpot = findSpot(chain, e.underlying, e.quoted, e.series)
 	price(e.series, e.level)
 	e.sum()
 	g := Gamma{

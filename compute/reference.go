@@ -66,7 +66,7 @@ func openInterest(c *Contract) float64 {
 // compared returns the series of the reference that have not settled.
 func (e *exposure) compared() []SeriesState {
 	return slices.DeleteFunc(slices.Clone(e.Reference.Series), func(s SeriesState) bool {
-		settlement, _ := settlementOf(e.Chain.Symbol, s.Root)
+		settlement, _ := e.underlying.settlement(s.Root)
 		return !settlement.Instant(s.Expiration, e.Calendar).After(e.quoted)
 	})
 }
