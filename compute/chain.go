@@ -83,7 +83,7 @@ type Quote struct {
 	OpenInterest float64 // open contracts after the previous session; never NaN in a Chain
 	Volume       float64 // contracts traded this session
 	IV           float64 // published implied volatility, a decimal per year; 0 means that it could not be computed
-	Gamma        float64 // published, per index point, rounded to 4 decimals
+	Gamma        float64 // published, per USD or index point, rounded to 4 decimals
 	Delta        float64 // published, -1 to 1
 	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
 }

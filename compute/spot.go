@@ -26,7 +26,7 @@ const (
 	fitSeries = 5                   // the least number of series
 )
 
-// effectiveSpot is the spot of every figure of gex/spx.
+// effectiveSpot is the spot of every figure of gex/{u}.
 type effectiveSpot struct {
 	level  float64
 	source SpotSource
