@@ -41,7 +41,7 @@ func (e *exposure) american() (q AmericanQuality) {
 	q.ExerciseNote = exerciseNotes[e.underlying.Kind]
 	if next, falls := e.dividendBefore(); falls {
 		q.ExerciseNote += fmt.Sprintf(" The forwards fall before %s by more than the carry, as before an ex-dividend date. On the eve of "+
-			"such a date, gross exposure was 11 %% too small.", next)
+			"such a date, gross exposure of the nearest expiration was 11 %% too small.", next)
 	}
 	var beyond float64
 	for _, s := range e.series {
