@@ -25,7 +25,7 @@ func TestClocksAgainstPlain(t *testing.T) {
 				if wantDate, wantState := clock.openInterestDate(captured); date != wantDate || state != wantState {
 					t.Fatalf("open interest, captured %s: %s %s, want %s %s", captured, date, state, wantDate, wantState)
 				}
-				for _, symbol := range []string{"SPX", "XLK"} {
+				for _, symbol := range []string{"SPX", "XSP", "NDX", "XLK", "AAPL"} {
 					for _, age := range []time.Duration{0, 10 * time.Minute, 3 * time.Hour} {
 						u := compute.UnderlyingQuote{Symbol: symbol, Spot: 100, AsOf: captured.Add(-age), CapturedAt: captured}
 						chain := &compute.Chain{UnderlyingQuote: u}

@@ -81,8 +81,13 @@ func newSegment(lo, hi, spot, step float64) segment {
 	return segment{x0: x0, step: (x1 - x0) / float64(n-1), n: n}
 }
 
-// point is 1, or a thousandth of the spot where that is less: a step of 1 USD is too wide for a stock at 20 USD.
-func (p *profile) point() float64 { return min(1, p.spot/1000) }
+// point is 1, or a 5000th of a spot under 1000. There, a step of 1 is too wide: SPY lists strikes 1 apart, a cheap stock 0.5 apart.
+func (p *profile) point() float64 {
+	if p.spot < 1000 {
+		return p.spot / 5000
+	}
+	return 1
+}
 
 // grid returns the points S' of the bracketing grid in rising order and G at each.
 func (p *profile) grid() (spots, values []float64) {
