@@ -17,12 +17,13 @@ type AmericanQuality struct {
 	GrossBeyond60Days *Ratio `json:"gross_beyond_60_days_pct,omitempty" jsonschema:"minimum=0,maximum=100,example=8.25" unit:"percent"`
 }
 
-// exerciseNotes give the error of gross exposure that TestAmericanAsEuropean finds on binomial trees, rounded up.
-var exerciseNotes = map[Kind]string{
-	KindFund: "American options are computed as European options on the parity forward. On made chains with exact prices, gross " +
-		"exposure is then at most 2.5 % too small to 60 days, 6 % to 120 days and 12 % to a year.",
-	KindStock: "American options are computed as European options on the parity forward. On made chains with exact prices, gross " +
-		"exposure is then at most 5 % too small to 60 days, 8 % to 120 days and 13 % to a year; least without a dividend.",
+// exerciseNote takes the errors that METHODS.md §1.8 gives for the kind, rounded up.
+const exerciseNote = "American options are computed as European options on the parity forward. On made chains, the error of gross " +
+	"exposure is then at most %s."
+
+var exerciseErrors = map[Kind]string{
+	KindFund:  "2.5 % to 60 days, 6 % to 120 days and 12 % to a year",
+	KindStock: "5 % to 60 days, 8 % to 120 days and 13 % to a year, and about half of that without a dividend",
 }
 
 const (
@@ -38,7 +39,7 @@ func (e *exposure) american() (q AmericanQuality) {
 	if !e.underlying.American() {
 		return q
 	}
-	q.ExerciseNote = exerciseNotes[e.underlying.Kind]
+	q.ExerciseNote = fmt.Sprintf(exerciseNote, exerciseErrors[e.underlying.Kind])
 	if next, falls := e.dividendBefore(); falls {
 		q.ExerciseNote += fmt.Sprintf(" The forwards fall before %s by more than the carry, as before an ex-dividend date. On the eve of "+
 			"such a date, gross exposure of the nearest expiration was 11 %% too small.", next)
