@@ -83,7 +83,7 @@ type Quote struct {
 	OpenInterest float64 // open contracts after the previous session; never NaN in a Chain
 	Volume       float64 // contracts traded this session
 	IV           float64 // published implied volatility, a decimal per year; 0 means that it could not be computed
-	Gamma        float64 // published, per index point, rounded to 4 decimals
+	Gamma        float64 // published, per USD or index point, rounded to 4 decimals
 	Delta        float64 // published, -1 to 1
 	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
 }
@@ -110,8 +110,8 @@ func (c *Contract) Symbol() string {
 	return fmt.Sprintf("%s%02d%02d%02d%c%08.0f", c.Root, y%100, m, d, "CP"[c.Right], c.Strike*1000)
 }
 
-// Underlying is the price of the underlying, from the head of a chain document or from a quote document.
-type Underlying struct {
+// UnderlyingQuote is the price of the underlying, from the head of a chain document or from a quote document.
+type UnderlyingQuote struct {
 	Symbol             string    // upstream symbol without its prefix: SPX, XLK
 	Spot               float64   // current price, else close; > 0
 	PriceChangePercent float64   // the session's change, percent; NaN when absent
@@ -120,7 +120,7 @@ type Underlying struct {
 }
 
 // Session returns the session date of as_of.
-func (u *Underlying) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf) }
+func (u *UnderlyingQuote) Session(cal *Calendar) Date { return cal.SessionDate(u.AsOf) }
 
 // Skipped counts the rows of a chain that validation left out, by the first reason that applied.
 type Skipped struct {
@@ -128,8 +128,9 @@ type Skipped struct {
 	// An earlier row has the same contract. The first row is used.
 	Duplicate int `json:"duplicate" jsonschema:"minimum=0" unit:"rows"`
 	// Open interest is absent or outside 0 to 100,000,000.
-	BadNumber   int `json:"bad_number" jsonschema:"minimum=0" unit:"rows"`
-	UnknownRoot int `json:"unknown_root" jsonschema:"minimum=0" unit:"rows"` // The root is neither SPX nor SPXW.
+	BadNumber int `json:"bad_number" jsonschema:"minimum=0" unit:"rows"`
+	// The root is none of the underlying's, such as that of an adjusted series, which ends in a digit.
+	UnknownRoot int `json:"unknown_root" jsonschema:"minimum=0" unit:"rows"`
 }
 
 // Total returns the number of rows left out.
@@ -138,7 +139,7 @@ func (s Skipped) Total() int { return s.BadSymbol + s.Duplicate + s.BadNumber + 
 // Chain is a validated option chain. Contracts are sorted by root, expiration, strike and right, without duplicates. They
 // include contracts that have already settled. A Chain is immutable once built, and safe for concurrent use.
 type Chain struct {
-	Underlying
+	UnderlyingQuote
 	Contracts []Contract
 	Listed    int // rows of the document: len(Contracts) + Skipped.Total()
 	Skipped   Skipped
@@ -244,7 +245,7 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 
 // Build validates the collected rows and returns the chain. The chain takes over the memory of the rows: do not use the
 // builder afterwards. The error is [ErrEmptyChain], [ErrNoSpot], or says that there are more than [MaxRows] rows.
-func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
+func (b *ChainBuilder) Build(u UnderlyingQuote) (*Chain, error) {
 	if b.listed == 0 {
 		return nil, ErrEmptyChain
 	}
@@ -255,12 +256,12 @@ func (b *ChainBuilder) Build(u Underlying) (*Chain, error) {
 		return nil, ErrNoSpot
 	}
 	slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) }) // the first of two duplicates stays first
-	chain := &Chain{Underlying: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
-	kept := b.rows[:0]
+	chain := &Chain{UnderlyingQuote: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
+	kept, row := b.rows[:0], UnderlyingOf(u.Symbol)
 	var last Contract // the previous row, kept or not
 	for i := range b.rows {
 		c := b.rows[i]
-		settlement, known := settlementOf(u.Symbol, c.Root)
+		settlement, known := row.settlement(c.Root)
 		switch {
 		case i > 0 && compareListing(&last, &c) == 0:
 			chain.Skipped.Duplicate++
@@ -292,25 +293,6 @@ func compareListing(a, b *Contract) int {
 		return cmp.Compare(a.Strike, b.Strike)
 	}
 	return int(a.Right) - int(b.Right)
-}
-
-// indexRoots are the roots of index options. Options on a fund or stock have its symbol as root and settle PM. Any other
-// root is unknown, such as that of an adjusted series, which ends in a digit: its contracts deliver something else.
-var indexRoots = map[string]struct {
-	underlying string
-	settlement Settlement
-}{
-	"SPX": {"SPX", AM}, "SPXW": {"SPX", PM},
-	"NDX": {"NDX", AM}, "NDXP": {"NDX", PM},
-	"RUT": {"RUT", AM}, "RUTW": {"RUT", PM},
-	"VIX": {"VIX", AM}, "VIXW": {"VIX", AM},
-}
-
-func settlementOf(underlying, root string) (s Settlement, known bool) {
-	if index, ok := indexRoots[root]; ok {
-		return index.settlement, index.underlying == underlying
-	}
-	return PM, root == underlying
 }
 
 // parseSymbol parses a compact OSI symbol, root (1 to 6 characters: a letter, more letters, then digits), YYMMDD, C or P,

@@ -29,6 +29,7 @@ func TestRoots(t *testing.T) {
 		{"SPX", "SPY", false, 0}, {"SPX", "S", false, 0}, {"SPX", "VIX", false, 0}, {"SPX", "SPX12", false, 0},
 		{"NDX", "NDX", true, compute.AM}, {"NDX", "NDXP", true, compute.PM}, {"NDX", "SPX", false, 0},
 		{"RUT", "RUT", true, compute.AM}, {"RUT", "RUTW", true, compute.PM},
+		{"XSP", "XSP", true, compute.PM}, {"XSP", "XSPW", false, 0}, {"AAPL", "AAPL", true, compute.PM}, {"AAPL", "AAPL7", false, 0},
 		{"VIX", "VIX", true, compute.AM}, {"VIX", "VIXW", true, compute.AM},
 		{"XLK", "XLK", true, compute.PM}, {"XLK", "XLK1", false, 0}, {"SPY", "SPXW", false, 0}, {"SPXW", "SPXW", false, 0},
 	} {

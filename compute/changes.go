@@ -17,35 +17,35 @@ type Changes struct {
 // NetChange is the change of net gamma exposure in parts. Each part reprices one thing, from the state that the part before
 // left. The parts add up to `to` minus `from`.
 type NetChange struct {
-	From Dollars `json:"from" unit:"USD per 1 % move of the index"` // Net exposure of the reference.
-	To   Dollars `json:"to" unit:"USD per 1 % move of the index"`   // Net exposure now.
+	From Dollars `json:"from" unit:"USD per 1 % move of the underlying"` // Net exposure of the reference.
+	To   Dollars `json:"to" unit:"USD per 1 % move of the underlying"`   // Net exposure now.
 	// First part: contracts that have settled since then are taken out.
-	Expired Dollars `json:"expired" unit:"USD per 1 % move of the index"`
+	Expired Dollars `json:"expired" unit:"USD per 1 % move of the underlying"`
 	// Second part: the effective spot becomes that of now, and the forwards move in proportion.
-	Spot Dollars `json:"spot" unit:"USD per 1 % move of the index"`
+	Spot Dollars `json:"spot" unit:"USD per 1 % move of the underlying"`
 	// Third part: time passes. Volatility and forwards stay.
-	Time Dollars `json:"time" unit:"USD per 1 % move of the index"`
+	Time Dollars `json:"time" unit:"USD per 1 % move of the underlying"`
 	// Fourth part: volatilities and forwards become those of now.
-	Volatility Dollars `json:"volatility" unit:"USD per 1 % move of the index"`
+	Volatility Dollars `json:"volatility" unit:"USD per 1 % move of the underlying"`
 	// Fifth part: open interest becomes that of now.
-	OpenInterest Dollars `json:"open_interest" unit:"USD per 1 % move of the index"`
+	OpenInterest Dollars `json:"open_interest" unit:"USD per 1 % move of the underlying"`
 	// Last part: contracts that only one of the two snapshots has come in or leave.
-	Listed Dollars `json:"listed" unit:"USD per 1 % move of the index"`
+	Listed Dollars `json:"listed" unit:"USD per 1 % move of the underlying"`
 }
 
 // FlipChange is the zero-gamma flip of both snapshots.
 type FlipChange struct {
-	From *Level `json:"from" unit:"index points"` // Flip of the reference. `null` without a flip.
-	To   *Level `json:"to" unit:"index points"`   // Flip now. `null` without a flip.
+	From *Level `json:"from" unit:"USD or index points"` // Flip of the reference. `null` without a flip.
+	To   *Level `json:"to" unit:"USD or index points"`   // Flip now. `null` without a flip.
 }
 
 // OpenInterestChange is the change of the open interest of a contract since the reference.
 type OpenInterestChange struct {
 	// Contract in OSI form: root, date, call or put, and 1,000 times the strike.
-	Contract   string `json:"contract" jsonschema:"pattern=^SPXW?[0-9]{6}[CP][0-9]{8}$"`
-	Strike     Level  `json:"strike" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Strike.
-	Expiration Date   `json:"expiration"`                                                 // Expiration date.
-	Right      Right  `json:"option_type"`                                                // Right of the contract.
+	Contract   string `json:"contract" jsonschema:"pattern=^[A-Z]+[0-9]{6}[CP][0-9]{8}$"`
+	Strike     Level  `json:"strike" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"` // Strike.
+	Expiration Date   `json:"expiration"`                                                        // Expiration date.
+	Right      Right  `json:"option_type"`                                                       // Right of the contract.
 	// Open interest of the reference. 0 when the contract was not listed.
 	From Count `json:"from" jsonschema:"minimum=0" unit:"contracts"`
 	// Open interest now. 0 when the contract is not listed.
@@ -55,6 +55,7 @@ type OpenInterestChange struct {
 // The reasons of quality.changes_reason.
 const (
 	noReference         = "no_reference"
+	split               = "split"
 	netUnknown          = "net_unknown"
 	referenceNetUnknown = "reference_net_unknown"
 )
@@ -65,6 +66,8 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	switch {
 	case ref == nil:
 		return nil, new(noReference)
+	case e.split():
+		return nil, new(split)
 	case net == nil:
 		return nil, new(netUnknown)
 	case ref.Net == nil:
@@ -80,6 +83,35 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 		},
 		Flip: FlipChange{levelOf(ref.Flip), flip},
 	}, nil
+}
+
+// split says whether the shares of a fund or stock were split since the reference: most of its unsettled contracts are then no
+// longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth is gone, because
+// some new strikes are equal to old ones. Options of a stock that only fell stay listed.
+func (e *exposure) split() bool {
+	if !e.underlying.American() {
+		return false
+	}
+	listed, gone := 0, 0
+	for _, before := range e.compared() {
+		now := e.today(before.Series)
+		for _, was := range before.Strikes {
+			is := now.listed(was.Strike)
+			for right, held := range was.OpenInterest {
+				switch {
+				case math.IsNaN(held):
+				case is == nil || is.contracts[right] == nil:
+					gone++
+				default:
+					listed++
+				}
+			}
+		}
+	}
+	if math.Abs(e.level/e.Reference.Spot-1) > 0.2 {
+		return 10*gone > gone+listed
+	}
+	return gone > listed
 }
 
 // The steps of the repricing between the reference and today. The net after each step begins from the state that the step

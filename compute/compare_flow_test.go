@@ -25,10 +25,10 @@ func TestClocksAgainstPlain(t *testing.T) {
 				if wantDate, wantState := clock.openInterestDate(captured); date != wantDate || state != wantState {
 					t.Fatalf("open interest, captured %s: %s %s, want %s %s", captured, date, state, wantDate, wantState)
 				}
-				for _, symbol := range []string{"SPX", "XLK"} {
+				for _, symbol := range []string{"SPX", "XSP", "NDX", "XLK", "AAPL"} {
 					for _, age := range []time.Duration{0, 10 * time.Minute, 3 * time.Hour} {
-						u := compute.Underlying{Symbol: symbol, Spot: 100, AsOf: captured.Add(-age), CapturedAt: captured}
-						chain := &compute.Chain{Underlying: u}
+						u := compute.UnderlyingQuote{Symbol: symbol, Spot: 100, AsOf: captured.Add(-age), CapturedAt: captured}
+						chain := &compute.Chain{UnderlyingQuote: u}
 						if got, want := chain.QuoteInstant(cal), clock.quoteInstant(u.AsOf, captured, symbol); !got.Equal(want) {
 							t.Fatalf("%s, captured %s, as of %s: %s, want %s", symbol, captured, u.AsOf, got, want)
 						}

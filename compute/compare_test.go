@@ -63,7 +63,10 @@ func compareWithPlain(t *testing.T, name string, got compute.GammaResult, want p
 	c := got.Quality.Contracts
 	skipped := c.Skipped.Total() + c.Skipped.Settled + c.Skipped.NoOpenInterest + c.Skipped.NoVolatility
 	equal(t, name+": listed = used + skipped", c.Listed, c.Used+skipped)
-	equal(t, name+": symbol", got.Data.Symbol, "SPX")
+	note := got.Quality.ExerciseNote
+	equal(t, name+": exercise note", note != "", want.SpotSource == "last")
+	equal(t, name+": ex-date ahead", strings.Contains(note, " before "+want.exDate.String()+" by more than"), want.exDateAhead)
+	equal(t, name+": a date is named", strings.Contains(note, "ex-dividend"), want.exDateAhead)
 }
 
 // compare walks over both values. Members of structs are matched by their JSON names, and none of got may be left out.
@@ -137,17 +140,16 @@ func members(v reflect.Value) map[string]reflect.Value {
 	return byName
 }
 
-// compared says whether a member is compared. Flips are not compared for a small spot: the grid of METHODS.md §1.2, which
-// is in points, is too coarse there.
+// compared says whether a member is compared.
 func (j comparison) compared(name string) bool {
-	if j.spot < 1000 && (strings.Contains(name, "flip") || name == "gamma_regime") { // the regime depends on the scenarios' flips
-		return false
-	}
-	return !slices.Contains([]string{"symbol", "note", "calendar"}, name) // texts
+	return !slices.Contains([]string{"note", "calendar", "exercise_note,omitempty"}, name) // texts
 }
 
 func (j comparison) tolerance(path string, kind reflect.Type, want float64) float64 {
-	name := path[strings.LastIndex(path, " ")+1:]
+	name, point := path[strings.LastIndex(path, " ")+1:], 1.0
+	if j.spot < 1000 {
+		point = j.spot / 5000
+	}
 	switch kind {
 	case reflect.TypeFor[compute.Dollars]():
 		if sum, ok := j.exposures[name]; ok {
@@ -163,7 +165,7 @@ func (j comparison) tolerance(path string, kind reflect.Type, want float64) floa
 	case reflect.TypeFor[compute.Level]():
 		switch {
 		case strings.Contains(path, "flip") || name == "expected_move_1d":
-			return 0.02
+			return 0.02 * point
 		case strings.HasSuffix(name, "spot"):
 			return 0.01
 		}
@@ -171,7 +173,7 @@ func (j comparison) tolerance(path string, kind reflect.Type, want float64) floa
 	case reflect.TypeFor[compute.Ratio]():
 		switch name {
 		case "flip_distance_pct":
-			return math.Max(6e-4, 0.02/j.spot*100) // 0.02 points
+			return math.Max(6e-4, 0.02*point/j.spot*100) // 0.02 points
 		case "gross_at_flip_pct":
 			return 0.01 // the flip itself is known to 0.02 points
 		case "gamma_tilt":
@@ -187,12 +189,12 @@ func (j comparison) tolerance(path string, kind reflect.Type, want float64) floa
 func TestAgainstPlainImplementation(t *testing.T) {
 	t.Parallel()
 	closed, early := listing(t)
-	g := &generator{Rand: rand.New(rand.NewPCG(23, 24)), seen: map[string]int{}}
+	g := &generator{Rand: rand.New(rand.NewPCG(23, 25)), seen: map[string]int{}}
 	for i := range markets() {
 		m := g.market(t, i, "SPX", "SPXW")
 		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate}
 		got := compute.GammaExposure(in)
-		want := plainGamma(plainInput{Chain: m.chain, Closed: closed, Early: early, Rate: m.rate})
+		want := plainGamma(plainInput{Underlying: m.chain.Symbol, Chain: m.chain, Closed: closed, Early: early, Rate: m.rate})
 		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
 		marshal(t, got.Data)
 		marshal(t, got.Quality)
@@ -222,9 +224,9 @@ func TestChangesAgainstPlain(t *testing.T) {
 		before := g.market(t, i, "SPX", "SPXW")
 		now := g.later(t, before)
 		first := compute.GammaExposure(compute.GammaInput{Chain: before.chain, Calendar: cal, RiskFreeRate: before.rate})
-		plain := plainGamma(plainInput{Chain: before.chain, Closed: closed, Early: early, Rate: before.rate})
+		plain := plainGamma(plainInput{Underlying: before.chain.Symbol, Chain: before.chain, Closed: closed, Early: early, Rate: before.rate})
 		got := compute.GammaExposure(compute.GammaInput{Chain: now.chain, Calendar: cal, RiskFreeRate: now.rate, Reference: first.State})
-		want := plainGamma(plainInput{Chain: now.chain, Closed: closed, Early: early, Rate: now.rate, Reference: plain.state})
+		want := plainGamma(plainInput{Underlying: now.chain.Symbol, Chain: now.chain, Closed: closed, Early: early, Rate: now.rate, Reference: plain.state})
 		compareWithPlain(t, fmt.Sprintf("market %d (%s)", i, moments[i%len(moments)].asOf), got, want)
 		if got.Data.Changes == nil {
 			g.note(*got.Quality.ChangesReason, len(*got.Data.OIChanges) > 0)
@@ -263,7 +265,7 @@ func TestSettlementAgainstPlain(t *testing.T) {
 			chain := *m.chain
 			chain.AsOf, chain.CapturedAt = at(instant), at(instant)
 			got := compute.GammaExposure(compute.GammaInput{Chain: &chain, Calendar: cal, RiskFreeRate: m.rate})
-			want := plainGamma(plainInput{Chain: &chain, Closed: closed, Early: early, Rate: m.rate})
+			want := plainGamma(plainInput{Underlying: chain.Symbol, Chain: &chain, Closed: closed, Early: early, Rate: m.rate})
 			compareWithPlain(t, instant, got, want)
 		}
 	}

@@ -230,7 +230,7 @@ func TestSameInputSameBytes(t *testing.T) {
 			return duplicate
 		})
 		g.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		in.Chain = build(t, m.chain.Underlying, rows...)
+		in.Chain = build(t, m.chain.UnderlyingQuote, rows...)
 		equal(t, "shuffled", string(marshal(t, compute.GammaExposure(in).Data)), string(marshal(t, once.Data)))
 	}
 }

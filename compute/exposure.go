@@ -9,13 +9,13 @@ import (
 // StrikeGamma is the exposure, open interest and volume of one strike over all roots and expirations. Exposure counts the used
 // contracts. Open interest and volume count every contract that has not settled.
 type StrikeGamma struct {
-	Strike Level `json:"strike" unit:"index points"` // Strike.
+	Strike Level `json:"strike" unit:"USD or index points"` // Strike.
 	// Gamma exposure of the calls. `null` after `spot_mismatch`.
-	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
 	// Gamma exposure of the puts. `null` after `spot_mismatch`.
-	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the index"`
+	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the underlying"`
 	// Exposure of the calls plus exposure of the puts. `null` after `spot_mismatch`.
-	Net              *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net              *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	CallOpenInterest Count    `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
 	PutOpenInterest  Count    `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
 	CallVolume       Count    `json:"call_volume" jsonschema:"minimum=0" unit:"contracts"`        // Calls traded in the session.
@@ -39,13 +39,14 @@ func (r *StrikeGamma) add(right Right, c *Contract, gex Dollars) {
 type exposure struct {
 	GammaInput
 	effectiveSpot
-	session   Date      // of the index
-	quoted    time.Time // the quote instant q
-	series    []*series
-	contracts ContractCounts
-	call, put float64       // sums of GEX: >= 0, <= 0
-	greeks    greeks        // sums of the other exposures
-	strikes   []StrikeGamma // one row per listed strike, rising
+	underlying Underlying
+	session    Date      // of the underlying
+	quoted     time.Time // the quote instant q
+	series     []*series
+	contracts  ContractCounts
+	call, put  float64       // sums of GEX: >= 0, <= 0
+	greeks     greeks        // sums of the other exposures
+	strikes    []StrikeGamma // one row per listed strike, rising
 }
 
 func (e *exposure) net() float64   { return e.call + e.put }

@@ -17,8 +17,8 @@ const (
 
 // Flip is a sign change of net gamma exposure.
 type Flip struct {
-	Price Level `json:"price" unit:"index points"` // Index level of the change.
-	// Direction of the change as the index rises.
+	Price Level `json:"price" unit:"USD or index points"` // Price of the underlying at the change.
+	// Direction of the change as the underlying rises.
 	Direction string `json:"direction" jsonschema:"enum=negative_to_positive,enum=positive_to_negative"`
 }
 
@@ -103,12 +103,12 @@ func lobesOf(values []float64) []lobe {
 	return lobes
 }
 
-// flipTolerance is the greatest error of a root, in index points. METHODS.md allows 0.01.
+// flipTolerance is the greatest error of a root, in points. METHODS.md allows 0.02.
 const flipTolerance = 1e-4
 
 // bisect returns the root of G between lo and hi, where G has different signs. rising says that G is positive at hi.
 func (p *profile) bisect(lo, hi float64, rising bool) float64 {
-	for hi-lo > flipTolerance {
+	for hi-lo > flipTolerance*p.point() {
 		mid := 0.5 * (lo + hi)
 		g := p.at(mid)
 		switch {

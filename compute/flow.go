@@ -44,9 +44,9 @@ type FlowItem struct {
 	Symbol string `json:"symbol"` // The underlying. The roots SPX and SPXW both have `SPX`.
 	// OCC symbol of the contract.
 	Contract   string `json:"contract" jsonschema:"pattern=^[A-Z0-9]+[0-9]{6}[CP][0-9]{8}$"`
-	OptionType Right  `json:"option_type"`                             // Right of the contract.
-	Strike     Level  `json:"strike" unit:"USD, for SPX index points"` // Strike.
-	Expiration Date   `json:"expiration"`                              // Expiration date.
+	OptionType Right  `json:"option_type"`                       // Right of the contract.
+	Strike     Level  `json:"strike" unit:"USD or index points"` // Strike.
+	Expiration Date   `json:"expiration"`                        // Expiration date.
 	// Calendar days from the session date.
 	DaysToExpiration int `json:"days_to_expiration" jsonschema:"minimum=0" unit:"days"`
 	// Quality times the sum of the components.
@@ -63,9 +63,9 @@ type FlowItem struct {
 	// valid.
 	PremiumBasis string `json:"premium_basis" jsonschema:"enum=mid,enum=last"`
 	// Last traded price. `null` when the upstream has no last price.
-	LastPrice *Level `json:"last_price" unit:"USD, for SPX index points"`
-	Bid       *Level `json:"bid" unit:"USD, for SPX index points"` // Best bid. `null` when the upstream has no bid.
-	Ask       *Level `json:"ask" unit:"USD, for SPX index points"` // Best ask. `null` when the upstream has no ask.
+	LastPrice *Level `json:"last_price" unit:"USD or index points"`
+	Bid       *Level `json:"bid" unit:"USD or index points"` // Best bid. `null` when the upstream has no bid.
+	Ask       *Level `json:"ask" unit:"USD or index points"` // Best ask. `null` when the upstream has no ask.
 	// Implied volatility that the upstream published: 0.2 is 20 % a year. `null` when the upstream published no volatility.
 	IV *Ratio `json:"implied_volatility" jsonschema:"minimum=0" unit:"fraction a year"`
 	// Change of implied volatility against the last snapshot of the previous session. A rise is positive. `null` when one of the
@@ -75,7 +75,7 @@ type FlowItem struct {
 	Delta     *Ratio `json:"delta" jsonschema:"minimum=-1,maximum=1" unit:"ratio"`
 	Moneyness Ratio  `json:"moneyness_pct" unit:"percent"` // (strike / underlying − 1) · 100.
 	// Price of the underlying at `as_of` of its chain.
-	UnderlyingPrice Level `json:"underlying_price" jsonschema:"exclusiveMinimum=0" unit:"USD, for SPX index points"`
+	UnderlyingPrice Level `json:"underlying_price" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Where the last price lies in the quote. `unknown`: the quote is not valid, the trade is over 7.5 minutes older than the
 	// quote, or an option of this kind usually moves by more than the spread in the time since the trade.
 	Side string `json:"side" jsonschema:"enum=ask,enum=bid,enum=mid,enum=unknown"`
@@ -136,13 +136,6 @@ type FlowInput struct {
 // flowLimits are the thresholds of eligibility and of the premium component, in contracts and USD.
 type flowLimits struct{ volume, premium float64 }
 
-func limitsOf(underlying string) flowLimits {
-	if underlying == "SPX" {
-		return flowLimits{volume: 500, premium: 250_000}
-	}
-	return flowLimits{volume: 100, premium: 25_000}
-}
-
 const leastPrice = 0.05
 
 // UnusualFlow scores the contracts of one chain that traded in its session.
@@ -158,7 +151,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	}
 	out.Rejected.Settled = len(chain.Contracts) - len(live)
 	sizes := newSizePeers(live, session)
-	limits, quoted := limitsOf(chain.Symbol), chain.QuoteInstant(in.Calendar)
+	limits, quoted := UnderlyingOf(chain.Symbol).flow, chain.QuoteInstant(in.Calendar)
 	opened, closed := session.At(0, 0, 0, NewYork).Unix(), (session+1).At(0, 0, 0, NewYork).Unix()
 	var scored []observation
 	for _, c := range live {

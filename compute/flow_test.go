@@ -13,7 +13,7 @@ import (
 )
 
 // fund is a document of a fund or stock, whose thresholds are 100 contracts and 25,000 dollars.
-func fund(symbol string, spot float64) compute.Underlying {
+func fund(symbol string, spot float64) compute.UnderlyingQuote {
 	u := index(spot, noon)
 	u.Symbol = symbol
 	return u
@@ -33,7 +33,7 @@ func placed(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
 	return q
 }
 
-func flowOf(t testing.TB, u compute.Underlying, previous map[string]float64, rows ...row) compute.ChainFlow {
+func flowOf(t testing.TB, u compute.UnderlyingQuote, previous map[string]float64, rows ...row) compute.ChainFlow {
 	t.Helper()
 	return compute.UnusualFlow(compute.FlowInput{Chain: build(t, u, rows...), Calendar: cal, PreviousIV: previous})
 }

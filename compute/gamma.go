@@ -10,42 +10,43 @@ import (
 // GammaMethod names the method of [GammaExposure] in receipts.
 const GammaMethod = "gex/3"
 
-// Gamma is the dealer gamma exposure of the SPX chain and the levels computed from it, the `data` of gex/spx. Positions are
+// Gamma is the dealer gamma exposure of a chain and the levels computed from it, the `data` of gex/{u}. Positions are
 // modelled: dealers are taken to be long every call and short every put. When `flip_status` is `spot_mismatch`, every wall,
 // and every figure that depends on the spot, is `null`.
 type Gamma struct {
-	Symbol string `json:"symbol" jsonschema:"enum=SPX"` // The underlying.
-	// Published level of the index at `meta.as_of`.
-	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
-	// Spot of every figure of this answer. Outside the session the published level stands still while option quotes move. Then
-	// this is the level that the forwards imply.
-	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
+	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
+	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Spot of every figure of this answer. Outside the session the published level of an index stands still while option quotes
+	// move. Then this is the level that the forwards imply. For a fund or stock it is `spot`.
+	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Source of `effective_spot`. `index`: the published level, which is at most 5 minutes older than the quotes and agrees with
 	// them. `implied`: the level that put–call parity of the series of the next 60 days implies. `index_stale`: the published
-	// level, although it is older than the quotes, because too few series have a parity forward.
-	SpotSource SpotSource `json:"spot_source" jsonschema:"enum=index,enum=implied,enum=index_stale"`
+	// level, although it is older than the quotes, because too few series have a parity forward. `last`: the last price of a fund
+	// or stock.
+	SpotSource SpotSource `json:"spot_source" jsonschema:"enum=index,enum=implied,enum=index_stale,enum=last"`
 	// Net gamma exposure: the hedge delta in dollars that dealers must trade per 1 % move. Calls count as positive, puts as
 	// negative. Above 0, dealers trade against a move. Below 0, dealers trade with a move. `null` when no contract could be
 	// used.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Gamma exposure of the calls, never negative. `null` when no contract could be used.
-	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
 	// Gamma exposure of the puts, never positive. `null` when no contract could be used.
-	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the index"`
+	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the underlying"`
 	// Exposure of the calls minus exposure of the puts: the sum of their absolute values. `null` when no contract could be used.
-	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
 	// Exposure of the calls over the absolute exposure of the puts. Over 1, the calls have the larger exposure. `null` when no
 	// contract could be used or the puts have no exposure.
 	Tilt *Ratio `json:"gamma_tilt" jsonschema:"minimum=0" unit:"ratio"`
-	// Level of the index nearest the spot at which net gamma exposure, repriced at that level, changes sign. `null` when net
+	// Price of the underlying nearest the spot at which net gamma exposure, repriced at that level, changes sign. `null` when net
 	// exposure does not change sign within 15 % of the spot. `flip_status` says why.
-	Flip *Level `json:"zero_gamma_flip" unit:"index points"`
+	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"`
 	// Result of the search for the flip. `found`: one sign change. `multiple`: several sign changes. `none_all_positive` and
 	// `none_all_negative`: no material sign change, exposure has the sign in the name. `insufficient_data`: no contract could be
 	// used, or exposure is 0 everywhere. `spot_mismatch`: the published level and the level that the forwards imply differ by
 	// more than 10 %, so the document contradicts itself.
 	FlipStatus FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch"`
-	// (effective_spot − flip) / effective_spot · 100. Positive when the spot is above the flip. `distance_pct` of spx-max-pain
+	// (effective_spot − flip) / effective_spot · 100. Positive when the spot is above the flip. `distance_pct` of max pain
 	// has the opposite sign. `null` without a flip.
 	FlipDistance *Ratio `json:"flip_distance_pct" unit:"percent of the spot"`
 	// Every material sign change within 15 % of the spot, lowest first. Empty without a sign change.
@@ -60,19 +61,19 @@ type Gamma struct {
 	// two volatility scenarios. `null` when no contract could be used.
 	Regime *string `json:"gamma_regime" jsonschema:"enum=positive,enum=negative,enum=neutral"`
 	// Strike at or above the spot with the largest call exposure. `null` when no such strike has call exposure.
-	CallWall *Level `json:"call_wall" unit:"index points"`
+	CallWall *Level `json:"call_wall" unit:"USD or index points"`
 	// Strike at or below the spot with the largest absolute put exposure. `null` when no such strike has put exposure.
-	PutWall *Level `json:"put_wall" unit:"index points"`
+	PutWall *Level `json:"put_wall" unit:"USD or index points"`
 	// Lowest strike strictly between the put wall and the call wall whose net exposure is positive and at least 5 % of the
 	// largest absolute net exposure of any strike. This level is an estimate of this project. `null` when no strike qualifies.
-	VolTrigger *Level `json:"vol_trigger" unit:"index points"`
+	VolTrigger *Level `json:"vol_trigger" unit:"USD or index points"`
 	// Strike with the largest gross exposure. `null` when no strike has exposure.
-	AbsGammaStrike *Level  `json:"abs_gamma_strike" unit:"index points"`
+	AbsGammaStrike *Level  `json:"abs_gamma_strike" unit:"USD or index points"`
 	Walls          Walls   `json:"walls"`    // Strikes with the largest values of three measures, without regard to the spot.
 	ZeroDTE        ZeroDTE `json:"zero_dte"` // Contracts that settle on the session date.
-	// One standard deviation of the move of the index in one session, as implied by the at-the-money volatility of the nearest
+	// One standard deviation of the move of the underlying in one session, as implied by the at-the-money volatility of the nearest
 	// expiration that has a full session left. `null` when no such expiration has a volatility.
-	ExpectedMove *Level `json:"expected_move_1d" jsonschema:"minimum=0" unit:"index points"`
+	ExpectedMove *Level `json:"expected_move_1d" jsonschema:"minimum=0" unit:"USD or index points"`
 	SessionDate  Date   `json:"session_date"`   // Exchange session that the quotes belong to, by New York time.
 	OISettleDate Date   `json:"oi_settle_date"` // Session whose settled positions the open interest describes.
 	// `updating`: from midnight to 07:15 New York of a session day, while the overnight update of open interest arrives.
@@ -99,10 +100,10 @@ type Gamma struct {
 	ByStrike []StrikeGamma `json:"by_strike"`
 }
 
-// Band is a closed interval of index levels.
+// Band is a closed interval of prices of the underlying.
 type Band struct {
-	Low  Level `json:"low" unit:"index points"`  // Lower end.
-	High Level `json:"high" unit:"index points"` // Upper end.
+	Low  Level `json:"low" unit:"USD or index points"`  // Lower end.
+	High Level `json:"high" unit:"USD or index points"` // Upper end.
 }
 
 // Scenario is the exposure under one changed assumption.
@@ -111,19 +112,19 @@ type Scenario struct {
 	// `ex_nearest_expiration`: without the nearest expiration date. `within_90_days`: only expirations of the next 90 calendar
 	// days.
 	Name string `json:"name" jsonschema:"enum=vol_down_10,enum=vol_up_10,enum=no_carry,enum=ex_nearest_expiration,enum=within_90_days"`
-	Flip *Level `json:"zero_gamma_flip" unit:"index points"` // Flip under this assumption. `null` without a flip.
+	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"` // Flip under this assumption. `null` without a flip.
 	// Net gamma exposure at the spot under this assumption. `null` when no contract belongs to the scenario.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
 // ZeroDTE is the exposure of the contracts that settle on the session date.
 type ZeroDTE struct {
 	// Net gamma exposure of these contracts. `null` once they have settled.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Share of these contracts in gross exposure. `null` when gross exposure is 0, and once the contracts have settled.
 	Share *Ratio `json:"gross_share_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
 	// Flip of these contracts alone. `null` without a flip, and once the contracts have settled.
-	Flip *Level `json:"zero_gamma_flip" unit:"index points"`
+	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"`
 	// How many of these contracts were used. 0 once they have settled.
 	Contracts int `json:"contracts" jsonschema:"minimum=0" unit:"contracts"`
 	// Whether the settlement at the close of the session date is past. It is past in the last snapshot of every past date.
@@ -137,10 +138,10 @@ type Convention struct {
 	// contracts are left out, so after the close the volume of the contracts that settled at the close is missing.
 	Name string `json:"name" jsonschema:"enum=model,enum=published_gamma,enum=perfiliev,enum=volume_weighted"`
 	// Net gamma exposure by this convention. `null` when no contract has what the convention needs.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Flip by this convention. `null` without a flip. `published_gamma` never has a flip, because a published gamma cannot be
 	// repriced.
-	Flip *Level `json:"zero_gamma_flip" unit:"index points"`
+	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"`
 	Note string `json:"note"` // What the convention assumes, in words.
 }
 
@@ -150,12 +151,12 @@ type ExpirationGamma struct {
 	// `am`: settles at the opening print, 09:30 New York. `pm`: settles at the close.
 	Settlement Settlement `json:"settlement"`
 	// Net gamma exposure of this row. `null` after `spot_mismatch`.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Gross gamma exposure of this row. `null` after `spot_mismatch`.
-	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the index"`
+	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
 	// Share of this row in the gross exposure of all rows. `null` when gross exposure is 0.
 	Share   *Ratio `json:"gross_share_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
-	Forward Level  `json:"forward" unit:"index points"` // Forward of the index for this settlement.
+	Forward Level  `json:"forward" unit:"USD or index points"` // Forward of the underlying for this settlement.
 	// Source of the forward, best first. `parity`: put–call parity of the row's own quotes. `other_settlement`: parity forward
 	// of the other settlement of the date. `interpolated` and `extrapolated`: parity forwards of other dates. `none`: no source,
 	// the forward equals the spot.
@@ -163,11 +164,11 @@ type ExpirationGamma struct {
 	Exposures                   // of this row alone
 }
 
-// ProfilePoint is the net exposure at a hypothetical level of the index.
+// ProfilePoint is the net exposure at a hypothetical price of the underlying.
 type ProfilePoint struct {
-	Spot Level `json:"spot" unit:"index points"` // Hypothetical level.
+	Spot Level `json:"spot" unit:"USD or index points"` // Hypothetical price.
 	// Net gamma exposure, repriced at this level with each strike's volatility unchanged. `null` when no contract could be used.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
 // GammaInput is what [GammaExposure] reads.
@@ -191,6 +192,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	chain, cal := in.Chain, in.Calendar
 	e := exposure{
 		GammaInput: in,
+		underlying: UnderlyingOf(chain.Symbol),
 		session:    chain.Session(cal),
 		quoted:     chain.QuoteInstant(cal),
 		series:     newSeries(chain, cal, in.RiskFreeRate),
@@ -198,7 +200,7 @@ func GammaExposure(in GammaInput) GammaResult {
 			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal),
 		}},
 	}
-	e.effectiveSpot = findSpot(chain, e.quoted, e.series)
+	e.effectiveSpot = findSpot(chain, e.underlying, e.quoted, e.series)
 	price(e.series, e.level)
 	e.sum()
 	g := Gamma{
@@ -235,8 +237,11 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.withhold()
 	}
 	q := e.quality(g.Flip)
+	q.AmericanQuality = e.american()
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
-	g.OIChanges = e.openInterestChanges()
+	if q.ChangesReason == nil || *q.ChangesReason != split {
+		g.OIChanges = e.openInterestChanges()
+	}
 	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, State: e.state(g.Net, g.Flip)}
 }
 
@@ -289,10 +294,10 @@ func (e *exposure) regime(scenarios []Scenario) string {
 	return "negative"
 }
 
-// expectedMove returns S·v/√n: one standard deviation, in index points, of the move in one session that at-the-money
+// expectedMove returns S·v/√n: one standard deviation, in points, of the move in one session that at-the-money
 // volatility implies. It uses the nearest series that trades in at least one session after the session date. n counts the
 // sessions that this series still trades, the rest of today's as a fraction. The result is nil when no session is left,
-// because the quotes are much newer than the index.
+// because the quotes are much newer than the spot.
 func (e *exposure) expectedMove() *Level {
 	cal, today := e.Calendar, e.Calendar.SessionDate(e.quoted)
 	var nearest *series

@@ -57,14 +57,14 @@ func quoted(bid, ask, openInterest float64) compute.Quote {
 
 // index is the head of an SPX chain of an instant. The document was generated 15 minutes later, so its quotes are of the
 // same instant.
-func index(spot float64, asOf string) compute.Underlying {
-	return compute.Underlying{Symbol: "SPX", Spot: spot, PriceChangePercent: math.NaN(), AsOf: at(asOf),
+func index(spot float64, asOf string) compute.UnderlyingQuote {
+	return compute.UnderlyingQuote{Symbol: "SPX", Spot: spot, PriceChangePercent: math.NaN(), AsOf: at(asOf),
 		CapturedAt: at(asOf).Add(15 * time.Minute)}
 }
 
 func symbolOf(series string, k float64) string { return fmt.Sprintf("%s%08.0f", series, k*1000) }
 
-func build(t testing.TB, u compute.Underlying, rows ...row) *compute.Chain {
+func build(t testing.TB, u compute.UnderlyingQuote, rows ...row) *compute.Chain {
 	t.Helper()
 	var b compute.ChainBuilder
 	for _, r := range rows {
@@ -78,7 +78,7 @@ func build(t testing.TB, u compute.Underlying, rows ...row) *compute.Chain {
 }
 
 // exposure computes the exposure with r = 0 and without a previous carry.
-func exposure(t testing.TB, u compute.Underlying, rows ...row) compute.GammaResult {
+func exposure(t testing.TB, u compute.UnderlyingQuote, rows ...row) compute.GammaResult {
 	t.Helper()
 	return compute.GammaExposure(compute.GammaInput{Chain: build(t, u, rows...), Calendar: cal})
 }

@@ -15,10 +15,10 @@ type Walls struct {
 type Wall struct {
 	// Strike with the largest value for calls; for net exposure, with the most positive value. `null` when no strike has such a
 	// value.
-	Call *Level `json:"call" unit:"index points"`
+	Call *Level `json:"call" unit:"USD or index points"`
 	// Strike with the largest absolute value for puts; for net exposure, with the most negative value. `null` when no strike has
 	// such a value.
-	Put *Level `json:"put" unit:"index points"`
+	Put *Level `json:"put" unit:"USD or index points"`
 }
 
 // levels fills in the key levels, which compare strikes.
@@ -86,7 +86,7 @@ func (e *exposure) volTrigger(putWall, callWall *Level) *Level {
 	return nil
 }
 
-// strikeReach is the greatest distance of a strike of gex/spx, in percent of the spot.
+// strikeReach is the greatest distance of a strike of gex/{u}, in percent of the spot.
 const strikeReach = 15
 
 // byStrike returns the strikes that have any open interest and are at most reach percent of the spot away from it.

@@ -66,6 +66,7 @@ type generator struct {
 	seen  map[string]int
 	rows  []row
 	carry float64 // of every series; negative: each has its own
+	small float64 // by how much the spots are less than those of moments, 0: as there
 }
 
 func (g *generator) note(feature string, when bool) {
@@ -80,7 +81,10 @@ func (g *generator) chance(n int) bool { return g.IntN(n) == 0 }
 // so that no parity forward exists. Three quote most series well and with the same carry, so that the quotes imply a spot.
 // About half of the markets of the first of these three have only near expirations.
 func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
-	s := moments[i%len(moments)]
+	s, last := moments[i%len(moments)], roots[len(roots)-1]
+	if g.small > 0 {
+		s.spot, s.step = s.spot/g.small, s.step/g.small
+	}
 	u := index(s.spot, s.asOf)
 	u.Symbol = roots[0]
 	lag, session := g.IntN(len(lags)), cal.SessionDate(u.AsOf)
@@ -110,7 +114,7 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 		both := g.chance(2)
 		g.note("AM and PM on one date", both)
 		for _, root := range roots {
-			if root == "SPX" && !both {
+			if morning(root) && !both {
 				continue
 			}
 			how := quoting(g.IntN(int(quotings)))
@@ -124,20 +128,23 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 		}
 	}
 	if len(g.rows) == 0 || g.chance(8) {
-		g.rows = append(g.rows, row{"SPX1260821C07000000", blank(5)}, row{"SPXW26082x", blank(5)}, row{"SPXW260821P01234000", blank(math.NaN())})
+		g.rows = append(g.rows, row{roots[0] + "1260821C07000000", blank(5)}, row{last + "26082x", blank(5)}, row{last + "260821P01234000", blank(math.NaN())})
 	}
 	if g.chance(6) {
-		g.rows = append(g.rows, row{"SPXW261218C00000000", with(s.spot-1, s.spot+1, 0.5)}, row{"SPXW261218P00000000", published(0.3, 7)})
+		g.rows = append(g.rows, row{last + "261218C00000000", with(s.spot-1, s.spot+1, 0.5)}, row{last + "261218P00000000", published(0.3, 7)})
 		g.note("strike 0", true)
 	}
 	m.chain = build(t, u, g.rows...)
 	return m
 }
 
+// morning says whether a root settles at the opening print.
+func morning(root string) bool { return root == "SPX" || root == "NDX" || root == "RUT" }
+
 // series adds the rows of one root and expiration: priced by Black's formula with a smile, and then disturbed.
-func (g *generator) series(s moment, u compute.Underlying, rate float64, root string, expiration compute.Date, how quoting) {
+func (g *generator) series(s moment, u compute.UnderlyingQuote, rate float64, root string, expiration compute.Date, how quoting) {
 	settlement := compute.PM
-	if root == "SPX" {
+	if morning(root) {
 		settlement = compute.AM
 	}
 	left := settlement.Instant(expiration, cal).Sub(u.AsOf).Hours()
@@ -245,7 +252,7 @@ func (g *generator) trade(q *compute.Quote, asOf time.Time) {
 // later draws what became of a market one or two sessions later: the spot, the volatilities, the quotes and the positions have
 // moved, some contracts have gone and others have come.
 func (g *generator) later(t *testing.T, m synthetic) synthetic {
-	u := m.chain.Underlying
+	u := m.chain.UnderlyingQuote
 	next := cal.Next(cal.SessionDate(u.AsOf))
 	if g.chance(4) {
 		next = cal.Next(next)

@@ -11,21 +11,21 @@ const (
 	matrixReach       = 10 // percent of the spot: the greatest distance of a row's strike
 )
 
-// Matrix is net gamma exposure by strike and expiration, the `data` of gex/spx/matrix: a row per strike within 10 % of the
+// Matrix is net gamma exposure by strike and expiration, the `data` of gex/{u}/matrix: a row per strike within 10 % of the
 // effective spot, and a column for each of the nearest 16 expirations. For the expirations of today and of this week there are
-// also calls and puts by strike. The contracts are those of gex/spx.
+// also calls and puts by strike. The contracts are those of gex/{u}.
 type Matrix struct {
-	Symbol string `json:"symbol" jsonschema:"enum=SPX"` // The underlying.
-	// Published level of the index at `meta.as_of`.
-	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
-	// Spot of every figure, as in gex/spx.
-	EffectiveSpot Level              `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"index points"`
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
+	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
+	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Spot of every figure, as in gex/{u}.
+	EffectiveSpot Level              `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	SessionDate   Date               `json:"session_date"`                         // Session of `meta.as_of`.
 	Expirations   []MatrixExpiration `json:"expirations" jsonschema:"maxItems=16"` // The columns, nearest first.
 	Strikes       []MatrixStrike     `json:"strikes"`                              // The rows, lowest first.
 	// A row per strike of `strikes`, and in it a cell per expiration of `expirations`: the net exposure of the contracts with
 	// this strike and expiration. `null` when none of them is used.
-	Net [][]*Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net [][]*Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Calls and puts by strike, for the expirations of the session date, and for those of the rest of its week as well.
 	Parts []MatrixPart `json:"parts" jsonschema:"minItems=2,maxItems=2"`
 }
@@ -36,14 +36,14 @@ type MatrixExpiration struct {
 	// `am`: settles at the opening print, 09:30 New York. `pm`: settles at the close.
 	Settlement Settlement `json:"settlement"`
 	// Net exposure over all strikes, also those without a row. `null` after `spot_mismatch`.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
 // MatrixStrike is a row of the matrix, with the sum over all expirations of the chain.
 type MatrixStrike struct {
-	Strike Level `json:"strike" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Strike.
+	Strike Level `json:"strike" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"` // Strike.
 	// Net exposure over all expirations, also those without a column. `null` after `spot_mismatch`.
-	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the index"`
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
 // MatrixPart is calls and puts by strike, for the expirations of some dates.

@@ -8,12 +8,12 @@ import (
 // MaxPainMethod names the method of [MaxPains] in receipts.
 const MaxPainMethod = "maxpain/2"
 
-// MaxPain is the max pain of one SPX expiration date, the `data` of spx-max-pain. The fields of this object count all
+// MaxPain is the max pain of one expiration date of a chain, the `data` of {u}-max-pain. The fields of this object count all
 // contracts of the date. `by_settlement` has the AM-settled and the PM-settled contracts separately.
 type MaxPain struct {
-	Symbol     string `json:"symbol" jsonschema:"enum=SPX"`                             // The underlying.
-	Spot       Level  `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Level of the index at `meta.as_of`.
-	Expiration Date   `json:"expiration"`                                               // Expiration date.
+	Symbol     string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"`                            // The underlying.
+	Spot       Level  `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"` // Price of the underlying at `meta.as_of`.
+	Expiration Date   `json:"expiration"`                                                      // Expiration date.
 	// How the contracts of the date settle. `am`: at the opening print. `pm`: at the close. `mixed`: some at the opening print,
 	// some at the close.
 	Settlement string `json:"settlement" jsonschema:"enum=am,enum=pm,enum=mixed"`
@@ -36,15 +36,15 @@ type PainSides struct {
 type PainSide struct {
 	// Listed strike at which the open contracts pay out least. Among strikes with equal payouts: the strike nearest the spot,
 	// then the lower strike. `null` without open contracts.
-	MaxPain *Level `json:"max_pain" unit:"index points"`
+	MaxPain *Level `json:"max_pain" unit:"USD or index points"`
 	// Lowest and highest strike with the least payout. `null` without open contracts.
-	Range *[2]Level `json:"max_pain_range" unit:"index points"`
+	Range *[2]Level `json:"max_pain_range" unit:"USD or index points"`
 	// Lowest and highest listed strike whose payout is at most 1.01 × the least. The wider this band is, the less max pain
 	// means. `null` without open contracts.
 	Flatness *Band `json:"flatness"`
 	// Payout at max pain. `null` without open contracts.
 	Payout *Dollars `json:"payout_at_max_pain_dollars" jsonschema:"minimum=0" unit:"USD"`
-	// (max pain − spot) / spot · 100. Positive when max pain is above the spot. `flip_distance_pct` of gex/spx has the opposite
+	// (max pain − spot) / spot · 100. Positive when max pain is above the spot. `flip_distance_pct` of the exposure has the opposite
 	// sign. `null` without open contracts.
 	Distance *Ratio `json:"distance_pct" unit:"percent of the spot"`
 
@@ -58,7 +58,7 @@ type PainSide struct {
 
 // PayoutPoint is what the open contracts would pay at one settlement price.
 type PayoutPoint struct {
-	Price Level   `json:"settlement_price" unit:"index points"`                  // Settlement price, a listed strike.
+	Price Level   `json:"settlement_price" unit:"USD or index points"`           // Settlement price, a listed strike.
 	Call  Dollars `json:"call_payout_dollars" jsonschema:"minimum=0" unit:"USD"` // Payout of the calls.
 	Put   Dollars `json:"put_payout_dollars" jsonschema:"minimum=0" unit:"USD"`  // Payout of the puts.
 	// Payout of the calls plus payout of the puts.
@@ -70,7 +70,7 @@ type PayoutCurve []PayoutPoint
 
 // StrikeOI is the open interest of one strike.
 type StrikeOI struct {
-	Strike Level `json:"strike" unit:"index points"`                   // Strike.
+	Strike Level `json:"strike" unit:"USD or index points"`            // Strike.
 	Call   Count `json:"call" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
 	Put    Count `json:"put" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
 }

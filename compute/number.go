@@ -16,7 +16,7 @@ type (
 	Level float64
 	// Ratio is a percentage, a ratio or a volatility, marshalled with at most 4 decimals.
 	Ratio float64
-	// GammaDiff is a difference of two gammas (per index point), marshalled with at most 7 decimals.
+	// GammaDiff is a difference of two gammas (per USD or index point), marshalled with at most 7 decimals.
 	GammaDiff float64
 	// Score is a flow score or one of its components, marshalled with at most 1 decimal.
 	Score float64

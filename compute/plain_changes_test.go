@@ -126,13 +126,13 @@ type plainInterest struct {
 	To         float64       `json:"to"`
 }
 
-// compareStates fills changes, open_interest_changes and the reason. q is the quote instant of today.
-func (r *plainResult) compareStates(before, now *plainState, clock plainClock, q time.Time) {
+// compareStates fills changes, open_interest_changes and the reason. settled says whether a contract has settled at the quote instant
+// of today.
+func (r *plainResult) compareStates(before, now *plainState, settled func(plainHeld) bool) {
 	if before == nil {
 		r.quality.ChangesReason = new("no_reference")
 		return
 	}
-	settled := func(h plainHeld) bool { return !clock.settlement(h.expiration, h.settlement).After(q) }
 	r.OIChanges = openInterestChanges(before, now, settled)
 	switch {
 	case r.Net == nil:
@@ -203,7 +203,7 @@ func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) 
 
 // plainMatrix is §1.6.
 type plainMatrix struct {
-	Symbol        string                  `json:"symbol"`
+	Underlying    string                  `json:"symbol"`
 	Spot          float64                 `json:"spot"`
 	EffectiveSpot float64                 `json:"effective_spot"`
 	SessionDate   compute.Date            `json:"session_date"`
@@ -261,7 +261,7 @@ func (r *plainResult) part(name string, last compute.Date, groups []*plainSeries
 
 // matrix fills the matrix. The rows of by_expiration are in order.
 func (r *plainResult) matrix(groups []*plainSeries, legs []leg, spot float64, unknown bool) {
-	m := plainMatrix{Symbol: "SPX", Spot: r.Spot, EffectiveSpot: spot, SessionDate: r.SessionDate}
+	m := plainMatrix{Underlying: r.Underlying, Spot: r.Spot, EffectiveSpot: spot, SessionDate: r.SessionDate}
 	sum := func(keep func(leg) bool) (net *float64, used bool) {
 		total, n := 0.0, 0
 		for _, l := range legs {

@@ -19,13 +19,16 @@ type flipSearch struct {
 
 // grid returns the grid of §1.2, literally, in ascending order.
 func grid(spot float64) []float64 {
-	lowest, highest := 0.85*spot, 1.15*spot
+	lowest, highest, point := 0.85*spot, 1.15*spot, 1.0
+	if spot < 1000 {
+		point = spot / 5000
+	}
 	j := 0
-	for 100*float64(j+1) <= 3*spot {
+	for 100*float64(j+1)*point <= 3*spot {
 		j++
 	}
 	var below []float64
-	for x := spot - float64(j) - 5; x > lowest; x -= 5 {
+	for x := spot - float64(j)*point - 5*point; x > lowest; x -= 5 * point {
 		below = append(below, x)
 	}
 	points := []float64{lowest}
@@ -33,9 +36,9 @@ func grid(spot float64) []float64 {
 		points = append(points, below[i])
 	}
 	for i := -j; i <= j; i++ {
-		points = append(points, spot+float64(i))
+		points = append(points, spot+float64(i)*point)
 	}
-	for x := spot + float64(j) + 5; x < highest; x += 5 {
+	for x := spot + float64(j)*point + 5*point; x < highest; x += 5 * point {
 		points = append(points, x)
 	}
 	return append(points, highest)

@@ -22,7 +22,7 @@ func locate(chain *compute.Chain, c *compute.Contract, clock plainClock) plainLo
 	if !twoSided(c) || !isFinite(c.Last) {
 		return p
 	}
-	q := clock.quoteInstant(chain.AsOf, chain.CapturedAt, c.Root)
+	q := clock.quoteInstant(chain.AsOf, chain.CapturedAt, plainUnderlying(c.Root))
 	age := math.Max(0, q.Sub(time.Unix(c.LastTrade, 0)).Seconds())
 	half := (c.Ask - c.Bid) / 2
 	moved := math.Abs(c.Delta) * chain.Spot * c.IV * math.Sqrt(math.Max(age, 1)/(252*23400))

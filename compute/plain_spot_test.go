@@ -7,31 +7,31 @@ import (
 	"strikecache/compute"
 )
 
-// quoteInstant is the instant q of §0 that the quotes of a root describe.
-func (c plainClock) quoteInstant(asOf, captured time.Time, root string) time.Time {
+// quoteInstant is the instant q of §0 that the option quotes of an underlying describe.
+func (c plainClock) quoteInstant(asOf, captured time.Time, symbol string) time.Time {
 	q := captured.Add(-15 * time.Minute)
 	if asOf.After(q) {
 		q = asOf
 	}
-	index, today := root == "SPX" || root == "SPXW", newYorkDate(q)
-	if index && c.session(today+1) && !q.Before(wall(today, 20, 15)) {
+	overnight, today := symbol == "SPX" || symbol == "XSP", newYorkDate(q)
+	if overnight && c.session(today+1) && !q.Before(wall(today, 20, 15)) {
 		return q // the night before a session
 	}
-	if !c.session(today) || !index && q.Before(c.open(today)) {
-		return c.lastQuote(c.lastSession(today-1), index)
+	if !c.session(today) || !overnight && q.Before(c.open(today)) {
+		return c.lastQuote(c.lastSession(today-1), overnight)
 	}
-	if end := c.lastQuote(today, index); q.After(end) {
+	if end := c.lastQuote(today, overnight); q.After(end) {
 		return end
 	}
 	return q
 }
 
 // lastQuote is the instant at which the options stop trading on the day of a session.
-func (c plainClock) lastQuote(d compute.Date, index bool) time.Time {
+func (c plainClock) lastQuote(d compute.Date, overnight bool) time.Time {
 	switch {
 	case c.early[d]:
 		return wall(d, 13, 15)
-	case index:
+	case overnight:
 		return wall(d, 17, 0)
 	default:
 		return wall(d, 16, 15)
@@ -40,7 +40,7 @@ func (c plainClock) lastQuote(d compute.Date, index bool) time.Time {
 
 // effectiveSpot fills the spot of the figures, its source and the gap. parity holds the groups with a parity forward,
 // sorted by T. late is q - as_of.
-func (r *plainResult) effectiveSpot(parity []*plainSeries, late time.Duration) {
+func (r *plainResult) effectiveSpot(parity []*plainSeries, late time.Duration, american bool) {
 	fitted, ok := impliedSpot(parity)
 	gap := 0.0
 	if ok {
@@ -48,6 +48,8 @@ func (r *plainResult) effectiveSpot(parity []*plainSeries, late time.Duration) {
 		r.quality.SpotGap = known(gap)
 	}
 	switch {
+	case american:
+		r.EffectiveSpot, r.SpotSource = r.Spot, "last"
 	case late <= 5*time.Minute && math.Abs(gap) <= 0.5:
 		r.EffectiveSpot, r.SpotSource = r.Spot, "index"
 	case ok:

@@ -13,19 +13,21 @@ import (
 
 // plainInput is everything that the numbers depend on.
 type plainInput struct {
-	Chain     *compute.Chain
-	Closed    map[compute.Date]bool // full exchange holidays that are weekdays
-	Early     map[compute.Date]bool // sessions that close at 13:00
-	Rate      float64
-	Reference *plainState // of the last snapshot of the previous session, may be nil
+	Underlying string
+	Chain      *compute.Chain
+	Closed     map[compute.Date]bool // full exchange holidays that are weekdays
+	Early      map[compute.Date]bool // sessions that close at 13:00
+	Rate       float64
+	Reference  *plainState // of the last snapshot of the previous session, may be nil
 }
 
 // plainResult holds every number of METHODS.md §1, unrounded, under its JSON name. A nil pointer is null. All shares are
 // percentages.
 type plainResult struct {
+	Underlying    string  `json:"symbol"`
 	Spot          float64 `json:"spot"`
 	EffectiveSpot float64 `json:"effective_spot"`
-	SpotSource    string  `json:"spot_source"` // index, implied or index_stale
+	SpotSource    string  `json:"spot_source"` // index, implied, index_stale or last
 
 	SessionDate  compute.Date `json:"session_date"`
 	OISettleDate compute.Date `json:"oi_settle_date"`
@@ -62,6 +64,9 @@ type plainResult struct {
 	ByExpiration      []plainExpiration `json:"by_expiration"`
 	Profile           []plainPoint      `json:"profile"`
 	ByStrike          []plainStrike     `json:"by_strike"`
+
+	exDate      compute.Date // before which the forwards fall
+	exDateAhead bool
 
 	quality plainQuality
 	grid    plainMatrix
@@ -144,6 +149,8 @@ type plainQuality struct {
 	SpotGap         *float64        `json:"spot_gap_pct"`
 	ChangesReason   *string         `json:"changes_reason"`
 	BadNumbers      int             `json:"bad_numbers,omitempty"` // counted where the document is decoded
+
+	GrossBeyond60Days *float64 `json:"gross_beyond_60_days_pct,omitempty"`
 }
 
 // plainContracts counts the used contracts, and the others by the first reason that applies.
@@ -203,17 +210,17 @@ type leg struct {
 func plainGamma(in plainInput) plainResult {
 	clock := plainClock{closed: in.Closed, early: in.Early}
 	chain := in.Chain
-	r := plainResult{Spot: chain.Spot}
+	r := plainResult{Underlying: in.Underlying, Spot: chain.Spot}
 	r.SessionDate = clock.lastSession(newYorkDate(chain.AsOf))
 	r.OISettleDate, r.OIState = clock.openInterestDate(chain.CapturedAt)
 	count := &r.quality.Contracts
 	count.Listed, count.Skipped.Skipped = chain.Listed, chain.Skipped
 
-	q := clock.quoteInstant(chain.AsOf, chain.CapturedAt, "SPX")
+	american, q := plainAmerican(in.Underlying), clock.quoteInstant(chain.AsOf, chain.CapturedAt, in.Underlying)
 	groups, settled := groupContracts(chain, clock)
 	count.Skipped.Settled = settled
 	parity := parityForwards(groups, in.Rate)
-	r.effectiveSpot(parity, q.Sub(chain.AsOf))
+	r.effectiveSpot(parity, q.Sub(chain.AsOf), american)
 	spot := r.EffectiveSpot
 	setForwards(groups, parity, spot)
 	for _, g := range groups {
@@ -257,7 +264,16 @@ func plainGamma(in plainInput) plainResult {
 	}
 	r.quality.measure(groups, legs, chain, spot, r.Flip)
 	r.state = r.stateOf(in, groups)
-	r.compareStates(in.Reference, r.state, clock, q)
+	gone := func(h plainHeld) bool { return !clock.settlement(h.expiration, h.settlement).After(q) }
+	if american && in.Reference != nil && wasSplit(in.Reference, spot, groups, gone) {
+		r.quality.ChangesReason = new("split")
+	} else {
+		r.compareStates(in.Reference, r.state, gone)
+	}
+	if american && !mismatch {
+		r.quality.GrossBeyond60Days = beyond60Days(legs, spot)
+		r.exDate, r.exDateAhead = exDate(parity, spot, q.Sub(chain.AsOf).Seconds(), r.SessionDate)
+	}
 	return r
 }
 
@@ -265,7 +281,7 @@ func plainGamma(in plainInput) plainResult {
 func groupContracts(chain *compute.Chain, clock plainClock) (groups []*plainSeries, settled int) {
 	for i := range chain.Contracts {
 		c := &chain.Contracts[i]
-		q := clock.quoteInstant(chain.AsOf, chain.CapturedAt, c.Root)
+		q := clock.quoteInstant(chain.AsOf, chain.CapturedAt, plainUnderlying(c.Root))
 		seconds := clock.settlement(c.Expiration, c.Settlement).Sub(q).Seconds()
 		if !(seconds > 0) {
 			settled++

@@ -4,7 +4,7 @@ import "math"
 
 // term is one strike of one series in the sum G(S') = S'·Σ a·exp(-u²/2), u = d1 + ln(S'/S)·inv.
 type term struct {
-	a   float64 // signed dollars per index point at u = 0
+	a   float64 // signed dollars per point at u = 0
 	d1  float64 // at the spot
 	inv float64 // 1/v
 }
@@ -61,7 +61,7 @@ func (p *profile) points() []ProfilePoint {
 }
 
 // The grid on which sign changes are bracketed covers ±15 % of the spot in steps of at most 1 point within
-// ±3 % and of at most 5 points outside.
+// ±3 % and of at most 5 points outside. A point is that of [profile.point].
 const (
 	gridHalfWidth  = 0.15
 	innerHalfWidth = 0.03
@@ -81,12 +81,20 @@ func newSegment(lo, hi, spot, step float64) segment {
 	return segment{x0: x0, step: (x1 - x0) / float64(n-1), n: n}
 }
 
+// point is 1, or a 5000th of a spot under 1000. There, a step of 1 is too wide: SPY lists strikes 1 apart, a cheap stock 0.5 apart.
+func (p *profile) point() float64 {
+	if p.spot < 1000 {
+		return p.spot / 5000
+	}
+	return 1
+}
+
 // grid returns the points S' of the bracketing grid in rising order and G at each.
 func (p *profile) grid() (spots, values []float64) {
 	for _, s := range [...]segment{
-		newSegment(1-gridHalfWidth, 1-innerHalfWidth, p.spot, outerStep),
-		newSegment(1-innerHalfWidth, 1+innerHalfWidth, p.spot, innerStep),
-		newSegment(1+innerHalfWidth, 1+gridHalfWidth, p.spot, outerStep),
+		newSegment(1-gridHalfWidth, 1-innerHalfWidth, p.spot, outerStep*p.point()),
+		newSegment(1-innerHalfWidth, 1+innerHalfWidth, p.spot, innerStep*p.point()),
+		newSegment(1+innerHalfWidth, 1+gridHalfWidth, p.spot, outerStep*p.point()),
 	} {
 		sums := make([]float64, s.n)
 		for i := range p.terms {

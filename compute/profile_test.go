@@ -114,24 +114,28 @@ func TestGridOfTermsFarOutside(t *testing.T) {
 	}
 }
 
-// METHODS.md §1.2: from 0.85·S to 1.15·S, at most 1 point apart within ±3 % and at most 5 outside.
+// METHODS.md §1.2: from 0.85·S to 1.15·S, at most 1 point apart within ±3 % and at most 5 outside. Below a spot of 1000, a point is
+// a 5000th of the spot.
 func TestGridSpacing(t *testing.T) {
 	for _, spot := range []float64{0.5, 3, 20, 99.99, 157.5, 2000, 4000, 5999.99, 7728.2002, 12345.67, 60000, 250_000} {
 		spots, values := (&profile{spot: spot}).grid()
 		if len(spots) != len(values) {
 			t.Fatalf("%d points, %d values", len(spots), len(values))
 		}
-		tolerance := 1e-9 * spot
+		tolerance, unit := 1e-9*spot, 1.0
+		if spot < 1000 {
+			unit = spot / 5000
+		}
 		if math.Abs(spots[0]-0.85*spot) > tolerance || math.Abs(spots[len(spots)-1]-1.15*spot) > tolerance {
 			t.Errorf("spot %v: from %v to %v", spot, spots[0], spots[len(spots)-1])
 		}
 		for j := 1; j < len(spots); j++ {
 			gap, inner := spots[j]-spots[j-1], spots[j] > 0.97*spot+tolerance && spots[j-1] < 1.03*spot-tolerance
-			if gap < -tolerance || gap > 5+tolerance || inner && gap > 1+tolerance {
+			if gap < -tolerance || gap > 5*unit+tolerance || inner && gap > unit+tolerance {
 				t.Errorf("spot %v: %v after %v", spot, spots[j], spots[j-1])
 			}
 		}
-		if points := 0.06*spot + 0.24*spot/5; float64(len(spots)) > 1.3*points+12 {
+		if points := (0.06*spot + 0.24*spot/5) / unit; float64(len(spots)) > 1.3*points+12 {
 			t.Errorf("spot %v: %d points, about %.0f are needed", spot, len(spots), points)
 		}
 	}

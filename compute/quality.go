@@ -2,7 +2,7 @@ package compute
 
 import "math"
 
-// GammaQuality is `meta.quality` of gex/spx: which contracts and which kinds of volatility the numbers rest on.
+// GammaQuality is `meta.quality` of gex/{u}: which contracts and which kinds of volatility the numbers rest on.
 type GammaQuality struct {
 	Contracts ContractCounts `json:"contracts"`
 	// Shares of the contracts by the step of the volatility rule that gave their volatility, first step first.
@@ -16,13 +16,15 @@ type GammaQuality struct {
 	QuoteAgeSeconds int64                 `json:"quote_age_seconds" unit:"seconds"` // Time from `meta.as_of` to `meta.captured_at`.
 	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.
 	SpotGap *Ratio `json:"spot_gap_pct" unit:"percent"`
-	// Why `changes` is `null`. `no_reference`: no snapshot of the previous session is stored. `net_unknown`: net exposure is not
-	// known. `reference_net_unknown`: that of the reference is not known. `null` when there are changes.
-	ChangesReason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=net_unknown,enum=reference_net_unknown"`
+	// Why `changes` is `null`. `no_reference`: no snapshot of the previous session is stored. `split`: the shares of a fund or stock
+	// were split, so the contracts of the reference are no longer listed. `net_unknown`: net exposure is not known.
+	// `reference_net_unknown`: that of the reference is not known. `null` when there are changes.
+	ChangesReason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=split,enum=net_unknown,enum=reference_net_unknown"`
 	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
 	Calendar *string `json:"calendar"`
 	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
 	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
+	AmericanQuality
 }
 
 // ContractCounts are the rows that were used and skipped: listed = used + skipped.
@@ -62,9 +64,9 @@ type VolatilityShare struct {
 type GammaDifference struct {
 	Contracts int `json:"contracts" jsonschema:"minimum=0" unit:"contracts"` // Contracts compared.
 	// Median difference. `null` when no contract could be compared.
-	Median *GammaDiff `json:"median" jsonschema:"minimum=0" unit:"gamma, per index point"`
+	Median *GammaDiff `json:"median" jsonschema:"minimum=0" unit:"gamma, per USD or index point"`
 	// 95th percentile of the difference. `null` when no contract could be compared.
-	Percentile95 *GammaDiff `json:"percentile_95" jsonschema:"minimum=0" unit:"gamma, per index point"`
+	Percentile95 *GammaDiff `json:"percentile_95" jsonschema:"minimum=0" unit:"gamma, per USD or index point"`
 }
 
 func (e *exposure) quality(flip *Level) GammaQuality {

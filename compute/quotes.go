@@ -6,33 +6,32 @@ import "time"
 const quoteDelay = 15 * time.Minute
 
 // QuoteInstant returns the instant q that the quotes of the chain describe: the later of as_of and captured_at - 15
-// minutes. Outside the trading hours of the options, it returns the end of their last trading hours. A chain of SPX has the
-// hours of SPX options. Every other chain has the hours of options on stocks and funds.
+// minutes. Outside the trading hours of the options, it returns the end of their last trading hours.
 func (c *Chain) QuoteInstant(cal *Calendar) time.Time {
 	q := c.AsOf
 	if quoted := c.CapturedAt.Add(-quoteDelay); quoted.After(q) {
 		q = quoted
 	}
-	day := DateOf(q.In(NewYork))
+	day, overnight := DateOf(q.In(NewYork)), UnderlyingOf(c.Symbol).Overnight
 	for _, d := range [...]Date{day + 1, day} {
-		if opens, closes := quoteHours(c.Symbol, d, cal); cal.IsSession(d) && !q.Before(opens) {
+		if opens, closes := quoteHours(overnight, d, cal); cal.IsSession(d) && !q.Before(opens) {
 			if q.After(closes) {
 				return closes
 			}
 			return q
 		}
 	}
-	_, closed := quoteHours(c.Symbol, cal.Previous(day), cal)
+	_, closed := quoteHours(overnight, cal.Previous(day), cal)
 	return closed
 }
 
-// quoteHours returns when the option trading of session d begins and ends. SPX options trade from 20:15 New York on the day
-// before until 17:00, the options of all other underlyings from 09:30 to 16:15. An early close ends both at 13:15.
+// quoteHours returns when the option trading of session d begins and ends. Overnight options trade from 20:15 New York on the
+// day before until 17:00, all others from 09:30 to 16:15. An early close ends both at 13:15.
 //
 // Source: Cboe, U.S. Options Hours & Holidays: global trading hours, regular trading hours and curb session of SPX.
-func quoteHours(symbol string, d Date, cal *Calendar) (opens, closes time.Time) {
+func quoteHours(overnight bool, d Date, cal *Calendar) (opens, closes time.Time) {
 	opens, closes = cal.Open(d), d.At(16, 15, 0, NewYork)
-	if symbol == "SPX" {
+	if overnight {
 		opens, closes = (d-1).At(20, 15, 0, NewYork), d.At(17, 0, 0, NewYork)
 	}
 	if cal.IsEarlyClose(d) {

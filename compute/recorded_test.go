@@ -82,7 +82,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 		}
 		b.Add([]byte(o.Option), q)
 	}
-	chain, err := b.Build(compute.Underlying{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
+	chain, err := b.Build(compute.UnderlyingQuote{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestRecordedAgainstPlainImplementation(t *testing.T) {
 	for _, name := range names {
 		chain := recordedChain(t, name)
 		got := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
-		want := plainGamma(plainInput{Chain: chain, Closed: closed, Early: early, Rate: 0.04})
+		want := plainGamma(plainInput{Underlying: chain.Symbol, Chain: chain, Closed: closed, Early: early, Rate: 0.04})
 		compareWithPlain(t, name, got, want)
 		flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
 		for _, v := range []any{got.Data, got.Quality, got.Matrix, compute.MaxPains(chain, cal), flow} {

@@ -66,7 +66,7 @@ func openInterest(c *Contract) float64 {
 // compared returns the series of the reference that have not settled.
 func (e *exposure) compared() []SeriesState {
 	return slices.DeleteFunc(slices.Clone(e.Reference.Series), func(s SeriesState) bool {
-		settlement, _ := settlementOf(e.Chain.Symbol, s.Root)
+		settlement, _ := e.underlying.settlement(s.Root)
 		return !settlement.Instant(s.Expiration, e.Calendar).After(e.quoted)
 	})
 }
@@ -82,14 +82,23 @@ func (e *exposure) today(s Series) *series {
 	return e.series[i]
 }
 
-// priced returns the strike of a series, nil if the series is nil or does not hold the strike with a volatility.
-func (s *series) priced(k float64) *strike {
+// listed returns the strike of a series, nil if the series is nil or does not list the strike.
+func (s *series) listed(k float64) *strike {
 	if s == nil {
 		return nil
 	}
 	i, found := slices.BinarySearchFunc(s.strikes, k, func(row strike, k float64) int { return cmp.Compare(row.k, k) })
-	if !found || s.strikes[i].step == volNone {
+	if !found {
 		return nil
 	}
 	return &s.strikes[i]
+}
+
+// priced returns the strike of a series, nil if the series is nil or does not hold the strike with a volatility.
+func (s *series) priced(k float64) *strike {
+	row := s.listed(k)
+	if row == nil || row.step == volNone {
+		return nil
+	}
+	return row
 }

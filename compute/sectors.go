@@ -155,7 +155,7 @@ type Close struct {
 
 // Fund is the quote and the history of one fund.
 type Fund struct {
-	Quote  Underlying
+	Quote  UnderlyingQuote
 	Closes []Close // rising dates; may be empty
 }
 

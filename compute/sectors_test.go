@@ -15,7 +15,7 @@ var baseDays = []string{"2025-12-31", "2026-05-11", "2026-07-10", "2026-08-04"}
 
 // quoteOf is a fund at a price, with the day's return in percent and closes on the base days.
 func quoteOf(price, dayReturn float64, closes ...float64) compute.Fund {
-	f := compute.Fund{Quote: compute.Underlying{Spot: price, PriceChangePercent: dayReturn, AsOf: at("2026-08-11T20:00:00Z")}}
+	f := compute.Fund{Quote: compute.UnderlyingQuote{Spot: price, PriceChangePercent: dayReturn, AsOf: at("2026-08-11T20:00:00Z")}}
 	for i, c := range closes {
 		f.Closes = append(f.Closes, compute.Close{Date: day(baseDays[i]), Price: c})
 	}
@@ -218,7 +218,7 @@ func TestBaseDays(t *testing.T) {
 		{"2026-12-31", "2026-12-23", "2026-11-30", "2026-09-30", "2025-12-31"},
 	} {
 		session := day(c.session)
-		f := compute.Fund{Quote: compute.Underlying{Spot: 1000, PriceChangePercent: 1, AsOf: session.At(16, 0, 0, compute.NewYork)}}
+		f := compute.Fund{Quote: compute.UnderlyingQuote{Spot: 1000, PriceChangePercent: 1, AsOf: session.At(16, 0, 0, compute.NewYork)}}
 		for d := day("2025-01-02"); d <= session; d++ {
 			if cal.IsSession(d) {
 				f.Closes = append(f.Closes, compute.Close{Date: d, Price: float64(d)})

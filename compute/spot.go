@@ -13,6 +13,7 @@ const (
 	SpotIndex      SpotSource = "index"       // the published level, which agrees with the quotes
 	SpotImplied    SpotSource = "implied"     // the level that the forwards imply
 	SpotIndexStale SpotSource = "index_stale" // the published level although it is too old: the forwards imply no level
+	SpotLast       SpotSource = "last"        // the last price of a fund or stock, whatever the forwards imply
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	fitSeries = 5                   // the least number of series
 )
 
-// effectiveSpot is the spot of every figure of gex/spx.
+// effectiveSpot is the spot of every figure of gex/{u}.
 type effectiveSpot struct {
 	level  float64
 	source SpotSource
@@ -37,10 +38,12 @@ func (s effectiveSpot) mismatch() bool { return math.Abs(s.gap) > mismatchGap }
 
 // findSpot chooses the effective spot of a chain whose quotes are of the instant q. The parity forwards of its series must be
 // known.
-func findSpot(c *Chain, q time.Time, all []*series) effectiveSpot {
+func findSpot(c *Chain, u Underlying, q time.Time, all []*series) effectiveSpot {
 	implied := impliedSpot(all, c.Spot)
 	s := effectiveSpot{level: c.Spot, source: SpotIndexStale, gap: (implied/c.Spot - 1) * 100}
 	switch {
+	case u.American():
+		s.source = SpotLast
 	case q.Sub(c.AsOf) <= freshIndex && !(math.Abs(s.gap) > agreedGap):
 		s.source = SpotIndex
 	case finite(implied):

@@ -114,13 +114,13 @@ func (k *checker) open(path string) (*document, error) {
 
 // describe says what is used of an accepted document.
 func (k *checker) describe(d *document) {
-	var u *compute.Underlying
+	var u *compute.UnderlyingQuote
 	bad := d.bad
 	switch {
 	case d.chain != nil:
-		u, bad = &d.chain.Underlying, d.chain.BadNumbers
+		u, bad = &d.chain.UnderlyingQuote, d.chain.BadNumbers
 	case d.quote != nil:
-		u = &d.quote.Underlying
+		u = &d.quote.UnderlyingQuote
 	case d.settlement != nil:
 		f := d.settlement
 		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: k.cfg.Calendar, Now: time.Now()})

@@ -100,9 +100,9 @@ func jumped(price, before float64) bool {
 func (d *document) latest() (what string, at time.Time) {
 	switch {
 	case d.chain != nil:
-		return latestOf(&d.chain.Underlying)
+		return latestOf(&d.chain.UnderlyingQuote)
 	case d.quote != nil:
-		return latestOf(&d.quote.Underlying)
+		return latestOf(&d.quote.UnderlyingQuote)
 	case d.settlement != nil:
 		if at = d.settlement.date.At(16, 0, 0, compute.NewYork); d.Generated.After(at) {
 			return "Last-Modified", d.Generated
@@ -114,7 +114,7 @@ func (d *document) latest() (what string, at time.Time) {
 	return "", time.Time{}
 }
 
-func latestOf(u *compute.Underlying) (what string, at time.Time) {
+func latestOf(u *compute.UnderlyingQuote) (what string, at time.Time) {
 	if u.AsOf.After(u.CapturedAt) {
 		return "last_trade_time", u.AsOf
 	}

@@ -84,8 +84,8 @@ func marked(t *testing.T, text string) *document {
 func TestClockAhead(t *testing.T) {
 	now := ny(t, "2026-11-20 11:00:00")
 	r := New(Config{Source: oneFile{}, Calendar: cal, Clock: NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
-	head := func(captured, asOf time.Duration) compute.Underlying {
-		return compute.Underlying{CapturedAt: now.Add(captured), AsOf: now.Add(asOf), Spot: 1}
+	head := func(captured, asOf time.Duration) compute.UnderlyingQuote {
+		return compute.UnderlyingQuote{CapturedAt: now.Add(captured), AsOf: now.Add(asOf), Spot: 1}
 	}
 	const limit, over = 10 * time.Minute, 10*time.Minute + time.Second
 	today := compute.NewDate(2026, 11, 20)
@@ -97,12 +97,12 @@ func TestClockAhead(t *testing.T) {
 		d     document
 		ahead bool
 	}{
-		{"chain", document{chain: &compute.Chain{Underlying: head(limit, limit)}}, false},
-		{"timestamp of a chain", document{chain: &compute.Chain{Underlying: head(over, 0)}}, true},
-		{"trade of a chain", document{chain: &compute.Chain{Underlying: head(0, over)}}, true},
-		{"quote", document{quote: &cboe.Quote{Underlying: head(limit, limit)}}, false},
-		{"timestamp of a quote", document{quote: &cboe.Quote{Underlying: head(over, 0)}}, true},
-		{"trade of a quote", document{quote: &cboe.Quote{Underlying: head(0, over)}}, true},
+		{"chain", document{chain: &compute.Chain{UnderlyingQuote: head(limit, limit)}}, false},
+		{"timestamp of a chain", document{chain: &compute.Chain{UnderlyingQuote: head(over, 0)}}, true},
+		{"trade of a chain", document{chain: &compute.Chain{UnderlyingQuote: head(0, over)}}, true},
+		{"quote", document{quote: &cboe.Quote{UnderlyingQuote: head(limit, limit)}}, false},
+		{"timestamp of a quote", document{quote: &cboe.Quote{UnderlyingQuote: head(over, 0)}}, true},
+		{"trade of a quote", document{quote: &cboe.Quote{UnderlyingQuote: head(0, over)}}, true},
 		{"settlement", document{settlement: &settlement{date: today - 1}}, false},
 		{"settlement of the close to come", document{settlement: &settlement{date: today}}, true},
 		{"Last-Modified of a settlement", modified(today-1, limit), false},

@@ -145,7 +145,7 @@ func (p *product) quoteInstant(asOf time.Time, captured *time.Time, restsOn []st
 	if p.feed != optionsFeed || captured == nil || restsOn != nil && !slices.Contains(restsOn, spx) {
 		return time.Time{}
 	}
-	head := compute.Chain{Underlying: compute.Underlying{Symbol: spx, AsOf: asOf, CapturedAt: *captured}}
+	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: spx, AsOf: asOf, CapturedAt: *captured}}
 	return head.QuoteInstant(cal)
 }
 

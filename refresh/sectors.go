@@ -171,7 +171,7 @@ func computeSectors(in *inputs) (*answer, error) {
 		if quote == nil {
 			continue
 		}
-		u := quote.quote.Underlying
+		u := quote.quote.UnderlyingQuote
 		fund, bad := compute.Fund{Quote: u}, quote.bad
 		if history != nil {
 			fund.Closes = history.closes

@@ -50,7 +50,7 @@ import (
 
 // Quote is a decoded quote document, or the head of a chain document.
 type Quote struct {
-	compute.Underlying
+	compute.UnderlyingQuote
 	// BadNumbers is how many of its numbers count as absent because they are outside the range of their kind.
 	BadNumbers int
 }
@@ -110,7 +110,7 @@ func DecodeChain(body []byte) (*compute.Chain, error) {
 	for i := range rows {
 		b.Add([]byte(rows[i].Option), rows[i].quote())
 	}
-	chain, err := b.Build(q.Underlying)
+	chain, err := b.Build(q.UnderlyingQuote)
 	if err != nil {
 		return nil, fmt.Errorf("decode chain: %w", err)
 	}

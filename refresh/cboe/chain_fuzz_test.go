@@ -124,7 +124,7 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 			}
 		}
 	}
-	u := compute.Underlying{Spot: plainFloat(head["data.current_price"]), PriceChangePercent: plainFloat(head["data.price_change_percent"])}
+	u := compute.UnderlyingQuote{Spot: plainFloat(head["data.current_price"]), PriceChangePercent: plainFloat(head["data.price_change_percent"])}
 	bad := 0
 	if !(u.PriceChangePercent >= -100 && u.PriceChangePercent <= 1000) {
 		if !math.IsNaN(u.PriceChangePercent) {
@@ -159,7 +159,7 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 	case !okCaptured || !okAsOf:
 		return nil, ErrNoClock
 	case !chain:
-		return &compute.Chain{Underlying: u, BadNumbers: bad}, nil
+		return &compute.Chain{UnderlyingQuote: u, BadNumbers: bad}, nil
 	case len(rows) == 0:
 		return nil, compute.ErrEmptyChain
 	}
@@ -174,8 +174,8 @@ var (
 	morning    = map[string]bool{"SPX": true, "NDX": true, "RUT": true, "VIX": true, "VIXW": true}
 )
 
-func plainRows(u compute.Underlying, rows []any) *compute.Chain {
-	chain := &compute.Chain{Underlying: u, Listed: len(rows)}
+func plainRows(u compute.UnderlyingQuote, rows []any) *compute.Chain {
+	chain := &compute.Chain{UnderlyingQuote: u, Listed: len(rows)}
 	seen := map[string]bool{}
 	for _, row := range rows {
 		fields := map[string]any{}
@@ -246,7 +246,7 @@ func plainSymbol(symbol string) (c compute.Contract, ok bool) {
 	return c, true
 }
 
-func sameUnderlying(t *testing.T, got, want compute.Underlying) {
+func sameUnderlying(t *testing.T, got, want compute.UnderlyingQuote) {
 	t.Helper()
 	if got.Symbol != want.Symbol || got.Spot != want.Spot || fmt.Sprint(got.PriceChangePercent) != fmt.Sprint(want.PriceChangePercent) ||
 		!got.AsOf.Equal(want.AsOf) || !got.CapturedAt.Equal(want.CapturedAt) {
@@ -303,7 +303,7 @@ func FuzzDecodeChain(f *testing.F) {
 			t.Fatalf("%v, want %v", err, wantErr)
 		}
 		if err == nil {
-			sameUnderlying(t, got.Underlying, want.Underlying)
+			sameUnderlying(t, got.UnderlyingQuote, want.UnderlyingQuote)
 			if got.BadNumbers != want.BadNumbers {
 				t.Errorf("%d bad numbers, want %d", got.BadNumbers, want.BadNumbers)
 			}
@@ -317,7 +317,7 @@ func FuzzDecodeChain(f *testing.F) {
 			t.Fatalf("as a quote: %v, want %v", err, wantErr)
 		}
 		if err == nil {
-			sameUnderlying(t, quote.Underlying, want.Underlying)
+			sameUnderlying(t, quote.UnderlyingQuote, want.UnderlyingQuote)
 			if quote.BadNumbers != want.BadNumbers {
 				t.Errorf("as a quote: %d bad numbers, want %d", quote.BadNumbers, want.BadNumbers)
 			}

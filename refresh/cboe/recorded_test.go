@@ -61,7 +61,7 @@ func TestChainAgreesWithEncodingJSON(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		sameUnderlying(t, got.Underlying, want.Underlying)
+		sameUnderlying(t, got.UnderlyingQuote, want.UnderlyingQuote)
 		if got.Listed != want.Listed || got.Skipped != want.Skipped || !slices.Equal(got.Contracts, want.Contracts) {
 			t.Errorf("%d rows, skipped %+v, want %d, %+v", got.Listed, got.Skipped, want.Listed, want.Skipped)
 		}

@@ -64,10 +64,10 @@ func TestFrozenBody(t *testing.T) {
 		before, err := cboe.DecodeChain(one.Body)
 		after, laterErr := cboe.DecodeChain(two.Body)
 		if err != nil || laterErr != nil || before.Spot != after.Spot || !before.AsOf.Equal(after.AsOf) || before.CapturedAt.Equal(after.CapturedAt) {
-			t.Fatalf("from %s to %s: %+v, %v, %+v, %v", c.a, c.b, before.Underlying, err, after.Underlying, laterErr)
+			t.Fatalf("from %s to %s: %+v, %v, %+v, %v", c.a, c.b, before.UnderlyingQuote, err, after.UnderlyingQuote, laterErr)
 		}
 		was := *after
-		was.Underlying = before.Underlying // its clock alone has moved
+		was.UnderlyingQuote = before.UnderlyingQuote // its clock alone has moved
 		if reflect.DeepEqual(before, &was) != c.frozen {
 			t.Errorf("from %s to %s: want frozen %v", c.a, c.b, c.frozen)
 		}

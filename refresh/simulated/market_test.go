@@ -157,7 +157,7 @@ func TestHistoryJoinsQuotes(t *testing.T) {
 			quote := quoteAt(t, market, symbol, ny(last+" 16:40:00"))
 			change := (now.Price/before.Price - 1) * 100
 			if now.Date.String() != last || quote.Spot != now.Price || math.Abs(quote.PriceChangePercent-change) > 6e-5 {
-				t.Errorf("%s at %s: the last close is %v of %s, %+.4f%%; the quote is %+v", symbol, at, now.Price, now.Date, change, quote.Underlying)
+				t.Errorf("%s at %s: the last close is %v of %s, %+.4f%%; the quote is %+v", symbol, at, now.Price, now.Date, change, quote.UnderlyingQuote)
 			}
 		}
 	}

@@ -1,0 +1,88 @@
+package compute
+
+import (
+	"slices"
+	"strings"
+)
+
+// Kind is the kind of an underlying. It decides how its options are exercised.
+type Kind uint8
+
+// The kinds of underlyings.
+const (
+	KindIndex Kind = iota // European options, settled in cash
+	KindFund              // American options, settled in shares
+	KindStock             // American options, settled in shares; also every fund that is not in the list of funds
+)
+
+// Underlying is what the methods must know about an underlying beside its chain. It is a value without state.
+type Underlying struct {
+	Symbol string // without an underscore: SPX, SPY, AAPL
+	Kind   Kind
+	// Overnight says that the options trade from 20:15 New York on the eve of a session until 17:00. Other options trade from
+	// 09:30 to 16:15.
+	Overnight bool
+
+	roots []optionRoot
+	flow  flowLimits
+}
+
+// optionRoot is a root of the options of an underlying.
+type optionRoot struct {
+	name       string
+	settlement Settlement
+}
+
+// The thresholds of unusual flow. One contract of SPX is worth about ten of SPY.
+var (
+	largeFlow = flowLimits{volume: 500, premium: 250_000}
+	usualFlow = flowLimits{volume: 100, premium: 25_000}
+)
+
+// indices are the underlyings with index options.
+//
+// Source: Cboe, contract specifications of the options of each index, and U.S. Options Hours & Holidays.
+var indices = []Underlying{
+	{Symbol: "SPX", Overnight: true, roots: []optionRoot{{"SPX", AM}, {"SPXW", PM}}, flow: largeFlow},
+	{Symbol: "XSP", Overnight: true, roots: []optionRoot{{"XSP", PM}}, flow: usualFlow},
+	{Symbol: "NDX", roots: []optionRoot{{"NDX", AM}, {"NDXP", PM}}, flow: usualFlow},
+	{Symbol: "RUT", roots: []optionRoot{{"RUT", AM}, {"RUTW", PM}}, flow: usualFlow},
+	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow}, // no exposure: each date is on another future
+}
+
+// funds are the exchange-traded funds whose options trade until 16:15, as brokers list them. Options of other funds close with
+// those of stocks.
+var funds = strings.Fields(`SPY QQQ IWM DIA XLB XLC XLE XLF XLI XLK XLP XLRE XLU XLV XLY
+	EEM EFA IWN IWO KBE KRE MDY OEF XHB XME XRT`)
+
+// UnderlyingOf returns the row of a symbol without an underscore. A symbol that is neither an index nor a listed fund is a stock.
+// A root of an index that is not its symbol, such as SPXW, has no chain of its own: its row knows no root.
+func UnderlyingOf(symbol string) Underlying {
+	for _, u := range indices {
+		if u.Symbol == symbol {
+			return u
+		}
+		if _, known := u.settlement(symbol); known {
+			return Underlying{Symbol: symbol, flow: usualFlow}
+		}
+	}
+	u := Underlying{Symbol: symbol, Kind: KindStock, roots: []optionRoot{{symbol, PM}}, flow: usualFlow}
+	if slices.Contains(funds, symbol) {
+		u.Kind = KindFund
+	}
+	return u
+}
+
+// American says whether the options can be exercised before they expire.
+func (u Underlying) American() bool { return u.Kind != KindIndex }
+
+// settlement returns how the options of a root settle. A root that is not in the row is not known: that of an adjusted series
+// ends in a digit, and its contracts deliver something else.
+func (u Underlying) settlement(root string) (s Settlement, known bool) {
+	for _, r := range u.roots {
+		if r.name == root {
+			return r.settlement, true
+		}
+	}
+	return 0, false
+}
