@@ -248,7 +248,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return r
 	}
 	cfg := server.Config{
-		Finder: refresher.Store(), Source: c.Name(), Now: refresher.Now, NextChange: refresher.NextChange, Readiness: ready, Log: log,
+		Finder: refresher.Store(), Source: c.Name(), Underlyings: c.Underlyings, Now: refresher.Now, NextChange: refresher.NextChange, Readiness: ready, Log: log,
 		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, Engine: c.Engine, TLS: pair.Config(), Keys: table,
 	}
 	if member := refresher.Fleet(); member != nil {
@@ -263,7 +263,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	web := server.New(cfg)
 	operator, err := admin.Open(c.AdminListen, admin.Config{
 		Sources: admin.Sources{
-			Version: version(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: ready,
+			Version: version(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: ready, Resources: web.Resources(),
 			Refreshes: refreshes, Fleet: fleetStatus(refresher.Fleet()), Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats,
 		},
 		Healthz: web.Healthz, Readyz: web.Readyz, Log: log,
@@ -316,7 +316,7 @@ func serveUntil(ctx context.Context, web *server.Server, ln server.Listener, log
 // the disk or the clock is impaired.
 func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 	offers := refresher.Offers()
-	for _, name := range slices.Sorted(slices.Values(refresh.Resources())) {
+	for _, name := range slices.Sorted(slices.Values(refresher.Resources())) {
 		if answered, offered := offers[name]; !offered {
 			out.Unfed = append(out.Unfed, name)
 		} else if !answered {

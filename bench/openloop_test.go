@@ -130,7 +130,7 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 func someStrikecache(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/openapi.json":
-		fmt.Fprintf(w, `{"paths": {"%s": {"get": {}}, "%s": {"get": {"description": "as /api/v1/a"}}, "/healthz": {}}}`, gamma, series)
+		fmt.Fprintf(w, `{"paths": {"/api/v1/gex/{u}": {"get": {}}, "/api/v1/gex/{u}/series": {"get": {"description": "as /api/v1/a"}}, "/healthz": {}}}`)
 	case series:
 		fmt.Fprint(w, `{"data":{"columns":["date","x"],"rows":[["2026-10-01",1],["2026-10-02",2]]}}`)
 	case maxPain:

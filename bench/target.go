@@ -132,12 +132,14 @@ func exchangeOver(conn net.Conn, timeout time.Duration, request []byte, n int) (
 
 // Paths of strikecache.
 const (
-	gamma      = "/api/v1/gex/spx"
-	historical = gamma + "/historical"
-	series     = gamma + "/series"
-	maxPain    = "/api/public/spx-max-pain"
-	flow       = "/api/v1/options/flow/unusual"
-	volatility = "/api/public/vix-term-structure"
+	gamma = "/api/v1/gex/spx"
+	// placeholder stands in the document for an underlying.
+	placeholder = "{u}"
+	historical  = gamma + "/historical"
+	series      = gamma + "/series"
+	maxPain     = "/api/public/spx-max-pain"
+	flow        = "/api/v1/options/flow/unusual"
+	volatility  = "/api/public/vix-term-structure"
 )
 
 // mix finds these values in documents of strikecache. A server that is not ready may have no dates and expirations yet.
@@ -164,11 +166,12 @@ func (t *target) mix() (requests []request, err error) {
 		return found
 	}
 	resources := find("/openapi.json", resource)
-	if !slices.Contains(resources, gamma) {
+	if !slices.Contains(resources, strings.Replace(gamma, "spx", placeholder, 1)) {
 		return nil, err
 	}
 	var paths []string
 	for _, path := range resources {
+		path = strings.Replace(path, placeholder, "spx", 1)
 		paths = append(paths, slices.Repeat([]string{path}, len(codings))...)
 	}
 	for _, date := range find(series, storedDate) {

@@ -73,6 +73,9 @@ func UnderlyingOf(symbol string) Underlying {
 	return u
 }
 
+// Listed says whether the underlying has a chain of its own. A root of an index, such as SPXW, is part of the chain of the index.
+func (u Underlying) Listed() bool { return len(u.roots) > 0 }
+
 // American says whether the options can be exercised before they expire.
 func (u Underlying) American() bool { return u.Kind != KindIndex }
 

@@ -57,7 +57,7 @@ func (p *publisher) newBatch(job string) *batch {
 // If one of the steps 1, 3, 4 and 5 fails, accept returns the error: the documents are not accepted, and the current answers
 // stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
 // [board.fail] does, whose failures end with step 5.
-func (p *publisher) accept(b *batch, products []*product, succeeded ...string) error {
+func (p *publisher) accept(b *batch, products products, succeeded ...string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.since.Store(time.Now().Unix())
@@ -94,7 +94,7 @@ func (p *publisher) accept(b *batch, products []*product, succeeded ...string) e
 }
 
 // compute returns the answers of the products, in order, without the products that have no inputs or nothing to add.
-func (p *publisher) compute(b *batch, products []*product) ([]*answer, error) {
+func (p *publisher) compute(b *batch, products products) ([]*answer, error) {
 	var answers []*answer
 	for _, product := range products {
 		a, err := product.next(b, p.memory)

@@ -15,37 +15,41 @@ import (
 	"strikecache/snapshots"
 )
 
-// The resources, by the canonical form of their keys.
+// The resources that do not rest on one chain.
 const (
-	GammaResource   = "gex/spx"
-	TrackResource   = "gex/spx/intraday"
-	SeriesResource  = "gex/spx/series"
-	MatrixResource  = "gex/spx/matrix"
-	PainResource    = "spx-max-pain"
-	FlowResource    = "options/flow/unusual"
-	SectorsResource = "sectors/rotation"
-	VIXResource     = "vix-term-structure"
+	UnderlyingsResource = "underlyings"
+	FlowResource        = "options/flow/unusual"
+	SectorsResource     = "sectors/rotation"
+	VIXResource         = "vix-term-structure"
 )
 
-// The feeds. A feed is a group of products that rest on the same kind of documents. The answers of one feed become
-// current at the same instant.
+// The resources of the first underlying, by the canonical form of their keys.
+const (
+	GammaResource  = "gex/spx"
+	TrackResource  = "gex/spx/intraday"
+	SeriesResource = "gex/spx/series"
+	MatrixResource = "gex/spx/matrix"
+	PainResource   = "spx-max-pain"
+)
+
+// The feeds. A feed is a group of products that rest on the same kind of documents. The answers of one feed that rest on the same
+// chain become current at the same instant.
 const (
 	optionsFeed = "options"
 	sectorsFeed = "sectors"
 	vixFeed     = "vix"
 )
 
-var feeds = []string{optionsFeed, sectorsFeed, vixFeed}
+// row is one row of the table [rows]: how the refresher makes the answers of one resource. The first argument of its functions is
+// the product that is asked for.
+type row struct {
+	pattern string // the canonical name of the resource, with {u} in place of the underlying, if it rests on the chain of one
+	feed    string
+	method  string // in the receipt
+	notice  string
+	every   func(*product, *Config) time.Duration // interval of its refreshes in the refresh window
 
-// product is one row of the table [products]: how the refresher makes the answers of one resource.
-type product struct {
-	name   string // canonical name, meta.endpoint
-	feed   string
-	method string // in the receipt
-	notice string
-	every  func(*Config) time.Duration // interval of its refreshes in the refresh window
-
-	everyChain   bool // rests on every chain of the flow universe; the other products of the options feed rest on SPX alone
+	everyChain   bool // rests on the chains of all underlyings
 	daily        bool // the upstream makes one document a day
 	finalAtClose bool // the file of a UTC date never changes after [dateClosed]
 	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
@@ -55,10 +59,10 @@ type product struct {
 	deltas []string
 
 	// offered says whether the source has the documents of the product.
-	offered func(*Config) bool
+	offered func(*product, *Config) bool
 	// gather returns the inputs of the product's next answer from the documents of the batch and from what earlier answers
 	// left. It returns nil while a document is missing or when the documents change nothing.
-	gather func(b *batch, m *memory) (*inputs, error)
+	gather func(p *product, b *batch, m *memory) (*inputs, error)
 	// compute turns inputs into an answer. It depends on the inputs alone. Live refresh, start, back-fill and recompute
 	// all call this function, so that the same inputs always give the same answer.
 	compute func(in *inputs) (*answer, error)
@@ -68,17 +72,24 @@ type product struct {
 	// reopen returns what is served of a stored answer, and its [answer.restsOn]. If it is nil, the stored edition is served.
 	reopen func(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)
 	// past returns, for back-fill, the names of the documents of a past session and the instant at which they are final.
-	past func(c *Config, d compute.Date) ([]upstream.Name, time.Time)
+	past func(p *product, c *Config, d compute.Date) ([]upstream.Name, time.Time)
 	// pastSessions is how many past sessions are filled in at most; 0: as many as the configuration says.
 	pastSessions int
 
 	data, quality any // zero values of `data` and `meta.quality`, for the API description
 }
 
+// product is a row for one underlying, or for none.
+type product struct {
+	*row
+	name       string // canonical name, meta.endpoint
+	underlying string // symbol, such as SPX; "" if the answer does not rest on one chain
+}
+
 // next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
 // add.
 func (p *product) next(b *batch, m *memory) (*answer, error) {
-	in, err := p.gather(b, m)
+	in, err := p.gather(p, b, m)
 	if err != nil || in == nil {
 		return nil, err
 	}
@@ -110,7 +121,7 @@ func (p *product) delayMinutes() *int {
 	return new(delayMinutes)
 }
 
-func (p *product) refreshSeconds(cfg *Config) int { return int(p.every(cfg).Seconds()) }
+func (p *product) refreshSeconds(cfg *Config) int { return int(p.every(p, cfg).Seconds()) }
 
 // answer is one result of a product. It is computed, encoded and sealed in this order. Only the goroutine that publishes
 // the answer uses it.

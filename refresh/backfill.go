@@ -23,7 +23,14 @@ type PastSource interface {
 // afterClose is the time from the close of a session until its last quotes are final. The refresh window has ended by then.
 const afterClose = windowAfterClose + 4*time.Minute
 
-const backfillJob = "backfill"
+// The jobs that fill in what the source still has.
+const (
+	backfillJob = "backfill"
+	trackJob    = "track"
+)
+
+// secondSessions is how many past sessions are filled in of an underlying besides the first: as many as the flow compares with.
+const secondSessions = 2
 
 // backfill computes and stores the answers of the last sessions whose dates have no file, oldest session first, from the
 // documents that the upstream had after each close. It never replaces a file. It then computes the current answers again:
@@ -33,9 +40,13 @@ func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(now)
 	began, stored, before := time.Now(), 0, map[previousKey]*document{}
 	for d := r.cal.Back(today, r.cfg.BackfillSessions); (d < today || d == today && dateClosed(d, now)) && ctx.Err() == nil; d = r.cal.Next(d) {
-		for _, p := range products {
-			if p.past == nil || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
-				p.pastSessions > 0 && d < r.cal.Back(today, p.pastSessions) {
+		for _, p := range r.cfg.products {
+			past := p.pastSessions
+			if p.underlying != "" && p.underlying != r.cfg.first() {
+				past = secondSessions
+			}
+			if p.past == nil || !p.offered(p, &r.cfg) || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
+				past > 0 && d < r.cal.Back(today, past) {
 				continue
 			}
 			if err := r.backfillProduct(p, d, before); err != nil {
@@ -48,11 +59,11 @@ func (r *Refresher) backfill(ctx context.Context) error {
 		return nil
 	}
 	r.log.Info("back-filled", "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
-	r.spxTurn.Lock()
-	defer r.spxTurn.Unlock()
+	r.turn.Lock()
+	defer r.turn.Unlock()
 	var errs []error
-	for _, feed := range feeds {
-		errs = append(errs, r.accept(r.newBatch(backfillJob), ofFeed(feed)))
+	for _, group := range r.cfg.products.groups() {
+		errs = append(errs, r.accept(r.newBatch(backfillJob), group))
 	}
 	return errors.Join(errs...)
 }
@@ -60,7 +71,7 @@ func (r *Refresher) backfill(ctx context.Context) error {
 // backfillProduct computes and stores the answer of a product for a past session. The current answer stays. before has what is
 // known of the session before, and gets what the next session needs.
 func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previousKey]*document) error {
-	names, at := p.past(&r.cfg, d)
+	names, at := p.past(p, &r.cfg, d)
 	b := r.newBatch(backfillJob)
 	b.accepted, b.at = nil, at
 	m := newMemory(&r.cfg)
@@ -111,33 +122,45 @@ const (
 	pastEvery = 5 * time.Minute
 )
 
-// backfillMorning puts rows in front of the served track, if it is of today's session and begins later: one row for every 5
-// minutes, from the documents that the upstream had.
-func (r *Refresher) backfillMorning(ctx context.Context) error {
-	today := r.cal.SessionDate(r.cfg.Clock.Now())
-	first := r.firstRow()
-	if !first.After(r.cal.Open(today).Add(pastEvery)) || first.After(r.cal.Close(today).Add(trackTail)) {
-		return nil
+// backfillMornings puts rows in front of each served track that is of today's session and begins later: one row for every 5 minutes,
+// from the documents that the upstream had.
+func (r *Refresher) backfillMornings(ctx context.Context) error {
+	for _, p := range r.cfg.products {
+		if !p.accumulates {
+			continue
+		}
+		if err := r.backfillMorning(ctx, p); err != nil {
+			return fmt.Errorf("back-fill %s of today: %w", p.name, err)
+		}
 	}
-	rows, err := r.pastRows(ctx, today, first)
-	if err != nil || ctx.Err() != nil || len(rows) == 0 {
-		return err
-	}
-	r.spxTurn.Lock()
-	defer r.spxTurn.Unlock()
-	if !r.firstRow().Equal(first) {
-		return nil // the next session has begun
-	}
-	if err := r.computeAgain(productOf(TrackResource), rows); err != nil {
-		return err
-	}
-	r.log.Info("track of today back-filled", "rows", len(rows))
 	return nil
 }
 
-// firstRow returns the as_of of the first row of the served track, the zero time if there is none.
-func (r *Refresher) firstRow() (asOf time.Time) {
-	if e := r.board.edition(TrackResource); e != nil {
+func (r *Refresher) backfillMorning(ctx context.Context, p *product) error {
+	today := r.cal.SessionDate(r.cfg.Clock.Now())
+	first := r.firstRow(p)
+	if !first.After(r.cal.Open(today).Add(pastEvery)) || first.After(r.cal.Close(today).Add(trackTail)) {
+		return nil
+	}
+	rows, err := r.pastRows(ctx, p, today, first)
+	if err != nil || ctx.Err() != nil || len(rows) == 0 {
+		return err
+	}
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	if !r.firstRow(p).Equal(first) {
+		return nil // the next session has begun
+	}
+	if err := r.computeAgain(p, rows); err != nil {
+		return err
+	}
+	r.log.Info("track of today back-filled", "underlying", p.underlying, "rows", len(rows))
+	return nil
+}
+
+// firstRow returns the as_of of the first row of a served track, the zero time if there is none.
+func (r *Refresher) firstRow(p *product) (asOf time.Time) {
+	if e := r.board.edition(p.name); e != nil {
 		if rows, err := trackRows(e.Default); err == nil && len(rows) > 0 {
 			asOf, _ = rowInstant(rows[0]) // the row was made by trackRow
 		}
@@ -146,12 +169,12 @@ func (r *Refresher) firstRow() (asOf time.Time) {
 }
 
 // pastRows returns the rows of session d with an as_of before the given one.
-func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Time) ([]json.RawMessage, error) {
+func (r *Refresher) pastRows(ctx context.Context, p *product, d compute.Date, before time.Time) ([]json.RawMessage, error) {
 	rows := []json.RawMessage{}
 	var last time.Time
-	_, end := pastChain(&r.cfg, d)
+	_, end := pastChain(p, &r.cfg, d)
 	for at := r.cal.Open(d).Add(firstPast); at.Before(end) && ctx.Err() == nil; at = at.Add(pastEvery) {
-		asOf, row, err := r.pastRow(at, last)
+		asOf, row, err := r.pastRow(p, at, last)
 		if err != nil {
 			return nil, err
 		}
@@ -167,10 +190,10 @@ func (r *Refresher) pastRows(ctx context.Context, d compute.Date, before time.Ti
 
 // pastRow returns the as_of of the chain that the upstream had at an instant, and its row in a track: nil if the chain has none,
 // or is not newer than the one before. It waits for a refresh, as a refresh waits for it.
-func (r *Refresher) pastRow(at, last time.Time) (asOf time.Time, row json.RawMessage, err error) {
-	r.spxTurn.Lock()
-	defer r.spxTurn.Unlock()
-	doc, err := r.cfg.Past.At(spxChain, at)
+func (r *Refresher) pastRow(p *product, at, last time.Time) (asOf time.Time, row json.RawMessage, err error) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	doc, err := r.cfg.Past.At(chainOf(p.underlying), at)
 	if err != nil {
 		return asOf, nil, err
 	}

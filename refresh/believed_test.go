@@ -34,11 +34,11 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 		{faultQuotesMissing, spxName, "spx", upstream.QuotesMissing},
 		{faultManyExpirations, spxName, "spx", upstream.TooMany},
 		{faultAbsurdPrice, spxName, "spx", upstream.Empty},
-		{faultClockAhead, xlfDocument, "flow", upstream.ClockAhead},
-		{faultTradeAhead, xlfDocument, "flow", upstream.ClockAhead},
-		{faultPriceJump, xlfDocument, "flow", upstream.PriceJump},
-		{faultQuotesMissing, xlfDocument, "flow", upstream.QuotesMissing},
-		{faultManyExpirations, xlfDocument, "flow", upstream.TooMany},
+		{faultClockAhead, xlfDocument, "xlf", upstream.ClockAhead},
+		{faultTradeAhead, xlfDocument, "xlf", upstream.ClockAhead},
+		{faultPriceJump, xlfDocument, "xlf", upstream.PriceJump},
+		{faultQuotesMissing, xlfDocument, "xlf", upstream.QuotesMissing},
+		{faultManyExpirations, xlfDocument, "xlf", upstream.TooMany},
 		{faultClockAhead, xlkQuote, "sectors", upstream.ClockAhead},
 		{faultTradeAhead, xlkQuote, "sectors", upstream.ClockAhead},
 		{faultPriceJump, xlkQuote, "sectors", upstream.PriceJump},
@@ -103,11 +103,9 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 		refused []string
 		named   []string
 	}{
-		{"two of three chains", "flow", map[upstream.Name]fault{xlf: faultClockAhead, spy: faultManyExpirations}, true,
-			[]string{"clock_ahead", "too_many_expirations"}, []string{string(xlf), string(spy)}},
-		{"a timeout beside a refusal", "flow", map[upstream.Name]fault{xlf: faultHTMLPage, spy: faultStall}, true,
-			[]string{"upstream_html"}, []string{string(xlf), string(spy)}},
-		{"only a timeout", "flow", map[upstream.Name]fault{xlf: faultStall}, false, nil, []string{string(xlf)}},
+		{"a chain", "xlf", map[upstream.Name]fault{xlf: faultClockAhead}, false, []string{"clock_ahead"}, []string{string(xlf)}},
+		{"another chain", "spy", map[upstream.Name]fault{spy: faultManyExpirations}, false, []string{"too_many_expirations"}, []string{string(spy)}},
+		{"a timeout", "xlf", map[upstream.Name]fault{xlf: faultStall}, false, nil, []string{string(xlf)}},
 		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, true, []string{"upstream_empty"}, []string{"XLE"}},
 		{"an unreachable quote", "sectors", map[upstream.Name]fault{xle: faultStall}, true, nil, []string{"XLE"}},
 		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, false, slices.Repeat([]string{"upstream_html"}, half), []string{"SPY", "XLE"}},
@@ -119,7 +117,7 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 			var refused []string
 			var log bytes.Buffer
 			r := newRig(t, t.TempDir(), "2026-11-20 16:45", func(cfg *refresh.Config) {
-				cfg.FlowSymbols = []string{"XLF", "SPY", "QQQ"}
+				cfg.Underlyings = []string{"SPX", "XLF", "SPY"}
 				cfg.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 				cfg.Observe = func(_, _ string, reasons []string, _ time.Duration) { refused = reasons }
 			})

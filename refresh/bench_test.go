@@ -8,10 +8,12 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
 
@@ -37,7 +39,7 @@ func BenchmarkRefresh(b *testing.B) {
 	bodies := [2][]byte{body, moved(body, `"current_price":7728.2002`, `"current_price":7731.4102`)}
 	start := func(b *testing.B) *rig {
 		return newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
-			c.Source, c.FlowSymbols = &alternating{bodies: bodies}, nil
+			c.Source, c.Underlyings = &alternating{bodies: bodies}, []string{"SPX"}
 		})
 	}
 	b.Run("first", func(b *testing.B) { benchmarkFirst(b, len(body), start) })
@@ -129,4 +131,55 @@ func peakHeap(f func()) uint64 {
 	close(done)
 	<-stopped
 	return peak - min(before, peak)
+}
+
+// roundSource has the chains of one instant.
+type roundSource struct {
+	refresh.PastSource
+	chains map[upstream.Name]*upstream.Document
+}
+
+func (s *roundSource) Offers(name upstream.Name) bool { return s.chains[name] != nil }
+
+func (s *roundSource) Fetch(_ context.Context, name upstream.Name, _ *upstream.Document) (*upstream.Document, error) {
+	doc := *s.chains[name]
+	return &doc, nil
+}
+
+// BenchmarkRound refreshes the default underlyings once each, from new chains in gzip to published answers of all their resources,
+// files written and synced.
+func BenchmarkRound(b *testing.B) {
+	at := ny(b, "2026-11-20 10:00")
+	source := &roundSource{simulated.New(simulated.Config{Seed: 7, Calendar: calendar, Gzip: true}), map[upstream.Name]*upstream.Document{}}
+	next := func() {
+		at = at.Add(time.Minute)
+		for _, u := range refresh.DefaultUnderlyings {
+			name := refresh.ChainOf(u)
+			doc, err := source.At(name, at)
+			if err != nil {
+				b.Fatal(err)
+			}
+			source.chains[name] = doc
+		}
+	}
+	next()
+	r := newRig(b, b.TempDir(), "2026-11-20 15:50", func(c *refresh.Config) { c.Source, c.Underlyings = source, refresh.DefaultUnderlyings })
+	defer r.close()
+	r.once()
+	var cpu time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		next()
+		before := cpuTime()
+		b.StartTimer()
+		for _, u := range refresh.DefaultUnderlyings {
+			if !refresh.RunJob(r.Refresher, b.Context(), strings.ToLower(u)) {
+				b.Fatal(u)
+			}
+		}
+		b.StopTimer()
+		cpu += cpuTime() - before
+		b.StartTimer()
+	}
+	b.ReportMetric(float64(cpu.Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }

@@ -34,7 +34,7 @@ type currentAnswer struct {
 
 func newBoard(cfg *Config) *board {
 	b := &board{cfg: cfg, current: map[string]*currentAnswer{}}
-	for _, p := range products {
+	for _, p := range cfg.products {
 		b.current[p.name] = &currentAnswer{health: healths{}}
 	}
 	return b
@@ -56,7 +56,7 @@ func (b *board) inputs(product string) []snapshots.StoredInput {
 
 // show makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all
 // products, also those without a new answer.
-func (b *board) show(answers []*answer, products []*product, succeeded []string) error {
+func (b *board) show(answers []*answer, products products, succeeded []string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next := map[string]*currentAnswer{}
@@ -117,7 +117,7 @@ func changedAt(e *snapshots.Edition) time.Time {
 }
 
 // fail counts a failed refresh of the products that a document caused, and returns err. The current answers stay.
-func (b *board) fail(document string, err error, products []*product) error {
+func (b *board) fail(document string, err error, products products) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	reason, now := reasonOf(err), b.cfg.Clock.Now()
@@ -128,7 +128,7 @@ func (b *board) fail(document string, err error, products []*product) error {
 }
 
 // succeed ends the failures of the documents for the products, when the upstream said that the documents are unchanged.
-func (b *board) succeed(products []*product, documents ...string) {
+func (b *board) succeed(products products, documents ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range products {
@@ -199,7 +199,7 @@ func (b *board) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshne
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed := map[string]*snapshots.Edition{}
-	for _, p := range products {
+	for _, p := range b.cfg.products {
 		name, h := p.name, b.current[p.name]
 		if h.edition == nil {
 			continue

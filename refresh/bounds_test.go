@@ -76,7 +76,7 @@ func TestBoundsOfQuotesAndHistories(t *testing.T) {
 // The quality of each answer counts the numbers of its documents that count as absent because no market has them.
 func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 	chain := func(current, change, bid, delta string) map[upstream.Name]string {
-		return map[upstream.Name]string{spxChain: fmt.Sprintf(`{"timestamp":"2026-11-20 16:00:00","data":{"options":[`+
+		return map[upstream.Name]string{chainOf("SPX"): fmt.Sprintf(`{"timestamp":"2026-11-20 16:00:00","data":{"options":[`+
 			`{"option":"SPX261218C07000000","bid":%s,"ask":12.5,"iv":0.2,"open_interest":100,"volume":5000,"delta":%s,"gamma":0.001,"last_trade_price":12,"last_trade_time":"2026-11-20T10:40:00"}],`+
 			`"symbol":"^SPX","current_price":%s,"close":7000,"price_change_percent":%s,"last_trade_time":"2026-11-20T10:45:00"}}`, bid, delta, current, change)}
 	}
@@ -107,7 +107,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 		rate := 0.04
 		in := &inputs{calendar: compute.NewCalendar(nil, nil)}
 		in.parameters.RiskFreeRate, in.parameters.StaleSessionsTo = &rate, new(compute.NewDate(2026, 11, 20))
-		for _, name := range []upstream.Name{spxChain, upstream.Settlement("2026-11-19"), upstream.Quotes(vixIndex), upstream.History(vix3mIndex)} {
+		for _, name := range []upstream.Name{chainOf("SPX"), upstream.Settlement("2026-11-19"), upstream.Quotes(vixIndex), upstream.History(vix3mIndex)} {
 			if body := c.documents[name]; body != "" {
 				d, err := newDocument(&upstream.Document{Name: name, Body: []byte(body), FileDate: "2026-11-19"})
 				if err != nil {

@@ -5,70 +5,159 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
 )
 
-var spxChain = upstream.Options("_SPX")
-
-func chainEvery(c *Config) time.Duration { return c.ChainEvery }
-
-func spxOffered(c *Config) bool { return c.Source.Offers(spxChain) }
-
-// gatherChain returns the SPX chain as the only input.
-func gatherChain(b *batch, _ *memory) (*inputs, error) {
-	return b.inputs(b.document(spxChain)), nil
+// chainOf returns the name of the chain of an underlying. The upstream writes an underscore before the symbol of an index.
+func chainOf(symbol string) upstream.Name {
+	if compute.UnderlyingOf(symbol).Kind == compute.KindIndex {
+		symbol = "_" + symbol
+	}
+	return upstream.Options(symbol)
 }
 
-// pastChain returns the name of the SPX chain and the instant after the close of session d at which its quotes are final.
-func pastChain(c *Config, d compute.Date) ([]upstream.Name, time.Time) {
-	return []upstream.Name{spxChain}, c.Calendar.Close(d).Add(afterClose)
+// first returns the underlying whose chain has an interval of its own. The chains of the others take turns.
+func (c *Config) first() string { return c.Underlyings[0] }
+
+// roundEvery is the interval of the chain of an underlying besides the first.
+func (c *Config) roundEvery() time.Duration { return c.TurnEvery * time.Duration(len(c.Underlyings)-1) }
+
+func chainEvery(p *product, c *Config) time.Duration {
+	if p.underlying == c.first() {
+		return c.ChainEvery
+	}
+	return c.roundEvery()
 }
 
-// pastChains is [pastChain] for the chains of the flow universe and SPX.
-func pastChains(c *Config, d compute.Date) ([]upstream.Name, time.Time) {
-	return append(flowNames(c), spxChain), c.Calendar.Close(d).Add(afterClose)
+// anyChainEvery is the interval of what rests on the chains of all underlyings.
+func anyChainEvery(_ *product, c *Config) time.Duration {
+	if len(c.Underlyings) == 1 {
+		return c.ChainEvery
+	}
+	return min(c.TurnEvery, c.ChainEvery)
 }
 
-// refreshSPX fetches the SPX chain and publishes the products of the options feed.
-func (j *jobs) refreshSPX(ctx context.Context) error {
-	if !spxOffered(j.cfg) {
+func chainOffered(p *product, c *Config) bool { return c.Source.Offers(chainOf(p.underlying)) }
+
+// offeredChains returns the names of the chains that the source has.
+func offeredChains(c *Config) (names []upstream.Name) {
+	for _, u := range c.Underlyings {
+		if name := chainOf(u); c.Source.Offers(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// withoutChain returns the underlyings whose chains the source does not have.
+func (c *Config) withoutChain() (symbols []string) {
+	for _, u := range c.Underlyings {
+		if !c.Source.Offers(chainOf(u)) {
+			symbols = append(symbols, u)
+		}
+	}
+	return symbols
+}
+
+// gatherChain returns the chain of the product's underlying as the only input.
+func gatherChain(p *product, b *batch, _ *memory) (*inputs, error) {
+	return b.inputs(b.document(chainOf(p.underlying))), nil
+}
+
+// pastChain returns the name of the chain of the product's underlying and the instant after the close of session d at which its
+// quotes are final.
+func pastChain(p *product, c *Config, d compute.Date) ([]upstream.Name, time.Time) {
+	return []upstream.Name{chainOf(p.underlying)}, c.Calendar.Close(d).Add(afterClose)
+}
+
+// pastChains is [pastChain] for the chains of all underlyings.
+func pastChains(_ *product, c *Config, d compute.Date) ([]upstream.Name, time.Time) {
+	return offeredChains(c), c.Calendar.Close(d).Add(afterClose)
+}
+
+// chainJobs returns the jobs that fetch the chains, one for each underlying.
+func (j *jobs) chainJobs() (all []job) {
+	for i, u := range j.cfg.Underlyings {
+		one := job{
+			name: strings.ToLower(u), every: j.cfg.ChainEvery, chain: u,
+			run:   func(ctx context.Context) error { return j.refreshChain(ctx, u) },
+			reads: func(time.Time) []upstream.Name { return []upstream.Name{chainOf(u)} },
+		}
+		if i > 0 {
+			one.every, one.offset, one.second = j.cfg.roundEvery(), j.cfg.TurnEvery*time.Duration(i-1), true
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// refreshChain fetches the chain of an underlying and publishes the products that rest on it. It does not ask for a chain whose
+// quotes of the session are final, nor for an hour for one that the upstream says it does not have.
+func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
+	name, products := chainOf(symbol), j.cfg.products.ofChain(symbol)
+	if !j.cfg.Source.Offers(name) || j.cfg.Version == nil && j.final(symbol) || !j.known(symbol) {
 		return nil
 	}
-	j.spxTurn.Lock()
-	defer j.spxTurn.Unlock()
-	return j.refreshChains(ctx, "spx", ofFeed(optionsFeed), spxChain)
-}
-
-// refreshFlow fetches the chains that have changed, if the source tells it. Else it fetches the chain of the next symbol of the
-// flow universe. Until a chain has come, it fetches the chains of all symbols. It leaves out the chains whose quotes of the
-// session are final.
-func (j *jobs) refreshFlow(ctx context.Context) error {
-	names, changed := flowNames(j.cfg), j.flowChanged.Swap(nil)
-	if changed != nil {
-		names = slices.DeleteFunc(*changed, func(name upstream.Name) bool { return name == spxChain })
-	} else {
-		names = slices.DeleteFunc(names, j.final)
+	turn := sync.OnceFunc(j.turn.Lock)
+	if j.cfg.Version != nil {
+		turn() // to read a file takes no time, and its bytes would wait in memory
 	}
-	if len(names) == 0 {
+	doc, err := j.intake.ask(ctx, name)
+	turn()
+	defer j.turn.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err() // many may have waited for their turn
+	}
+	var d *document
+	if err == nil {
+		d, err = j.intake.take(doc)
+	}
+	switch {
+	case err == nil:
+		j.unknown.Delete(symbol)
+		b := j.newBatch(strings.ToLower(symbol))
+		b.documents[name] = d
+		err = j.accept(b, products, symbol)
+	case errors.Is(err, upstream.ErrNotModified):
+		j.board.succeed(products, symbol)
 		return nil
+	case symbol != j.cfg.first() && slices.Contains([]upstream.Reason{upstream.Missing, upstream.Refused}, upstream.ReasonOf(err)):
+		j.unknown.Store(symbol, j.cfg.Clock.Now())
+		err = fmt.Errorf("not asked again for %s: %w", unknownRetry, err)
+		products = products.where(func(p *product) bool { return !p.everyChain }) // a delisted stock makes nothing else stale
 	}
-	if changed == nil && slices.ContainsFunc(names, j.intake.fetched) {
-		j.flowTurn %= len(names)
-		names = names[j.flowTurn : j.flowTurn+1]
-		j.flowTurn++
+	if err != nil {
+		return j.board.fail(symbol, fmt.Errorf("%s: %w", name, err), products)
 	}
-	products := slices.DeleteFunc(ofFeed(optionsFeed), func(p *product) bool { return !p.everyChain })
-	return j.refreshChains(ctx, flowJob, products, names...)
+	return nil
 }
 
-// final says whether the accepted chain was made after the last refresh window, and the next one has not begun. Until then, the
-// options of funds and stocks do not trade. But a trade of the fund before the open would make the chain one of the next session.
-func (j *jobs) final(name upstream.Name) bool {
-	now, d := j.cfg.Clock.Now(), j.intake.document(name)
-	if d == nil || inWindow(now, j.cal) {
+// known says whether to ask for the chain of an underlying: the upstream has not said in the last hour that it does not have it. To look
+// at a watched file costs nothing.
+func (j *jobs) known(symbol string) bool {
+	at, unknown := j.unknown.Load(symbol)
+	return !unknown || j.cfg.Version != nil || !j.cfg.Clock.Now().Before(at.(time.Time).Add(unknownRetry))
+}
+
+// offers says whether the upstream has the documents of a product, as far as is known.
+func (j *jobs) offers(p *product) bool {
+	_, unknown := j.unknown.Load(p.underlying)
+	return !unknown && p.offered(p, j.cfg)
+}
+
+// unknownRetry is how long a job waits before it asks again for a chain that the upstream says it does not have.
+const unknownRetry = time.Hour
+
+// final says whether the accepted chain was made after the last refresh window, and the next one has not begun. Until then, options
+// that do not trade at night have the same quotes. But a trade of a fund before the open would make the chain one of the next session.
+func (j *jobs) final(symbol string) bool {
+	now, d := j.cfg.Clock.Now(), j.intake.document(chainOf(symbol))
+	if d == nil || inWindow(now, j.cal) || compute.UnderlyingOf(symbol).Overnight {
 		return false
 	}
 	session := j.cal.SessionDate(now)
@@ -77,38 +166,4 @@ func (j *jobs) final(name upstream.Name) bool {
 		_, end = window(j.cal.Previous(session), j.cal)
 	}
 	return !d.mark.captured.Before(end)
-}
-
-// refreshChains fetches the named chains and publishes the products that rest on them. If a chain fails, the other chains
-// are still published. The error joins the failures of all chains. It is partial if the run refused a chain and another
-// chain is good.
-func (j *jobs) refreshChains(ctx context.Context, job string, products []*product, names ...upstream.Name) error {
-	b := j.newBatch(job)
-	var errs []error
-	var good []string
-	for _, name := range names {
-		d, err := j.intake.fetch(ctx, name)
-		switch {
-		case err == nil:
-			b.documents[name] = d
-			good = append(good, symbolOf(name))
-		case errors.Is(err, upstream.ErrNotModified):
-			j.board.succeed(products, symbolOf(name))
-		default:
-			errs = append(errs, j.board.fail(symbolOf(name), fmt.Errorf("%s: %w", name, err), products))
-		}
-	}
-	if good != nil {
-		if err := j.accept(b, products, good...); err != nil {
-			for _, symbol := range good {
-				err = j.board.fail(symbol, err, products)
-			}
-			return errors.Join(append(errs, err)...)
-		}
-	}
-	err := errors.Join(errs...)
-	if len(errs) < len(names) && refusals(err) != nil {
-		return &partialFailure{err}
-	}
-	return err
 }

@@ -156,9 +156,9 @@ var fields = []struct {
 	has  func(*compute.Contract) bool
 	cost string
 }{
-	{"open_interest over 0", func(c *compute.Contract) bool { return c.OpenInterest > 0 }, "gex/spx has no number, and max pain is the same everywhere"},
-	{"bid and ask", func(c *compute.Contract) bool { return c.TwoSided() }, "gex/spx takes volatility from iv alone, and the flow knows no side"},
-	{"iv", func(c *compute.Contract) bool { return c.IV > 0 }, "gex/spx takes volatility from bid and ask alone, and the flow knows no side"},
+	{"open_interest over 0", func(c *compute.Contract) bool { return c.OpenInterest > 0 }, "gex has no number, and max pain is the same everywhere"},
+	{"bid and ask", func(c *compute.Contract) bool { return c.TwoSided() }, "gex takes volatility from iv alone, and the flow knows no side"},
+	{"iv", func(c *compute.Contract) bool { return c.IV > 0 }, "gex takes volatility from bid and ask alone, and the flow knows no side"},
 	{"delta", func(c *compute.Contract) bool { return math.Abs(c.Delta) > 0 }, "the flow knows no side"},
 	{"volume", func(c *compute.Contract) bool { return c.Volume > 0 }, "the flow has no row"},
 	{"last_trade_price", func(c *compute.Contract) bool { return c.Last > 0 }, "the flow knows no side"},
@@ -188,16 +188,12 @@ func (k *checker) chain(chain *compute.Chain) {
 		k.say("%d contracts with %s%s", n, f.name, cost)
 	}
 	cal := k.cfg.Calendar
-	if chain.Symbol == symbolOf(spxChain) {
-		q := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
-		k.say("%s rests on %d contracts; left out: %s", GammaResource, q.Used, counts(q.Skipped))
-		k.say("%s has %d expirations", PainResource, len(compute.MaxPains(chain, cal)))
-	}
+	u, q := strings.ToLower(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
+	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Used, counts(q.Skipped))
+	k.say("%s-max-pain has %d expirations", u, len(compute.MaxPains(chain, cal)))
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
 	k.say("%s scores %d contracts; left out: %s", FlowResource, flow.Eligible, counts(flow.Rejected))
-	if chain.Symbol != symbolOf(spxChain) {
-		k.say("it is used if --flow-symbols names it")
-	}
+	k.say("it is used if --underlyings names %s", chain.Symbol)
 }
 
 // counts returns the members of a struct of counts that are not 0, in the order of their names: "3 duplicate, 1 settled".

@@ -18,7 +18,7 @@ import (
 func dictionaries(t *testing.T, store *snapshots.Store) map[[2]string]*snapshots.Snapshot {
 	t.Helper()
 	all := map[[2]string]*snapshots.Snapshot{}
-	for resource, variants := range refresh.Deltas() {
+	for resource, variants := range refresh.Deltas([]string{"SPX"}) {
 		for _, variant := range variants {
 			s := store.Current(resource).Default
 			if variant != "" {

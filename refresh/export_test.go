@@ -67,7 +67,7 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 }
 
 // RefreshSPX runs the SPX job alone.
-func RefreshSPX(r *Refresher, ctx context.Context) error { return r.refreshSPX(ctx) }
+func RefreshSPX(r *Refresher, ctx context.Context) error { return r.refreshChain(ctx, r.cfg.first()) }
 
 // Reseal runs the reseal that ends every job.
 func Reseal(r *Refresher) error { return r.board.reseal() }
@@ -77,5 +77,8 @@ func Held(r *Refresher, name string) *snapshots.Edition {
 	return r.board.edition(name)
 }
 
-// BackfillMorning fills in the rows of today's track before the first.
-func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfillMorning(ctx) }
+// BackfillMorning fills in the rows of today's tracks before the first.
+func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfillMornings(ctx) }
+
+// ChainOf returns the name of the chain of an underlying.
+func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }

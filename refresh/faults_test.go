@@ -118,7 +118,7 @@ func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, 
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.Source, c.ChainEvery, c.FlowEvery = client, time.Minute, time.Minute
+		c.Source, c.ChainEvery, c.TurnEvery = client, time.Minute, time.Minute
 		prepare(c, f.server)
 	})
 	if err := f.Restore(); err != nil {
@@ -268,7 +268,7 @@ func injectFault(t *testing.T, c faultCase) int {
 		earlier.close()
 		start = "2026-11-23 11:01"
 		prepare = func(cfg *refresh.Config, s *faultyServer) {
-			cfg.ChainEvery, cfg.QuotesEvery, cfg.FlowEvery = 10*time.Minute, 10*time.Minute, 10*time.Minute
+			cfg.ChainEvery, cfg.QuotesEvery, cfg.TurnEvery = 10*time.Minute, 10*time.Minute, 10*time.Minute
 			s.Fail(c.hits, c.fault)
 		}
 	}

@@ -45,12 +45,12 @@ const (
 	faultManyExpirations       // a chain with 5,000 more expirations
 )
 
-// faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use. Its SPX chain has
-// the first tenth of the rows, the nearest expirations: with a whole chain, a test takes ten times as long.
+// faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use. Its chains have
+// the first tenth of the rows, the nearest expirations: with whole chains, a test takes ten times as long.
 type faultyMarket struct {
 	*simulated.Market
 	now   func() time.Time
-	whole bool          // the SPX chain has all rows
+	whole bool          // chains have all rows
 	takes time.Duration // from a request to its answer
 
 	mu     sync.Mutex
@@ -149,9 +149,9 @@ func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document,
 	return m.short(doc), nil
 }
 
-// short returns the document. Of an SPX chain it returns the first tenth of the rows.
+// short returns the document. Of a chain it returns the first tenth of the rows.
 func (m *faultyMarket) short(doc *upstream.Document) *upstream.Document {
-	if m.whole || doc.Name != upstream.Options("_SPX") {
+	if kind, _ := doc.Name.Split(); m.whole || kind != upstream.OptionsKind {
 		return doc
 	}
 	from, to, separator := rowsOf(doc.Body, upstream.OptionsKind)

@@ -16,7 +16,6 @@ import (
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/folder"
 	"strikecache/refresh/simulated"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -35,8 +34,8 @@ func (f *Flags) Validate() error {
 // FlagVars returns the variables, such as ${cboe_base}, in the help texts of [Flags] and [RecomputeCommand].
 func FlagVars() map[string]string {
 	return map[string]string{
-		"cboe_base":       cboe.DefaultBaseURL,
-		"stored_products": strings.Join(append([]string{allProducts}, Resources()...), ","),
+		"cboe_base":   cboe.DefaultBaseURL,
+		"underlyings": strings.Join(DefaultUnderlyings, ","),
 	}
 }
 
@@ -53,7 +52,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	}
 	r := &Refresher{}
 	options := snapshots.Options{
-		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(), Deltas: Deltas(), HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(f.Underlyings), Deltas: Deltas(f.Underlyings), HistoryBytes: historyBytes, Log: log,
 	}
 	if f.Fleet.NATS != "" {
 		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is saved before New
@@ -69,6 +68,9 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		err = f.SourceFlags.apply(&cfg)
 	}
 	if err == nil {
+		if missing := cfg.withoutChain(); f.Source == "simulated" && !f.Fleet.Edge && missing != nil {
+			log.Warn("underlyings that the simulated market does not have", "underlyings", missing)
+		}
 		if f.Fleet.NATS != "" {
 			r.follower = &follower{r: r, edge: f.Fleet.Edge}
 			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Name(), Store: cfg.Store, Process: r.follower, Log: log})
@@ -90,7 +92,7 @@ func (f *Flags) edgeClock(store *snapshots.Store) Clock {
 	if f.Source == "cboe" || f.Source == "folder" {
 		return MachineClock()
 	}
-	if left := LeftOff(store); !left.IsZero() {
+	if left := LeftOff(store, Resources(f.Underlyings)); !left.IsZero() {
 		return NewClock(left, 1)
 	}
 	return NewClock(time.Now(), 1)
@@ -154,7 +156,10 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":
 		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute, Log: cfg.Log})
-		cfg.Source, cfg.Clock = client, MachineClock()
+		cfg.Source, cfg.Clock, cfg.TurnEvery = client, MachineClock(), cboeTurn(s.CboeRequestsPerMinute, len(cfg.Underlyings))
+		if cfg.roundEvery() > longestRound {
+			cfg.Log.Warn("a round of the underlyings takes long: name fewer, or allow more requests a minute", "round", cfg.roundEvery())
+		}
 		return err
 	case "replay":
 		recorded, err := folder.NewRecorded(s.ReplayDir)
@@ -169,8 +174,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 			return err
 		}
 		cfg.Source, cfg.Clock, cfg.Version = live, MachineClock(), live.Version
-		missing := slices.DeleteFunc(slices.Clone(cfg.FlowSymbols), func(symbol string) bool { return live.Offers(upstream.Options(symbol)) })
-		cfg.Log.Info("documents are read from a folder", "folder", s.Folder, "flow_symbols_without_file", missing)
+		cfg.Log.Info("documents are read from a folder", "folder", s.Folder, "underlyings_without_file", cfg.withoutChain())
 		return nil
 	}
 	cfg.Identity = fmt.Sprintf("simulated market, seed %d", s.SimSeed)
@@ -181,7 +185,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	left := LeftOff(cfg.Store)
+	left := LeftOff(cfg.Store, Resources(cfg.Underlyings))
 	switch {
 	case start.IsZero():
 		start = resumed(cfg.Calendar, left, time.Now())
@@ -194,6 +198,16 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	cfg.Source, cfg.Past = market, market
 	cfg.BackfillSessions = backfillSessions
 	return nil
+}
+
+// longestRound is how long the underlyings besides the first may take turns before the log warns of it.
+const longestRound = 10 * time.Minute
+
+// cboeTurn returns the time from the chain of one underlying besides the first to that of the next. Chains take half of the requests
+// that the first chain, the quotes of 12 funds and the settlements leave in a minute. A round takes at least a minute: the upstream
+// makes a document a minute.
+func cboeTurn(perMinute, underlyings int) time.Duration {
+	return max(time.Minute/time.Duration(max((perMinute-14)/2, 1)), time.Minute/time.Duration(max(underlyings-1, 1)))
 }
 
 // backfillSessions is how many past sessions a simulated market stores.
@@ -210,20 +224,23 @@ func resumed(cal *compute.Calendar, left, now time.Time) time.Time {
 	return later(left, start)
 }
 
-// ScheduleFlags are the flags of the intervals, the flow universe, the calendar, the interest rate and the storage.
+// ScheduleFlags are the flags of the intervals, the underlyings, the calendar, the interest rate and the storage.
 type ScheduleFlags struct {
-	GexEvery    time.Duration `help:"Interval of gamma, max pain and SPX flow in the refresh window, 5s to 1h. Default: 25s, with cboe 60s." placeholder:"D" group:"Schedule"`
-	FlowSymbols []string      `help:"Underlyings besides SPX that are searched for unusual flow, at most 100. An index has a leading underscore. Default: ${default}." default:"SPY,QQQ,XLK,XLF,XLE,AAPL,NVDA,TSLA,MSFT,AMZN,META" placeholder:"SYMBOL" group:"Schedule"`
+	GexEvery    time.Duration `help:"Interval of the SPX chain in the refresh window, 5s to 1h. Default: 25s, with cboe 60s." placeholder:"D" group:"Schedule"`
+	Underlyings []string      `help:"Underlyings whose chains are fetched: SPX first, at most 100. The others take turns, one every 10s; with cboe one every 20s, or more often if more requests a minute are allowed. Default: ${default}." default:"${underlyings}" placeholder:"SYMBOL" group:"Schedule"`
 	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
 	RiskFreeRate  float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
 	ArchiveMaxAge time.Duration `help:"How long the documents of stored answers are kept for recompute. 0: for ever." default:"2160h" group:"Storage"`
 }
 
-var symbolForm = regexp.MustCompile(`^_?[A-Z]{1,6}$`)
+// DefaultUnderlyings is the default of --underlyings.
+var DefaultUnderlyings = []string{"SPX", "NDX", "RUT", "SPY", "QQQ", "IWM", "XLK", "XLF", "XLE", "AAPL", "AMZN", "META", "MSFT", "NVDA", "TSLA"}
 
-// maxFlowSymbols bounds the flow universe, because each symbol costs a chain in memory and a request per round.
-const maxFlowSymbols = 100
+var symbolForm = regexp.MustCompile(`^[A-Z]{1,6}$`)
+
+// maxUnderlyings bounds the underlyings, because each costs its answers in memory and a request per round.
+const maxUnderlyings = 100
 
 func (s *ScheduleFlags) check() error {
 	switch {
@@ -233,15 +250,23 @@ func (s *ScheduleFlags) check() error {
 		return fmt.Errorf("--risk-free-rate must be from -0.05 to 0.25, not %v", s.RiskFreeRate)
 	case s.ArchiveMaxAge < 0:
 		return errors.New("--archive-max-age must not be negative")
-	case len(s.FlowSymbols) > maxFlowSymbols:
-		return fmt.Errorf("--flow-symbols has %d symbols, at most %d are allowed", len(s.FlowSymbols), maxFlowSymbols)
+	case len(s.Underlyings) > maxUnderlyings:
+		return fmt.Errorf("--underlyings has %d symbols, at most %d are allowed", len(s.Underlyings), maxUnderlyings)
+	case len(s.Underlyings) == 0 || s.Underlyings[0] != "SPX":
+		return errors.New("--underlyings must begin with SPX")
 	}
-	for i, symbol := range s.FlowSymbols {
+	for i, symbol := range s.Underlyings {
 		if !symbolForm.MatchString(symbol) {
-			return fmt.Errorf("--flow-symbols: %q is not a symbol such as SPY or _NDX", symbol)
+			return fmt.Errorf("--underlyings: %q is not a symbol such as SPY or NDX: 1 to 6 capital letters", symbol)
 		}
-		if slices.Contains(s.FlowSymbols[:i], symbol) {
-			return fmt.Errorf("--flow-symbols has %s twice", symbol)
+		if !compute.UnderlyingOf(symbol).Listed() {
+			return fmt.Errorf("--underlyings: %s is part of the chain of an index", symbol)
+		}
+		if symbol == "VIX" {
+			return errors.New("--underlyings: VIX cannot be one: each expiration of its options is on another future")
+		}
+		if slices.Contains(s.Underlyings[:i], symbol) {
+			return fmt.Errorf("--underlyings has %s twice", symbol)
 		}
 	}
 	return nil
@@ -252,19 +277,15 @@ const snapshotMaxAge = 30 * 24 * time.Hour
 
 // apply sets the calendar, the intervals, the rate and the ages of cfg. The intervals depend on the source.
 func (s *ScheduleFlags) apply(cfg *Config) (err error) {
-	cfg.ChainEvery = cmp.Or(s.GexEvery, bySource(cfg.SourceName, 25*time.Second, time.Minute))
-	cfg.QuotesEvery, cfg.FlowEvery = time.Minute, bySource(cfg.SourceName, 10*time.Second, time.Minute)
-	cfg.FlowSymbols, cfg.RiskFreeRate = s.FlowSymbols, s.RiskFreeRate
+	cfg.ChainEvery = cmp.Or(s.GexEvery, 25*time.Second)
+	if cfg.SourceName == "cboe" && s.GexEvery == 0 {
+		cfg.ChainEvery = time.Minute
+	}
+	cfg.QuotesEvery, cfg.TurnEvery = time.Minute, 10*time.Second
+	cfg.Underlyings, cfg.RiskFreeRate = s.Underlyings, s.RiskFreeRate
 	cfg.SnapshotMaxAge, cfg.ArchiveMaxAge = snapshotMaxAge, s.ArchiveMaxAge
 	cfg.Calendar, err = s.Calendar()
 	return err
-}
-
-func bySource(source string, otherwise, cboe time.Duration) time.Duration {
-	if source == "cboe" {
-		return cboe
-	}
-	return otherwise
 }
 
 // Calendar returns the calendar of the exchange with the closures of --closed-dates.

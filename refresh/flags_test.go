@@ -32,7 +32,7 @@ func TestResumed(t *testing.T) {
 		"freshness changed since":     {[]stored{{GammaResource, 7, 0}, {PainResource, 7, 31}}, at(31)},
 	} {
 		store, err := snapshots.Open(snapshots.Options{
-			Dir: t.TempDir(), Source: "simulated", DatedProducts: DatedResources(), HistoryBytes: 1 << 20,
+			Dir: t.TempDir(), Source: "simulated", DatedProducts: DatedResources([]string{"SPX"}), HistoryBytes: 1 << 20,
 			Log: slog.New(slog.DiscardHandler),
 		})
 		if err != nil {
@@ -49,7 +49,7 @@ func TestResumed(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if got := resumed(compute.NewCalendar(nil, nil), LeftOff(store), now); !got.Equal(c.want) {
+		if got := resumed(compute.NewCalendar(nil, nil), LeftOff(store, Resources([]string{"SPX"})), now); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 		store.Close()
@@ -62,7 +62,7 @@ func TestSimStartBeforeTheLastStoredAnswer(t *testing.T) {
 	stored := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	open := func(start string) error {
 		t.Helper()
-		f := Flags{SourceFlags: SourceFlags{Source: "simulated", SimSeed: 1, SimSpeed: 0, SimStart: start}}
+		f := Flags{ScheduleFlags: ScheduleFlags{Underlyings: []string{"SPX"}}, SourceFlags: SourceFlags{Source: "simulated", SimSeed: 1, SimSpeed: 0, SimStart: start}}
 		r, err := f.Open(dir, slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			return err

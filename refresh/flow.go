@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -22,16 +21,6 @@ type flowPart struct {
 	listed, skipped int       // rows of the chain
 	bad             int       // numbers of the chain that count as absent
 	sessionBefore   *document // published volatilities of the session before; nil: not known
-}
-
-// flowNames returns the names of the chains of the flow universe, without SPX, that the source has.
-func flowNames(c *Config) (names []upstream.Name) {
-	for _, s := range c.FlowSymbols {
-		if name := upstream.Options(s); name != spxChain && c.Source.Offers(name) {
-			names = append(names, name)
-		}
-	}
-	return names
 }
 
 // session returns the session that a chain describes.
@@ -46,11 +35,11 @@ func (d *document) session(cal *compute.Calendar) (compute.Date, error) {
 }
 
 // gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the chain of the session before.
-func gatherFlow(b *batch, m *memory) (*inputs, error) {
+func gatherFlow(p *product, b *batch, m *memory) (*inputs, error) {
 	sessions := map[*document]compute.Date{}
 	var chains []*document
 	var newest compute.Date
-	for _, name := range append(flowNames(b.cfg), spxChain) {
+	for _, name := range offeredChains(b.cfg) {
 		d := b.document(name)
 		if d == nil {
 			continue
@@ -69,7 +58,7 @@ func gatherFlow(b *batch, m *memory) (*inputs, error) {
 			in.add(d.part.sessionBefore) // the part was scored with this one, and the chain is no longer in memory
 			continue
 		}
-		before := m.previous(FlowResource, d.upstreamName(), newest, func(before *document) error {
+		before := m.previous(p.name, d.upstreamName(), newest, func(before *document) error {
 			_, err := volatilitiesBefore(before)
 			return err
 		})

@@ -120,7 +120,7 @@ func watchFolder(t *testing.T, start string) {
 	c.accepts(spx, second)
 
 	early := c.made(xlf)
-	since("flow", time.Minute)
+	since("xlf", time.Minute)
 	late := c.made(xlf)
 	c.put(xlf, late)
 	c.accepts(xlf, late)
@@ -151,7 +151,7 @@ func watchFolder(t *testing.T, start string) {
 			t.Errorf("%s has no answer: %s", resource, r.LastFailure(resource))
 		}
 	}
-	if len(r.Offers()) != len(refresh.Resources()) {
+	if len(r.Offers()) != len(refresh.Resources(underlyings)) {
 		t.Errorf("offered are %v", r.Offers())
 	}
 	history := upstream.History("XLK")

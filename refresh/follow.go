@@ -59,14 +59,14 @@ func (f *follower) Join(o fleet.Origin) error {
 // Doubt implements [fleet.Process].
 func (f *follower) Doubt() error { return f.r.ClockError() }
 
-// Failing implements [fleet.Process]. It looks at the SPX feed, which most answers come from.
-func (f *follower) Failing() error { return f.r.board.failing(GammaResource) }
+// Failing implements [fleet.Process]. It looks at the chain of the first underlying.
+func (f *follower) Failing() error { return f.r.board.failing(f.r.cfg.products[0].name) }
 
 // Accept implements [fleet.Process].
 func (f *follower) Accept(path, digest string, file []byte) error {
 	// No newer answer would ever replace one of the far future. The clock of this machine may be some hours wrong.
 	notAfter := f.r.cfg.Clock.Now().Add(48 * time.Hour)
-	return f.r.store.Accept(path, digest, file, Resources(), notAfter)
+	return f.r.store.Accept(path, digest, file, f.r.Resources(), notAfter)
 }
 
 // Refresh implements [fleet.Process]. It begins as a start does, from the stored files.
@@ -85,8 +85,8 @@ func (f *follower) Serving() map[string]fleet.Served {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	serving := map[string]fleet.Served{}
-	for _, p := range products {
-		if !p.offered(&f.r.cfg) {
+	for _, p := range f.r.cfg.products {
+		if !f.r.offers(p) {
 			continue
 		}
 		h, s := b.current[p.name], fleet.Served{}
@@ -102,7 +102,7 @@ func (f *follower) Serving() map[string]fleet.Served {
 // refreshed, and its last answers have not reached the fleet.
 func (f *follower) Follow(served map[string]fleet.Served) error {
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
-	for _, p := range products {
+	for _, p := range f.r.cfg.products {
 		var s fleet.Served
 		if s, offered[p.name] = served[p.name]; s.SHA256 == "" {
 			continue // there is no answer yet
@@ -191,7 +191,7 @@ func (f *follower) offers() map[string]bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	offered := map[string]bool{}
-	for _, p := range products {
+	for _, p := range f.r.cfg.products {
 		if f.offered == nil || f.offered[p.name] {
 			offered[p.name] = f.r.store.Current(p.name) != nil
 		}

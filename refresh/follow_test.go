@@ -34,7 +34,7 @@ func carried(t *testing.T, from, to *rig) {
 func equal(t *testing.T, when string, a, b *rig) {
 	t.Helper()
 	bodies := 0
-	for _, resource := range refresh.Resources() {
+	for _, resource := range refresh.Resources(underlyings) {
 		one, other := a.store.Current(resource), b.store.Current(resource)
 		if one == nil || other == nil || !slices.Equal(one.Names(), other.Names()) {
 			t.Fatalf("%s: %s: editions %v and %v", when, resource, one, other)
@@ -71,7 +71,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		a.market.Fail("", faultHTMLPage, -1)
 		for range 4 {
 			time.Sleep(time.Minute)
-			for _, job := range []string{"spx", "flow", "sectors", "vix", "freshness"} {
+			for _, job := range []string{"spx", "xlf", "sectors", "vix", "freshness"} {
 				refresh.RunJob(a.Refresher, t.Context(), job)
 			}
 		}
@@ -118,7 +118,7 @@ func TestNoRefresher(t *testing.T) {
 		carried(t, a, b)
 		said := func(when, state, reason string) {
 			t.Helper()
-			for _, resource := range refresh.Resources() {
+			for _, resource := range refresh.Resources(underlyings) {
 				f := b.meta(resource).Freshness
 				got := ""
 				if f.Reason != nil {

@@ -2,38 +2,51 @@ package refresh
 
 import (
 	"fmt"
+	"strings"
+
+	"strikecache/compute"
 )
 
 // gatherGamma returns the inputs of [gammaOf], and the chain of the session before if it is stored.
-func gatherGamma(b *batch, m *memory) (*inputs, error) {
-	in, err := gatherExposure(b, m)
+func gatherGamma(p *product, b *batch, m *memory) (*inputs, error) {
+	in, err := gatherExposure(p, b, m)
 	if in == nil || err != nil {
 		return nil, err
 	}
-	session, err := b.document(spxChain).session(b.cfg.Calendar)
+	name := chainOf(p.underlying)
+	session, err := b.document(name).session(b.cfg.Calendar)
 	if err != nil {
 		return nil, err
 	}
-	in.add(m.previous(GammaResource, spxChain, session, func(d *document) error {
+	in.add(m.previous(p.name, name, session, func(d *document) error {
 		_, err := gammaReference(d, in.calendar, b.cfg.RiskFreeRate)
 		return err
 	}))
 	return in, nil
 }
 
-// gatherExposure returns the SPX chain and the rate: the inputs of [gammaOf]. If the batch has a gamma answer, its result is
+// gatherExposure returns the chain and the rate: the inputs of [gammaOf]. If the batch has a gamma answer, its result is
 // shared.
-func gatherExposure(b *batch, m *memory) (*inputs, error) {
-	in, err := gatherChain(b, m)
+func gatherExposure(p *product, b *batch, m *memory) (*inputs, error) {
+	in, err := gatherChain(p, b, m)
 	if in == nil {
 		return nil, err
 	}
 	in.parameters.RiskFreeRate = &b.cfg.RiskFreeRate
-	if gamma := b.answers[GammaResource]; gamma != nil {
+	if compute.UnderlyingOf(p.underlying).American() {
+		in.parameters.Exercise = "american_as_european"
+	}
+	if gamma := b.answers[gammaOfUnderlying(p.underlying)]; gamma != nil {
 		in.gamma = gamma.inputs.gamma
 	}
 	return in, nil
 }
+
+// gammaOfUnderlying returns the name of the resource gex/{u} of an underlying.
+func gammaOfUnderlying(symbol string) string { return "gex/" + strings.ToLower(symbol) }
+
+// trackOf returns the name of the track of an underlying.
+func trackOf(symbol string) string { return gammaOfUnderlying(symbol) + "/intraday" }
 
 func computeGamma(in *inputs) (*answer, error) {
 	result, err := gammaOf(in)

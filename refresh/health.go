@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -138,14 +139,17 @@ func nightOf(q time.Time, cal *compute.Calendar) time.Time {
 	return time.Time{}
 }
 
-// quoteInstant returns the instant that the option quotes behind an answer of p describe, the zero time for an answer that
-// does not rest on the quotes of SPX. restsOn is [answer.restsOn].
+// overnight is the underlying whose options trade at night.
+const overnight = "SPX"
+
+// quoteInstant returns the instant that the option quotes behind an answer of p describe: those of SPX behind an answer that rests on
+// all chains. It returns the zero time for an answer that rests on none, or not on SPX. restsOn is [answer.restsOn].
 func (p *product) quoteInstant(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
-	const spx = "SPX"
-	if p.feed != optionsFeed || captured == nil || restsOn != nil && !slices.Contains(restsOn, spx) {
+	symbol := cmp.Or(p.underlying, overnight)
+	if p.feed != optionsFeed || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
 		return time.Time{}
 	}
-	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: spx, AsOf: asOf, CapturedAt: *captured}}
+	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: symbol, AsOf: asOf, CapturedAt: *captured}}
 	return head.QuoteInstant(cal)
 }
 

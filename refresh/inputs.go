@@ -26,6 +26,8 @@ type inputs struct {
 // parameters are the settings of the receipt. Each product sets those that its data depends on.
 type parameters struct {
 	RiskFreeRate *float64 `json:"risk_free_rate,omitempty"` // per year, continuously compounded
+	// Exercise says how the exercise of the options is treated, "" for options that are exercised at expiration alone.
+	Exercise string `json:"exercise,omitempty"`
 	// StaleSessionsTo is the session up to which stale_sessions counts.
 	StaleSessionsTo *compute.Date `json:"stale_sessions_to,omitempty"`
 }
@@ -122,7 +124,7 @@ func (in *inputs) chain() (*compute.Chain, error) {
 	return d.chain, nil
 }
 
-// gammaOf returns the gamma exposure of the SPX chain among the inputs. The products of one batch share the result.
+// gammaOf returns the gamma exposure of the chain among the inputs. The products of one batch share the result.
 func gammaOf(in *inputs) (*compute.GammaResult, error) {
 	if in.gamma != nil {
 		return in.gamma, nil

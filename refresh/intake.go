@@ -21,9 +21,8 @@ type intake struct {
 
 func newIntake(cfg *Config) *intake {
 	i := &intake{cfg: cfg, guards: map[upstream.Name]*guard{}, accepted: map[upstream.Name]*document{}}
-	i.guards[spxChain] = &guard{}
-	for _, symbol := range cfg.FlowSymbols { // the source may offer the chain later
-		i.guards[upstream.Options(symbol)] = &guard{}
+	for _, symbol := range cfg.Underlyings { // the source may offer the chain later
+		i.guards[chainOf(symbol)] = &guard{}
 	}
 	for _, symbol := range compute.FundSymbols() {
 		i.guards[upstream.Quotes(symbol)] = &guard{}
@@ -38,15 +37,18 @@ func (i *intake) document(name upstream.Name) *document {
 	return i.accepted[name]
 }
 
-// fetched says whether the upstream has sent the accepted document of a name to this process.
-func (i *intake) fetched(name upstream.Name) bool {
-	d := i.document(name)
-	return d != nil && d.origin != nil
-}
-
 // fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
 // the accepted document is still the newest.
 func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, error) {
+	doc, err := i.ask(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return i.take(doc)
+}
+
+// ask is the first half of [intake.fetch]: it fetches a document.
+func (i *intake) ask(ctx context.Context, name upstream.Name) (*upstream.Document, error) {
 	if i.cfg.Lease != nil && !i.cfg.Lease() {
 		return nil, &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}
 	}
@@ -54,10 +56,11 @@ func (i *intake) fetch(ctx context.Context, name upstream.Name) (*document, erro
 	if d := i.document(name); d != nil {
 		since = d.origin
 	}
-	doc, err := i.cfg.Source.Fetch(ctx, name, since)
-	if err != nil {
-		return nil, err
-	}
+	return i.cfg.Source.Fetch(ctx, name, since)
+}
+
+// take is the second half of [intake.fetch].
+func (i *intake) take(doc *upstream.Document) (*document, error) {
 	d, err := newDocument(doc)
 	if err == nil {
 		err = i.believe(d)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -14,17 +13,16 @@ import (
 	"strikecache/snapshots"
 )
 
-// jobs fetches documents and hands them to the publisher. Each field below spxTurn is used by one job alone.
+// jobs fetches documents and hands them to the publisher. Each field below turn is used by one job alone.
 type jobs struct {
 	*publisher
 	cal *compute.Calendar
 
-	// spxTurn is held while the SPX chain is refreshed, and while a row of today's track is filled in: both at a time would
-	// take 20 MB more memory. It is taken before publisher.mu.
-	spxTurn sync.Mutex
+	// turn is held while a chain is decoded and its answers are computed: two large chains at a time would take 20 MB more memory. It
+	// is taken before publisher.mu.
+	turn sync.Mutex
 
-	flowTurn        int                             // the next chain of the flow universe
-	flowChanged     atomic.Pointer[[]upstream.Name] // the chains that have changed; nil: the source does not tell, or none has
+	unknown         sync.Map // when it was asked last, by underlying, for a chain that the upstream does not have; used by many
 	historyAsked    requests
 	settlementAsked requests
 }
@@ -38,11 +36,12 @@ func (r requests) due(name upstream.Name, now time.Time, interval time.Duration)
 }
 
 func newJobs(cfg *Config) *jobs {
+	cfg.products = productsOf(cfg.Underlyings)
 	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar}
 	for _, one := range j.list() {
-		change := &nextChange{schedule: schedule{cfg.Clock, cfg.Calendar, one.every}}
+		change := &nextChange{schedule: schedule{cfg.Clock, cfg.Calendar, one.every, one.offset}}
 		j.changes[one.name] = change
-		for _, p := range products {
+		for _, p := range cfg.products {
 			if one.refreshes(p) {
 				j.refreshing[p.name] = append(j.refreshing[p.name], change)
 			}
@@ -56,40 +55,49 @@ func newJobs(cfg *Config) *jobs {
 func (j *jobs) reset() {
 	j.intake, j.memory = newIntake(j.cfg), newMemory(j.cfg)
 	j.historyAsked, j.settlementAsked = requests{}, requests{}
+	j.unknown.Clear()
 }
 
 // job is a function that the schedule calls at an interval.
 type job struct {
-	name  string
-	feed  string // whose answers its documents change; "": none, or those of the flow
-	every time.Duration
-	run   func(context.Context) error
-	reads func(*Config, compute.Date) ([]upstream.Name, time.Time) // the documents that the job fetches, as [product.past]; nil: none
+	name   string
+	feed   string // whose answers its documents change; "": none, or those of a chain
+	chain  string // the underlying whose chain it fetches; "": none
+	every  time.Duration
+	offset time.Duration // from the start of the refresh window to the first run of the interval
+	second bool          // at the start, it runs after the other jobs
+	run    func(context.Context) error
+	reads  func(now time.Time) []upstream.Name // the documents that the job fetches; nil: none
 }
 
-const flowJob = "flow"
-
 // refreshes says whether documents of the job change the answer of a product.
-func (j job) refreshes(p *product) bool { return j.feed == p.feed || j.name == flowJob && p.everyChain }
+func (j job) refreshes(p *product) bool {
+	return j.feed != "" && j.feed == p.feed || j.chain != "" && (p.everyChain || p.underlying == j.chain)
+}
 
 // list returns the jobs of the schedule.
 func (j *jobs) list() []job {
-	return []job{
-		{"spx", optionsFeed, j.cfg.ChainEvery, j.refreshSPX, pastChain},
-		{flowJob, "", j.cfg.FlowEvery, j.refreshFlow, pastChains},
-		{"sectors", sectorsFeed, j.cfg.QuotesEvery, j.refreshSectors, pastFunds},
-		{"vix", vixFeed, outsideEvery, j.refreshVIX, pastSettlement},
-		{"freshness", "", j.cfg.ChainEvery, func(context.Context) error { return j.board.reseal() }, nil},
-		{"expiry", "", 24 * time.Hour, j.expire, nil},
-	}
+	return append(j.chainJobs(),
+		job{name: "sectors", feed: sectorsFeed, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name {
+			names, _ := pastFunds(nil, j.cfg, 0)
+			return names
+		}},
+		job{name: "vix", feed: vixFeed, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name {
+			names, _ := pastSettlement(nil, j.cfg, settlementDue(now, j.cal))
+			return names
+		}},
+		job{name: "freshness", every: j.cfg.ChainEvery, run: func(context.Context) error { return j.board.reseal() }},
+		job{name: "expiry", every: 24 * time.Hour, run: j.expire},
+	)
 }
 
 // Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
 //
 //  1. computes the stored answers again from their documents ([Refresher.Resume]),
-//  2. runs every job once, all jobs at the same time, and starts the schedule,
-//  3. if the source has documents of past sessions, fills in the missing dates, computes the answers that compare with them,
-//     and fills in the part of today's track before its first row,
+//  2. starts the schedule, and runs every job once: all jobs at the same time, but the chains of the underlyings besides the first
+//     after them, one after another,
+//  3. if the source has documents of past sessions, fills in the part of today's track of the first underlying before its first row,
+//     then the missing dates, computes the answers that compare with them, and fills in the other tracks,
 //  4. runs each job by the schedule, and, with [Config.Version], within about a second after a document of it has changed.
 //
 // Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
@@ -101,7 +109,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	alongside(resumeJob, r.Resume)
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
-	var once []cron.Job
+	var once, second []cron.Job
 	var retries sync.WaitGroup
 	for _, j := range r.list() {
 		change := r.changes[j.name]
@@ -118,14 +126,23 @@ func (r *Refresher) Run(ctx context.Context) {
 		if r.cfg.Version != nil && j.reads != nil {
 			runner.Schedule(cron.Every(time.Second), alone.Then(cron.FuncJob(r.watch(j, run))))
 		}
-		once = append(once, next.run)
+		if j.second {
+			second = append(second, next.run)
+		} else {
+			once = append(once, next.run)
+		}
 		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
 	}
 	runner.Start()
 	runAll(once)
+	for _, j := range second {
+		j.Run()
+	}
 	if r.cfg.Past != nil && r.cfg.BackfillSessions > 0 {
+		track := productOf(trackOf(r.cfg.first()))
+		alongside(trackJob, func(ctx context.Context) error { return r.backfillMorning(ctx, track) })
 		alongside(backfillJob, r.backfill)
-		alongside("track", r.backfillMorning)
+		alongside(trackJob, r.backfillMornings)
 	}
 	<-ctx.Done()
 	<-runner.Stop().Done()
@@ -137,21 +154,15 @@ func (r *Refresher) Run(ctx context.Context) {
 func (r *Refresher) watch(j job, run func() bool) (look func()) {
 	versions := map[upstream.Name]string{}
 	return func() {
-		var changed []upstream.Name
-		names, _ := j.reads(&r.cfg, settlementDue(r.cfg.Clock.Now(), r.cal))
-		for _, name := range names {
+		changed := false
+		for _, name := range j.reads(r.cfg.Clock.Now()) {
 			if v := r.cfg.Version(name); v != versions[name] {
-				versions[name] = v
-				changed = append(changed, name)
+				versions[name], changed = v, true
 			}
 		}
-		if changed == nil {
-			return
+		if changed {
+			run()
 		}
-		if j.name == flowJob {
-			r.flowChanged.Store(&changed)
-		}
-		run()
 	}
 }
 
@@ -215,7 +226,7 @@ func (j *jobs) expire(context.Context) error {
 	}
 	if j.cfg.SnapshotMaxAge > 0 {
 		ages.FilesBefore = compute.DateOf(now.Add(-j.cfg.SnapshotMaxAge)).String()
-		for _, p := range products {
+		for _, p := range j.cfg.products {
 			if p.expires {
 				ages.Products = append(ages.Products, p.name)
 			}

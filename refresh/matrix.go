@@ -11,6 +11,7 @@ type matrixQuality struct {
 	Calendar *string `json:"calendar"`
 	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
 	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
+	compute.AmericanQuality
 }
 
 func computeMatrix(in *inputs) (*answer, error) {
@@ -24,6 +25,6 @@ func computeMatrix(in *inputs) (*answer, error) {
 	}
 	a, q := answerOf(chain), &gamma.Quality
 	a.variants = only(&gamma.Matrix)
-	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers}
+	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.AmericanQuality}
 	return a, nil
 }

@@ -14,7 +14,7 @@ import (
 func TestNextChange(t *testing.T) {
 	follows := false
 	r := &Refresher{cfg: Config{
-		Clock: MachineClock(), Calendar: cal, ChainEvery: 25 * time.Second, FlowEvery: 10 * time.Second, QuotesEvery: time.Minute,
+		Clock: MachineClock(), Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second, Underlyings: []string{"SPX", "XLF"}, QuotesEvery: time.Minute,
 		Lease: func() bool { return !follows },
 	}}
 	r.jobs = newJobs(&r.cfg)
@@ -28,7 +28,7 @@ func TestNextChange(t *testing.T) {
 		}
 	}
 	check("11:00:07", map[string]string{GammaResource: "11:00:12", FlowResource: "11:00:12", VIXResource: "11:00:12"}) // no run has ended
-	for job, at := range map[string]string{"spx": "11:00:25", "flow": "11:00:10", "sectors": "11:01:00", "vix": "11:05:00"} {
+	for job, at := range map[string]string{"spx": "11:00:25", "xlf": "11:00:10", "sectors": "11:01:00", "vix": "11:05:00"} {
 		r.changes[job].expect(ny(t, "2026-11-20 "+at))
 	}
 	check("11:00:07", map[string]string{
@@ -65,7 +65,7 @@ func TestNextChange(t *testing.T) {
 func TestNextChangeAfterPublication(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(ny(t, "2026-11-20 11:00:00")))
-		n := nextChange{schedule: schedule{MachineClock(), cal, 25 * time.Second}}
+		n := nextChange{schedule: schedule{MachineClock(), cal, 25 * time.Second, 0}}
 		n.published() // the first run fetches more than the others
 		for _, run := range []struct {
 			begins string

@@ -20,6 +20,9 @@ import (
 	"strikecache/snapshots"
 )
 
+// underlyings are those of a rig.
+var underlyings = []string{"SPX", "XLF"}
+
 var calendar = compute.NewCalendar(nil, nil)
 
 func ny(t testing.TB, text string) time.Time {
@@ -48,7 +51,7 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
 	cfg := refresh.Config{
 		Source: market, SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: rate,
-		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, FlowEvery: 10 * time.Second, FlowSymbols: []string{"XLF"},
+		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, TurnEvery: 10 * time.Second, Underlyings: underlyings,
 		Log: slog.New(slog.DiscardHandler),
 	}
 	for _, c := range change {
@@ -56,7 +59,7 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 	}
 	var err error
 	if cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(), Deltas: refresh.Deltas(), HistoryBytes: 1 << 20, Log: cfg.Log,
+		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(underlyings), Deltas: refresh.Deltas(underlyings), HistoryBytes: 1 << 20, Log: cfg.Log,
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +178,7 @@ func TestNothingIsPublishedInAQuietNight(t *testing.T) {
 		documents, written := map[string]bool{}, int64(0)
 		for round := range 8 {
 			r.once()
-			for _, name := range refresh.Resources() {
+			for _, name := range refresh.Resources(underlyings) {
 				if e := r.store.Current(name); e != served[name] {
 					served[name] = e
 					publications[name]++
@@ -224,7 +227,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		if !bytes.Equal(tree(t, r.dir)["/simulated/2026-11-19/gex-spx"], stored) {
 			t.Error("the file of the closed date changed")
 		}
-		identical(t, r.dir, "2026-11-19", refresh.Resources()...)
+		identical(t, r.dir, "2026-11-19", refresh.Resources(underlyings)...)
 		r.close()
 		again := newRig(t, r.dir, "2026-11-19 20:33").restored()
 		equal(t, "restarted", r, again)

@@ -1,7 +1,7 @@
 package refresh
 
 import (
-	"slices"
+	"strings"
 	"time"
 
 	"strikecache/compute"
@@ -14,105 +14,174 @@ const modelledNotice = "Delayed 15 minutes and derived; dealer positioning is mo
 // defaultOnly is for products whose default answer alone comes with deltas.
 var defaultOnly = []string{""}
 
-// products is the table of all products. The products of a feed are computed in the order of the table. The flow is the last
-// of its feed: it drops the chains that it has counted.
-var products = []*product{
+// rows is the table of all products. A row with {u} in its name is a product of each underlying. The products of a feed are computed
+// in the order of the table. The flow is the last of its feed: it drops the chains that it has counted.
+var rows = []*row{
 	{
-		name: GammaResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		every: chainEvery, finalAtClose: true, offered: spxOffered,
+		pattern: "gex/{u}", feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
+		every: chainEvery, finalAtClose: true, offered: chainOffered,
 		gather: gatherGamma, compute: computeGamma, past: pastChain,
 		data: compute.Gamma{}, quality: compute.GammaQuality{},
 	},
 	{
-		name: TrackResource, feed: optionsFeed, method: trackMethod, notice: modelledNotice,
-		every: chainEvery, finalAtClose: true, accumulates: true, offered: spxOffered,
+		pattern: "gex/{u}/intraday", feed: optionsFeed, method: trackMethod, notice: modelledNotice,
+		every: chainEvery, finalAtClose: true, accumulates: true, offered: chainOffered,
 		gather: gatherTrack, compute: computeTrack,
 		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
 	},
 	{
-		name: SeriesResource, feed: optionsFeed, method: seriesMethod, notice: modelledNotice,
-		every: chainEvery, expires: true, offered: spxOffered,
+		pattern: "gex/{u}/series", feed: optionsFeed, method: seriesMethod, notice: modelledNotice,
+		every: chainEvery, expires: true, offered: chainOffered,
 		gather: gatherSeries, compute: computeSeries,
 		deltas: defaultOnly, data: seriesData{}, quality: seriesQuality{},
 	},
 	{
-		name: MatrixResource, feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		every: chainEvery, expires: true, offered: spxOffered,
+		pattern: "gex/{u}/matrix", feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
+		every: chainEvery, expires: true, offered: chainOffered,
 		gather: gatherExposure, compute: computeMatrix,
 		data: compute.Matrix{}, quality: matrixQuality{},
 	},
 	{
-		name: PainResource, feed: optionsFeed, method: compute.MaxPainMethod,
+		pattern: "{u}-max-pain", feed: optionsFeed, method: compute.MaxPainMethod,
 		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
-		every:  chainEvery, expires: true, offered: spxOffered,
+		every:  chainEvery, expires: true, offered: chainOffered,
 		gather: gatherChain, compute: computeMaxPain,
 		deltas: defaultOnly, data: compute.MaxPain{}, quality: painQuality{},
 	},
 	{
-		name: FlowResource, feed: optionsFeed, method: compute.FlowMethod,
+		pattern: UnderlyingsResource, feed: optionsFeed, method: underlyingsMethod, notice: modelledNotice,
+		every: anyChainEvery, everyChain: true, expires: true,
+		offered: func(_ *product, c *Config) bool { return len(offeredChains(c)) > 0 },
+		gather:  gatherUnderlyings, compute: computeUnderlyings, reopen: reopenUnderlyings,
+		data: underlyingsData{}, quality: underlyingsQuality{},
+	},
+	{
+		pattern: FlowResource, feed: optionsFeed, method: compute.FlowMethod,
 		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
-		every:  func(c *Config) time.Duration { return c.FlowEvery }, everyChain: true, expires: true,
-		offered: func(c *Config) bool { return spxOffered(c) || len(flowNames(c)) > 0 },
+		every:  anyChainEvery, everyChain: true, expires: true,
+		offered: func(_ *product, c *Config) bool { return len(offeredChains(c)) > 0 },
 		gather:  gatherFlow, compute: computeFlow, reopen: reopenFlow, past: pastChains, pastSessions: 2,
 		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
 	},
 	{
-		name: SectorsResource, feed: sectorsFeed, method: compute.SectorsMethod,
+		pattern: SectorsResource, feed: sectorsFeed, method: compute.SectorsMethod,
 		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
-		every:  func(c *Config) time.Duration { return c.QuotesEvery }, offered: sectorsOffered,
+		every:  func(_ *product, c *Config) time.Duration { return c.QuotesEvery }, offered: sectorsOffered,
 		gather: gatherSectors, compute: computeSectors, past: pastFunds,
 		deltas: defaultOnly, data: compute.Rotation{}, quality: sectorsQuality{},
 	},
 	{
-		name: VIXResource, feed: vixFeed, method: compute.VIXMethod,
+		pattern: VIXResource, feed: vixFeed, method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
-		every:  func(*Config) time.Duration { return outsideEvery }, daily: true, offered: settlementsOffered,
+		every:  func(*product, *Config) time.Duration { return outsideEvery }, daily: true, offered: settlementsOffered,
 		gather: gatherVIX, compute: computeVIX, past: pastSettlement,
 		data: compute.VIXCurve{}, quality: vixQuality{},
 	},
 }
 
-// ofFeed returns the products of a feed, in the order of the table.
-func ofFeed(feed string) (of []*product) {
-	for _, p := range products {
-		if p.feed == feed {
-			of = append(of, p)
+// placeholder stands for the symbol of an underlying, in small letters, in [row.pattern].
+const placeholder = "{u}"
+
+// of returns the product of the row for an underlying, which a row without a placeholder does not have.
+func (r *row) of(underlying string) *product {
+	if !strings.Contains(r.pattern, placeholder) {
+		return &product{r, r.pattern, ""}
+	}
+	return &product{r, strings.Replace(r.pattern, placeholder, strings.ToLower(underlying), 1), underlying}
+}
+
+// products is a list of products, in the order of the table and within a row in that of the underlyings.
+type products []*product
+
+// productsOf returns the products of all rows for the underlyings.
+func productsOf(underlyings []string) (all products) {
+	for _, r := range rows {
+		if !strings.Contains(r.pattern, placeholder) {
+			all = append(all, r.of(""))
+			continue
+		}
+		for _, u := range underlyings {
+			all = append(all, r.of(u))
 		}
 	}
-	return of
+	return all
 }
 
-// productOf returns the product of a name, nil for an unknown name.
-func productOf(name string) *product {
-	if i := slices.IndexFunc(products, func(p *product) bool { return p.name == name }); i >= 0 {
-		return products[i]
+// where returns the products that have a property.
+func (all products) where(has func(*product) bool) (some products) {
+	for _, p := range all {
+		if has(p) {
+			some = append(some, p)
+		}
 	}
-	return nil
+	return some
 }
 
-// Resources returns the names of all resources, in the order of the table.
-func Resources() (names []string) {
-	for _, p := range products {
+// ofFeed returns the products of a feed.
+func (all products) ofFeed(feed string) products {
+	return all.where(func(p *product) bool { return p.feed == feed })
+}
+
+// groups returns the products in groups whose answers become current together at a start: those of each chain, those of all chains,
+// and those of each other feed. So one chain at a time is decoded.
+func (all products) groups() (groups []products) {
+	index := map[[2]string]int{}
+	for _, p := range all {
+		k := [2]string{p.feed, p.underlying}
+		if _, known := index[k]; !known {
+			index[k] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[index[k]] = append(groups[index[k]], p)
+	}
+	return groups
+}
+
+// ofChain returns the products that rest on the chain of an underlying.
+func (all products) ofChain(underlying string) products {
+	return all.where(func(p *product) bool { return p.everyChain || p.underlying == underlying })
+}
+
+// names returns the names of the products.
+func (all products) names() (names []string) {
+	for _, p := range all {
 		names = append(names, p.name)
 	}
 	return names
 }
 
-// DatedResources returns the resources whose past dates are served: those whose files are final once the date has closed.
-func DatedResources() (names []string) {
-	for _, p := range products {
-		if p.finalAtClose {
-			names = append(names, p.name)
+// productOf returns the product of a name, of any underlying, and nil for a name that no product has.
+func productOf(name string) *product {
+	for _, r := range rows {
+		before, after, _ := strings.Cut(r.pattern, placeholder)
+		symbol, isOf := strings.CutPrefix(name, before)
+		if symbol, isOf = cutSuffix(symbol, after, isOf); isOf && (r.pattern == name || symbolForm.MatchString(strings.ToUpper(symbol))) {
+			if p := r.of(strings.ToUpper(symbol)); p.name == name {
+				return p
+			}
 		}
 	}
-	return names
+	return nil
+}
+
+func cutSuffix(s, suffix string, ok bool) (string, bool) {
+	before, found := strings.CutSuffix(s, suffix)
+	return before, ok && found
+}
+
+// Resources returns the names of all resources of the underlyings, which are symbols such as SPX.
+func Resources(underlyings []string) []string { return productsOf(underlyings).names() }
+
+// DatedResources returns the resources whose past dates are served: those whose files are final once the date has closed.
+func DatedResources(underlyings []string) []string {
+	return productsOf(underlyings).where(func(p *product) bool { return p.finalAtClose }).names()
 }
 
 // Deltas returns the parameter values whose answers come with deltas against the last answers, by resource. "" stands for the
 // default.
-func Deltas() map[string][]string {
+func Deltas(underlyings []string) map[string][]string {
 	deltas := map[string][]string{}
-	for _, p := range products {
+	for _, p := range productsOf(underlyings) {
 		if p.deltas != nil {
 			deltas[p.name] = p.deltas
 		}
@@ -123,11 +192,11 @@ func Deltas() map[string][]string {
 // Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`.
 type Shape struct{ Data, Quality any }
 
-// Shapes returns the shape of each resource, by name, for the API description.
+// Shapes returns the shape of each resource, for the API description, by name with {u} in place of the underlying.
 func Shapes() map[string]Shape {
 	shapes := map[string]Shape{}
-	for _, p := range products {
-		shapes[p.name] = Shape{p.data, p.quality}
+	for _, r := range rows {
+		shapes[r.pattern] = Shape{r.data, r.quality}
 	}
 	return shapes
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type RecomputeCommand struct {
 	Date    string `help:"UTC date to compute again, YYYY-MM-DD, or current for the answers that were served last." placeholder:"DATE" required:""`
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
 	Source  string `help:"Source of the stored date, as in meta.source." default:"simulated"`
-	Product string `help:"Product to compute again: ${enum}." enum:"${stored_products}" default:"all"`
+	Product string `help:"Product to compute again, such as gex/spx, by its meta.endpoint; all for all that are stored." default:"all"`
 }
 
 const (
@@ -68,6 +69,9 @@ func (c *RecomputeCommand) Validate() error {
 	if _, err := compute.ParseDate(c.Date); err != nil && c.Date != "current" {
 		return fmt.Errorf("--date: %w", err)
 	}
+	if c.Product != allProducts && productOf(c.Product) == nil {
+		return fmt.Errorf("--product: no resource is named %.40q; it is all or a name such as %s", c.Product, GammaResource)
+	}
 	if !sourceForm.MatchString(c.Source) {
 		return fmt.Errorf("--source must be 1 to 32 of a-z, 0-9 and -, not %.40q", c.Source)
 	}
@@ -79,7 +83,10 @@ func (c *RecomputeCommand) Validate() error {
 func (c *RecomputeCommand) Run(out io.Writer) error {
 	names := []string{c.Product}
 	if c.Product == allProducts {
-		names = Resources()
+		var err error
+		if names, err = snapshots.FileNames(c.DataDir, c.Source, c.Date); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	outcome := &Outcome{Date: c.Date, Products: map[string][]string{}}
 	stored := 0
@@ -95,7 +102,7 @@ func (c *RecomputeCommand) Run(out io.Writer) error {
 		stored++
 		f.print(out)
 		if f.Verdict != identical {
-			outcome.Products[f.Verdict] = append(outcome.Products[f.Verdict], name)
+			outcome.Products[f.Verdict] = append(outcome.Products[f.Verdict], f.Product)
 		}
 	}
 	switch {
@@ -132,7 +139,7 @@ func (f *Finding) print(out io.Writer) {
 // recomputeTries is how often [Recompute] reads a file again that a running server has replaced meanwhile.
 const recomputeTries = 5
 
-// Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its stored documents, and compares the
+// Recompute computes the answer of a product, or of the file of a name, of a UTC date (YYYY-MM-DD) again from its stored documents, and compares the
 // result with the stored answer. It compares nothing if this version has another method than the stored answer. It only
 // reads and takes no lock, so a server may write the directory at the same time. The error is [snapshots.ErrNoSnapshot]
 // when no answer of that date is stored.
@@ -152,6 +159,7 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	if err != nil {
 		return nil, true, err
 	}
+	product = stored.Product
 	p := productOf(product)
 	if p == nil {
 		return nil, true, fmt.Errorf("recompute: unknown product %.40q", product)

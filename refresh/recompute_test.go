@@ -2,7 +2,6 @@ package refresh_test
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -23,15 +22,16 @@ import (
 func recomputeAll(t testing.TB, dir, date string) map[string]*refresh.Finding {
 	t.Helper()
 	found := map[string]*refresh.Finding{}
-	for _, product := range refresh.Resources() {
-		f, err := refresh.Recompute(dir, "simulated", date, product)
-		switch {
-		case errors.Is(err, snapshots.ErrNoSnapshot):
-		case err != nil:
-			t.Fatalf("%s of %s: %v", product, date, err)
-		default:
-			found[product] = f
+	names, err := snapshots.FileNames(dir, "simulated", date)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		f, err := refresh.Recompute(dir, "simulated", date, name)
+		if err != nil {
+			t.Fatalf("%s of %s: %v", name, date, err)
 		}
+		found[f.Product] = f
 	}
 	return found
 }
@@ -79,7 +79,7 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 	return ""
 }
 
-var quoted = slices.DeleteFunc(refresh.Resources(), func(name string) bool { return name == refresh.VIXResource })
+var quoted = slices.DeleteFunc(refresh.Resources(underlyings), func(name string) bool { return name == refresh.VIXResource })
 
 // The same input gives the same bytes. Recompute reproduces days with everything that changes the numbers: back-filled sessions,
 // refreshes that rest on the one before, volatilities of the session before, a restart.
@@ -108,7 +108,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
-			identical(t, dir, date, refresh.GammaResource, refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
+			identical(t, dir, date, refresh.GammaResource, "gex/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
 		}
 	})
 	for product, rests := range map[string]bool{
@@ -135,7 +135,7 @@ func TestRecordedDaysAreRecomputed(t *testing.T) {
 	}
 	dir := t.TempDir()
 	r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
-		c.Source, c.Clock = source, refresh.NewClock(source.Now(), 0)
+		c.Source, c.Clock, c.Underlyings = source, refresh.NewClock(source.Now(), 0), []string{"SPX"}
 	})
 	defer r.close()
 	r.once()
@@ -147,7 +147,7 @@ func TestRecordedDaysAreRecomputed(t *testing.T) {
 	if _, ok := offered[refresh.SectorsResource]; ok || !offered[refresh.VIXResource] {
 		t.Errorf("offered %v: a folder without price history feeds no sector rotation", offered)
 	}
-	identical(t, dir, "2026-08-11", slices.DeleteFunc(slices.Clone(quoted), func(name string) bool { return name == refresh.SectorsResource })...)
+	identical(t, dir, "2026-08-11", slices.DeleteFunc(slices.Clone(quoted), func(name string) bool { return name == refresh.SectorsResource || strings.Contains(name, "xlf") })...)
 	identical(t, dir, "2026-10-05", refresh.VIXResource)
 }
 

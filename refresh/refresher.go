@@ -1,6 +1,6 @@
 // Package refresh turns upstream documents into sealed answers.
 //
-// A product makes the answers of one resource. The table [products] lists all products. A feed is a group of products that
+// A product makes the answers of one resource. The table [rows] lists all products. A feed is a group of products that
 // rest on the same kind of documents: option chains, sector quotes, or VIX futures settlements. A job fetches documents at
 // an interval. An answer becomes an edition: one sealed snapshot for each value of the resource's parameter. The inputs of
 // an answer are the upstream documents of its session, those of the session before, and states: small data from the answers
@@ -48,10 +48,12 @@ type Config struct {
 	RiskFreeRate float64 // per year, continuously compounded
 
 	// The intervals in the refresh window.
-	ChainEvery  time.Duration // of the SPX chain
+	ChainEvery  time.Duration // of the chain of the first underlying
+	TurnEvery   time.Duration // from the chain of one other underlying to that of the next
 	QuotesEvery time.Duration // of the sector quotes
-	FlowEvery   time.Duration // of the flow job, which fetches one chain of the flow universe per run
-	FlowSymbols []string      // the flow universe without SPX
+	// Underlyings are the symbols, such as SPX and AAPL, whose chains are fetched. There is at least one.
+	Underlyings []string
+	products    products // of the underlyings
 
 	// Version, unless nil, returns a text that changes whenever the source's document of a name does, and "" while there is
 	// none. It is asked each second: a job runs as soon as a document of it has changed.
@@ -104,6 +106,9 @@ func New(cfg Config) *Refresher {
 	return r
 }
 
+// Resources returns the names of all resources, in the order of the table.
+func (r *Refresher) Resources() []string { return r.cfg.products.names() }
+
 // Store returns the store that the refresher fills.
 func (r *Refresher) Store() *snapshots.Store { return r.cfg.Store }
 
@@ -126,8 +131,8 @@ func (r *Refresher) Offers() map[string]bool {
 		return r.follower.offers()
 	}
 	offered := map[string]bool{}
-	for _, p := range products {
-		if p.offered(&r.cfg) {
+	for _, p := range r.cfg.products {
+		if r.offers(p) {
 			offered[p.name] = r.cfg.Store.Current(p.name) != nil
 		}
 	}

@@ -158,26 +158,6 @@ func TestHistoriesThatFail(t *testing.T) {
 	})
 }
 
-// After an outage at the start, one run fetches the chains of all symbols; later runs fetch one each.
-func TestFlowAfterAnOutageAtTheStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.FlowSymbols = []string{"XLF", "SPY", "QQQ"} })
-		defer r.close()
-		r.market.Fail("", faultHTMLPage, -1)
-		for run, want := range []int{3, 3, 1, 1} {
-			if run == 1 {
-				r.market.ClearFaults()
-			}
-			clear(r.market.asked)
-			ok := refresh.RunJob(r.Refresher, t.Context(), "flow")
-			if n := r.market.askedFor(upstream.OptionsKind); n != want || ok != (run > 0) {
-				t.Errorf("run %d: %d chains, want %d; succeeded %v", run, n, want, ok)
-			}
-			time.Sleep(10 * time.Second)
-		}
-	})
-}
-
 // Between two refresh windows, a chain whose quotes are final is not fetched again: a trade of the fund before the open would
 // empty the flow until the first quotes of the session.
 func TestFlowBetweenTwoWindows(t *testing.T) {
@@ -191,7 +171,7 @@ func TestFlowBetweenTwoWindows(t *testing.T) {
 		}{{"2026-11-19 16:31", 1}, {"2026-11-19 16:45", 1}, {"2026-11-19 16:50", 0}, {"2026-11-20 08:00", 0}, {"2026-11-20 09:44", 0}, {"2026-11-20 09:45", 1}} {
 			time.Sleep(ny(t, x.at).Sub(r.clock.Now()))
 			clear(r.market.asked)
-			if ok, n := refresh.RunJob(r.Refresher, t.Context(), "flow"), r.market.askedFor(upstream.OptionsKind); !ok || n != x.want {
+			if ok, n := refresh.RunJob(r.Refresher, t.Context(), "xlf"), r.market.askedFor(upstream.OptionsKind); !ok || n != x.want {
 				t.Errorf("%s: %v, %d chains fetched, want %d", x.at, ok, n, x.want)
 			}
 		}
@@ -219,15 +199,15 @@ var feedOf = map[string]bool{refresh.MatrixResource: true, refresh.SeriesResourc
 // the files are there. After the next start no answer is older than the newest one of its feed.
 func TestAKillAtEveryFileLeavesTheInputs(t *testing.T) {
 	long(t)
-	t.Run("in session", func(t *testing.T) { killAtEveryFile(t, quoted, "2026-11-20", "2026-11-20 11:00") })
+	t.Run("in session", func(t *testing.T) { killAtEveryFile(t, underlyings, quoted, "2026-11-20", "2026-11-20 11:00") })
 	t.Run("after the date has closed", func(t *testing.T) {
-		killAtEveryFile(t, refresh.Resources(), "2026-11-18", "2026-11-18 17:30", 4*time.Hour)
+		killAtEveryFile(t, []string{"SPX"}, refresh.Resources([]string{"SPX"}), "2026-11-18", "2026-11-18 17:30", 4*time.Hour)
 	})
 }
 
 // killAtEveryFile refreshes at a time, after each pause, and 5 minutes later. Kills come during the last refresh. The products
 // are those that have files of the date.
-func killAtEveryFile(t *testing.T, products []string, date, start string, pauses ...time.Duration) {
+func killAtEveryFile(t *testing.T, underlyings, products []string, date, start string, pauses ...time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		var kills []string
@@ -242,7 +222,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 				kills, left = append(kills, attrs), append(left, tree(t, dir))
 			}
 		})
-		r := newRig(t, dir, start, func(c *refresh.Config) { c.Log = slog.New(hook) })
+		r := newRig(t, dir, start, func(c *refresh.Config) { c.Log, c.Underlyings = slog.New(hook), underlyings })
 		r.once()
 		for _, pause := range pauses {
 			time.Sleep(pause)
@@ -270,7 +250,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			into := copied(files)
 			t.Log(kills[i])
 			identical(t, into, date, products...)
-			next := newRig(t, into, later)
+			next := newRig(t, into, later, func(c *refresh.Config) { c.Underlyings = underlyings })
 			if err := next.Restore(); err != nil {
 				t.Fatal(err)
 			}

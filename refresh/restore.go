@@ -17,7 +17,7 @@ import (
 // file that cannot be read is logged and skipped.
 func (r *Refresher) Restore() error {
 	restored := map[string]*currentAnswer{}
-	for _, p := range products {
+	for _, p := range r.cfg.products {
 		f, err := r.store.LoadCurrent(p.name)
 		if errors.Is(err, snapshots.ErrNoSnapshot) {
 			continue
@@ -52,28 +52,35 @@ const resumeJob = "resume"
 // is, and returns nil.
 func (r *Refresher) Resume(ctx context.Context) error {
 	var errs []error
-	for _, p := range products {
-		if p.accumulates && r.board.edition(p.name) != nil {
+	for _, p := range r.cfg.products {
+		if p.accumulates && r.board.edition(p.name) != nil && !r.restsOnGamma(p) {
 			if err := r.computeAgain(p, nil); err != nil {
 				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
 			}
 		}
 	}
-	for _, feed := range feeds {
-		b := r.newBatch(resumeJob)
-		for _, p := range ofFeed(feed) {
-			if !p.accumulates && ctx.Err() == nil {
+	for _, group := range r.cfg.products.groups() {
+		b, everyChain := r.newBatch(resumeJob), false
+		for _, p := range group {
+			everyChain = everyChain || p.everyChain
+			switch {
+			case ctx.Err() != nil:
+			case !p.accumulates:
 				errs = append(errs, r.takeDocuments(b, p))
+			case r.restsOnGamma(p): // in session: then one computation gives both
+				rows, err := r.rowsBefore(p)
+				b.trackRows = rows
+				errs = append(errs, err)
 			}
 		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		if len(b.documents) == 0 {
+		if len(b.documents) == 0 && !everyChain {
 			continue
 		}
-		if err := r.accept(b, ofFeed(feed)); err != nil && !errors.Is(err, errNoInput) { // after a clock was set back, documents are left out
-			errs = append(errs, fmt.Errorf("resume %s: %w", feed, err))
+		if err := r.accept(b, group); err != nil && !errors.Is(err, errNoInput) { // after a clock was set back, documents are left out
+			errs = append(errs, fmt.Errorf("resume %s: %w", group[0].name, err))
 		}
 	}
 	return errors.Join(errs...)
@@ -90,7 +97,11 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 		if kind == upstream.SettlementKind {
 			name = latestSettlement
 		}
-		if other := b.documents[name]; !isNewest(in.Name) || other != nil && !other.Received.Before(in.Received) {
+		other := b.documents[name]
+		if p.everyChain && other == nil { // the chains were taken before
+			other = b.document(name)
+		}
+		if !isNewest(in.Name) || other != nil && !other.Received.Before(in.Received) {
 			continue
 		}
 		d := storedDocument(in, r.store.Object)
@@ -112,26 +123,48 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 	return errors.Join(errs...)
 }
 
+// restsOnGamma says whether the current answer of a product names the chain that gex/{u} of its underlying names.
+func (r *Refresher) restsOnGamma(p *product) bool {
+	chain := func(product string) string {
+		for _, in := range r.board.inputs(product) {
+			if in.Name == string(chainOf(p.underlying)) {
+				return in.SHA256
+			}
+		}
+		return ""
+	}
+	sum := chain(p.name)
+	return sum != "" && sum == chain(gammaOfUnderlying(p.underlying))
+}
+
+// rowsBefore returns the rows of the current answer of a product that accumulates, without the newest; nil if there is none.
+func (r *Refresher) rowsBefore(p *product) ([]json.RawMessage, error) {
+	rows, err := trackRows(r.board.edition(p.name).Default)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	return rows[:len(rows)-1], nil
+}
+
 // computeAgain computes the newest row of an answer that accumulates again, from the document that the answer names, behind
 // the rows in front and the rows that the answer has before.
 func (r *Refresher) computeAgain(p *product, front []json.RawMessage) error {
-	e := r.board.edition(p.name)
-	rows, err := trackRows(e.Default)
-	if err != nil || len(rows) == 0 {
+	rows, err := r.rowsBefore(p)
+	if err != nil || rows == nil {
 		return err
 	}
 	b := r.newBatch(resumeJob)
-	b.trackRows = append(append([]json.RawMessage{}, front...), rows[:len(rows)-1]...)
+	b.trackRows = append(append([]json.RawMessage{}, front...), rows...)
 	if err := r.takeDocuments(b, p); err != nil || len(b.documents) == 0 {
 		return err
 	}
 	return r.accept(b, []*product{p})
 }
 
-// LeftOff returns the market's time at which the last answer in the store was computed or changed its freshness. It returns
+// LeftOff returns the market's time at which the last of the current answers of the resources was computed or changed its freshness. It returns
 // the zero time for an empty store. A simulated market that starts there gives no answer that is older than a stored one.
-func LeftOff(store *snapshots.Store) (left time.Time) {
-	for _, name := range Resources() {
+func LeftOff(store *snapshots.Store, resources []string) (left time.Time) {
+	for _, name := range resources {
 		if f, err := store.LoadCurrent(name); err == nil {
 			left = later(left, changedAt(f.Edition))
 		}

@@ -36,12 +36,14 @@ func inWindow(t time.Time, cal *compute.Calendar) bool {
 }
 
 // schedule is the times at which a job runs. Inside the refresh window, the job runs at every multiple of the interval
-// after the start of the window, and at the end of the window. Outside the window, it runs at every full 5 minutes. schedule
+// after the start of the window and the offset, and at the start and the end of the window. Outside the window, it runs at every full 5 minutes. schedule
 // implements [github.com/robfig/cron/v3.Schedule] in machine time.
 type schedule struct {
 	clock Clock
 	cal   *compute.Calendar
 	every time.Duration
+	// offset is from the start of the window to the first multiple, less than every.
+	offset time.Duration
 }
 
 // Next implements cron.Schedule. It returns the zero time, which means never, when the market's clock stands still.
@@ -63,8 +65,11 @@ func (s schedule) next(t time.Time) time.Time {
 	if !t.Before(end) {
 		start, _ = window(s.cal.Next(session), s.cal)
 	} else if !t.Before(start) {
-		n := t.Sub(start)/s.every + 1
-		return earlier(start.Add(n*s.every), end)
+		if first := start.Add(s.offset); t.Before(first) {
+			return earlier(first, end)
+		}
+		n := (t.Sub(start)-s.offset)/s.every + 1
+		return earlier(start.Add(s.offset+n*s.every), end)
 	}
 	return earlier(t.Truncate(outsideEvery).Add(outsideEvery), start)
 }

@@ -26,7 +26,7 @@ func ny(t testing.TB, text string) time.Time {
 }
 
 func TestScheduleNext(t *testing.T) {
-	s := schedule{MachineClock(), cal, 25 * time.Second}
+	s := schedule{MachineClock(), cal, 25 * time.Second, 0}
 	for _, c := range []struct{ after, want string }{
 		{"2026-11-20 09:45:00", "2026-11-20 09:45:25"}, // the window begins 15 minutes after the open
 		{"2026-11-20 09:44:59", "2026-11-20 09:45:00"},
@@ -51,7 +51,7 @@ func TestScheduleNext(t *testing.T) {
 // From any instant, the next run is later, by at most 5 minutes, and no run is left out.
 func TestScheduleAdvances(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Second, 25 * time.Second, 7 * time.Minute, time.Hour} {
-		s := schedule{MachineClock(), cal, every}
+		s := schedule{MachineClock(), cal, every, 0}
 		at := ny(t, "2026-11-19 00:00:00")
 		for range 3000 {
 			next := s.next(at)
@@ -77,10 +77,10 @@ func TestClock(t *testing.T) {
 	if !frozen.Now().Equal(start) || !frozen.Wall(start.Add(time.Second)).IsZero() {
 		t.Error("a clock at speed 0 moves")
 	}
-	if next := (schedule{frozen, cal, time.Minute}).Next(time.Now()); !next.IsZero() {
+	if next := (schedule{frozen, cal, time.Minute, 0}).Next(time.Now()); !next.IsZero() {
 		t.Errorf("a clock that stands still schedules %v", next)
 	}
-	if next := (schedule{MachineClock(), cal, time.Minute}).Next(time.Now()); !strings.Contains(next.String(), " m=") {
+	if next := (schedule{MachineClock(), cal, time.Minute, 0}).Next(time.Now()); !strings.Contains(next.String(), " m=") {
 		t.Error("the next run has no monotonic time: it is late when the machine's clock is set back")
 	}
 	if now := MachineClock().Now(); time.Since(now).Abs() > time.Minute {

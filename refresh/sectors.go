@@ -23,7 +23,7 @@ const (
 const quotesFailure = "quotes"
 
 // sectorsOffered says whether the source has the quote and the history of at least one sector, which a rotation needs.
-func sectorsOffered(c *Config) bool {
+func sectorsOffered(_ *product, c *Config) bool {
 	return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
 		return c.Source.Offers(upstream.Quotes(s.Symbol)) && c.Source.Offers(upstream.History(s.Symbol))
 	})
@@ -33,7 +33,7 @@ func sectorsOffered(c *Config) bool {
 // rotation. The refresh fails as soon as the quotes of more than half of the funds have failed. Fewer failures are only
 // logged: the funds concerned keep their accepted quotes. The error joins the refused documents.
 func (j *jobs) refreshSectors(ctx context.Context) error {
-	if !sectorsOffered(j.cfg) {
+	if !sectorsOffered(nil, j.cfg) {
 		return nil
 	}
 	symbols := compute.FundSymbols()
@@ -45,7 +45,7 @@ func (j *jobs) refreshSectors(ctx context.Context) error {
 			j.log.Warn("quote not fetched", "symbol", symbol, "err", err)
 		}
 		if len(errs) > len(symbols)/2 {
-			return j.board.fail(quotesFailure, errors.Join(errs...), ofFeed(sectorsFeed))
+			return j.board.fail(quotesFailure, errors.Join(errs...), j.cfg.products.ofFeed(sectorsFeed))
 		}
 	}
 	for _, symbol := range symbols {
@@ -58,11 +58,11 @@ func (j *jobs) refreshSectors(ctx context.Context) error {
 			j.log.Warn("history not fetched", "symbol", symbol, "err", err)
 		}
 	}
-	if err := j.accept(b, ofFeed(sectorsFeed), quotesFailure); err != nil {
+	if err := j.accept(b, j.cfg.products.ofFeed(sectorsFeed), quotesFailure); err != nil {
 		for name := range b.documents {
 			delete(j.historyAsked, name) // the histories of this run were not accepted: ask again
 		}
-		return j.board.fail(quotesFailure, errors.Join(append(errs, err)...), ofFeed(sectorsFeed))
+		return j.board.fail(quotesFailure, errors.Join(append(errs, err)...), j.cfg.products.ofFeed(sectorsFeed))
 	}
 	return refusedAmong(errs...)
 }
@@ -103,7 +103,7 @@ func complete(quote, history *document, cal *compute.Calendar) bool {
 
 // pastFunds returns the names of the quotes and histories of all funds, and the instant after the close of session d at
 // which they are final.
-func pastFunds(c *Config, d compute.Date) (names []upstream.Name, at time.Time) {
+func pastFunds(_ *product, c *Config, d compute.Date) (names []upstream.Name, at time.Time) {
 	for _, symbol := range compute.FundSymbols() {
 		names = append(names, upstream.Quotes(symbol), upstream.History(symbol))
 	}
@@ -112,7 +112,7 @@ func pastFunds(c *Config, d compute.Date) (names []upstream.Name, at time.Time) 
 
 // gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it
 // returns errNoInput.
-func gatherSectors(b *batch, _ *memory) (*inputs, error) {
+func gatherSectors(_ *product, b *batch, _ *memory) (*inputs, error) {
 	var documents []*document
 	histories := 0
 	for _, symbol := range compute.FundSymbols() {

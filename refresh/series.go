@@ -55,14 +55,15 @@ type seriesQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"dates"` // Rows served.
 }
 
-// gatherSeries returns the SPX chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
+// gatherSeries returns the chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
 // stored row of its date.
-func gatherSeries(b *batch, m *memory) (*inputs, error) {
-	in, err := gatherChain(b, m)
+func gatherSeries(p *product, b *batch, m *memory) (*inputs, error) {
+	in, err := gatherChain(p, b, m)
 	if in == nil {
 		return nil, err
 	}
-	return in, in.addState(rowsState, m.rows(b.answers[GammaResource]))
+	name := gammaOfUnderlying(p.underlying)
+	return in, in.addState(rowsState, m.rows(name, b.answers[name]))
 }
 
 func computeSeries(in *inputs) (*answer, error) {

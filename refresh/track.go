@@ -56,8 +56,8 @@ type trackQuality struct {
 
 // gatherTrack returns the inputs of gamma and the rows before the chain. It returns nil if the chain adds no row, unless no
 // track is served yet.
-func gatherTrack(b *batch, m *memory) (*inputs, error) {
-	in, err := gatherExposure(b, m)
+func gatherTrack(p *product, b *batch, m *memory) (*inputs, error) {
+	in, err := gatherExposure(p, b, m)
 	if in == nil || err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func gatherTrack(b *batch, m *memory) (*inputs, error) {
 		if b.cfg.Clock.standsStill() {
 			at = in.arrived() // the clock of a replay is later than most of its documents
 		}
-		if rows, err = m.trackBefore(chain.AsOf, at); err != nil {
+		if rows, err = m.trackBefore(p.name, chain.AsOf, at); err != nil {
 			m.cfg.Log.Error("track not continued", "err", err) // gamma does not need it
 			return nil, nil
 		}
@@ -82,19 +82,19 @@ func gatherTrack(b *batch, m *memory) (*inputs, error) {
 	return in, in.addState(trackRowsState, rows)
 }
 
-// trackBefore returns the rows to which a chain with this as_of adds a row at the instant now: those of the served track, or,
+// trackBefore returns the rows to which a chain with this as_of adds a row of the named track at the instant now: those of the served track, or,
 // if the chain belongs to another session, those of the stored track of that session, or none. It returns nil if the chain
 // adds no row: its as_of has a row, it lies outside the track's hours, or its date has closed.
-func (m *memory) trackBefore(asOf, now time.Time) ([]json.RawMessage, error) {
+func (m *memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessage, error) {
 	date := compute.DateOf(asOf.UTC())
-	served := m.cfg.Store.Current(TrackResource)
+	served := m.cfg.Store.Current(name)
 	switch {
 	case served == nil:
 		return []json.RawMessage{}, nil
 	case !inTrack(asOf, m.cfg.Calendar), dateClosed(date, now):
 		return nil, nil
 	case compute.DateOf(served.Default.Meta.AsOf.UTC()) != date:
-		f, err := m.cfg.Store.Load(TrackResource, date.String())
+		f, err := m.cfg.Store.Load(name, date.String())
 		switch {
 		case errors.Is(err, snapshots.ErrNoSnapshot), errors.Is(err, snapshots.ErrTorn), errors.Is(err, snapshots.ErrNewerFormat):
 			return []json.RawMessage{}, nil

@@ -59,7 +59,7 @@ func settlementOverdue(date compute.Date, now time.Time, cal *compute.Calendar) 
 	return now.After(cal.Next(date).At(11, 0, 0, compute.NewYork))
 }
 
-func settlementsOffered(c *Config) bool {
+func settlementsOffered(_ *product, c *Config) bool {
 	return c.Source.Offers(upstream.Settlement(c.Calendar.SessionDate(c.Clock.Now()).String()))
 }
 
@@ -84,7 +84,7 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 	if failure == nil {
 		succeeded = []string{settlementFailure}
 	}
-	products := ofFeed(vixFeed)
+	products := j.cfg.products.ofFeed(vixFeed)
 	switch {
 	case b.settlement() != nil:
 		if err := j.accept(b, products, succeeded...); err != nil {
@@ -162,12 +162,12 @@ func checkMonths(f *settlement, cal *compute.Calendar, now time.Time) error {
 
 // pastSettlement returns the names of the settlement file of session d and of the quotes of both indices, and the instant at
 // which all three are final.
-func pastSettlement(_ *Config, d compute.Date) ([]upstream.Name, time.Time) {
+func pastSettlement(_ *product, _ *Config, d compute.Date) ([]upstream.Name, time.Time) {
 	return []upstream.Name{upstream.Settlement(d.String()), upstream.Quotes(vixIndex), upstream.Quotes(vix3mIndex)},
 		d.At(18, 45, 0, compute.NewYork)
 }
 
-func gatherVIX(b *batch, m *memory) (*inputs, error) {
+func gatherVIX(_ *product, b *batch, m *memory) (*inputs, error) {
 	d := b.document(latestSettlement)
 	if d == nil {
 		return nil, nil

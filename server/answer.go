@@ -24,7 +24,7 @@ func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) 
 	closed := false
 	value, e := r.value(h.query)
 	if e == nil {
-		rep.past = r.endpoint == historicalResource || r.dated != "" && value != nil
+		rep.past = r.past || r.dated != "" && value != nil
 		rep.snapshot, closed, e = s.find(r, value, rep.past)
 	}
 	if e != nil {

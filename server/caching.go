@@ -16,7 +16,7 @@ type caching struct {
 
 const (
 	longestInterval = 3600       // seconds
-	gammaInterval   = 25         // seconds, whatever the refresh interval of gex/spx
+	gammaInterval   = 25         // seconds, whatever the refresh interval of gamma of the first underlying
 	forever         = 31_536_000 // seconds: a year
 )
 
@@ -26,9 +26,7 @@ func (s *Server) cachingOf(rep *response, closed bool, now time.Time) caching {
 		return caching{maxAge: forever}
 	}
 	resource, interval := cmp.Or(rep.route.dated, rep.route.endpoint), min(max(rep.snapshot.Meta.RefreshSeconds, 1), longestInterval)
-	if resource == gammaResource {
-		interval = gammaInterval
-	}
+	interval = cmp.Or(rep.route.longest, interval)
 	return caching{min(rep.countdown.left(now, s.cfg.Finder.Publications(), s.cfg.NextChange, resource), interval), interval}
 }
 

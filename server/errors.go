@@ -15,6 +15,7 @@ type apiError struct {
 	reason      string   // of errNotReady: the code of the last failure
 	nearest     *nearest // of errNoSnapshot
 	expirations []string // of errNoExpiration
+	underlyings []string // of errNoUnderlying
 
 	body string // the start of the body, up to the name of the endpoint
 }
@@ -25,7 +26,7 @@ type nearest struct {
 	Later   *string `json:"later"`
 }
 
-// The table of errors. errNotFound is beside the routes, which it names.
+// The table of errors. errNotFound and errNoUnderlying are beside the routes, which they name.
 var (
 	errMethod           = define(apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed", allow: allowed})
 	errReadOnly         = define(apiError{status: 405, code: "method_not_allowed", message: "only GET and HEAD are allowed", allow: "GET, HEAD"}) // of probes, pages and files, which need no preflight
@@ -41,7 +42,7 @@ var (
 	errFuture           = define(apiError{status: 400, code: "invalid_parameter", message: "date must not be in the future by the market's clock", parameter: "date"})
 	errExpiration       = define(apiError{status: 400, code: "invalid_parameter", message: "expiration must be YYYY-MM-DD, a calendar date", parameter: "expiration"})
 	errNoSnapshot       = define(apiError{status: 404, code: "snapshot_not_found", message: "no snapshot of that date is stored", parameter: "date"})
-	errNoExpiration     = define(apiError{status: 404, code: "expiration_not_found", message: "SPX has no unsettled expiration on that date", parameter: "expiration"})
+	errNoExpiration     = define(apiError{status: 404, code: "expiration_not_found", message: "the underlying has no unsettled expiration on that date", parameter: "expiration"})
 	errTimeout          = define(apiError{status: 408, code: "request_timeout", message: "the request did not arrive in time", close: true})
 	errBodyTooLarge     = define(apiError{status: 413, code: "body_too_large", message: "a request body may have at most 1024 bytes", close: true})
 	errHeaderTooLong    = define(apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 8192 bytes together", close: true})
@@ -76,7 +77,8 @@ func (e apiError) rendered() *apiError {
 		Reason      string   `json:"reason,omitempty"`
 		Nearest     *nearest `json:"nearest,omitempty"`
 		Expirations []string `json:"expirations,omitempty"`
-	}{e.code, e.message, e.parameter, e.reason, e.nearest, e.expirations})
+		Underlyings []string `json:"underlyings,omitempty"`
+	}{e.code, e.message, e.parameter, e.reason, e.nearest, e.expirations, e.underlyings})
 	e.body = `{"success":false,"error":` + string(member) + `,"meta":{"endpoint":"`
 	return &e
 }

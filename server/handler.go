@@ -24,12 +24,12 @@ func (s *Server) newTargets() map[string]*target {
 		"/healthz": {probe: s.Healthz, counts: s.traffic.newCounts("healthz")},
 		"/readyz":  {probe: s.Readyz, counts: s.traffic.newCounts("readyz")},
 	}
-	for i := range routes {
-		r := &routes[i]
+	for i := range s.routes {
+		r := &s.routes[i]
 		all[r.path] = &target{route: r, counts: s.traffic.newCounts(r.endpoint)}
 	}
 	counts := s.traffic.newCounts("page")
-	for _, p := range sealedPages(s.cfg.Source, s.cfg.Fleet) {
+	for _, p := range sealedPages(s.cfg.Source, s.cfg.Fleet, pathsOf(s.underlyings[0]), s.underlyings) {
 		all[p.path] = &target{page: &p, counts: counts}
 	}
 	return all
@@ -49,7 +49,7 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 		rep.keepAlive = h.http10
 	}()
 	if t == nil {
-		s.fail(rep, errNotFound)
+		s.fail(rep, s.noTarget(h.path))
 		return
 	}
 	rep.route, rep.counts, rep.countdown = t.route, t.counts, &t.countdown

@@ -129,7 +129,7 @@ func newFinder(t testing.TB) *finder {
 			"2026-11-18": sealOf(t, "2026-11-18", "gex/spx/intraday", `{"track":18}`), "2026-11-20": sealOf(t, "2026-11-20", "gex/spx/intraday", `{"track":20}`),
 		},
 	}
-	for _, name := range server.Resources() {
+	for _, name := range server.New(server.Config{Finder: f, Log: slog.New(slog.DiscardHandler)}).Resources() {
 		if f.editions[name] == nil {
 			f.editions[name] = &snapshots.Edition{Default: seal(t, name, `{"x":1}`)}
 		}

@@ -28,6 +28,7 @@ type reply struct {
 		Parameter   string   `json:"parameter"`
 		Reason      string   `json:"reason"`
 		Expirations []string `json:"expirations"`
+		Underlyings []string `json:"underlyings"`
 		Nearest     *struct {
 			Earlier *string `json:"earlier"`
 			Later   *string `json:"later"`
@@ -44,7 +45,7 @@ type reply struct {
 
 // documented are the codes of each status.
 var documented = map[int][]string{
-	400: {"invalid_parameter", "bad_request"}, 401: {"invalid_api_key"}, 404: {"not_found", "snapshot_not_found", "expiration_not_found"}, 405: {"method_not_allowed"},
+	400: {"invalid_parameter", "bad_request"}, 401: {"invalid_api_key"}, 404: {"not_found", "snapshot_not_found", "expiration_not_found", "unknown_underlying"}, 405: {"method_not_allowed"},
 	413: {"body_too_large"}, 414: {"uri_too_long"}, 431: {"headers_too_large"}, 503: {"not_ready"}, 505: {"http_version_not_supported"},
 }
 
@@ -65,7 +66,7 @@ func (r *reply) checkError() error {
 		return errors.New("wrong envelope")
 	case !slices.Contains(documented[r.StatusCode], e.Code):
 		return errors.New("wrong code")
-	case (e.Parameter != "") != unnamed, (e.Nearest != nil) != (e.Code == "snapshot_not_found"), (len(e.Expirations) > 0) != (e.Code == "expiration_not_found"):
+	case (e.Parameter != "") != unnamed, (e.Nearest != nil) != (e.Code == "snapshot_not_found"), (len(e.Expirations) > 0) != (e.Code == "expiration_not_found"), (len(e.Underlyings) > 0) != (e.Code == "unknown_underlying"):
 		return errors.New("wrong parameter, nearest or expirations")
 	case h.Get("Cache-Control") != "no-store" || h.Get("Content-Type") != "application/json" || h.Get("X-Content-Type-Options") != "nosniff" ||
 		h.Get("Access-Control-Allow-Origin") != "*" || h.Get("ETag") != "":

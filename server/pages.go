@@ -55,8 +55,8 @@ var types = map[string]string{
 
 // sealedPages returns the API description, the dashboard, and the files that both load. All are part of the binary, so it
 // panics on an error, which every test of a server would show.
-func sealedPages(source string, fleet bool) []page {
-	dashboard := web.Dashboard(source, fleet, paths())
+func sealedPages(source string, fleet bool, resources, underlyings []string) []page {
+	dashboard := web.Dashboard(source, fleet, resources, underlyings)
 	return append(slices.Clip(staticPages()), sealPage("/", ".html", revalidateLine+browserLines, dashboard, nil))
 }
 

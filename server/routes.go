@@ -2,8 +2,10 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -14,52 +16,100 @@ import (
 // route is one public resource. All paths are concrete, because a parameter in the path costs three allocations a
 // request.
 type route struct {
-	path      string
-	endpoint  string // the canonical name, as meta.endpoint has it
-	parameter string // the only query parameter that it takes; "" for none
-	dated     string // the resource whose stored dates the parameter date chooses from; "" for none
+	path       string
+	endpoint   string // the canonical name, as meta.endpoint has it
+	underlying string // in small letters; "" if the resource is not that of one underlying
+	parameter  string // the only query parameter that it takes; "" for none
+	dated      string // the resource whose stored dates the parameter date chooses from; "" for none
+	past       bool   // the answer is always that of a stored date
+	longest    int    // the largest max-age in seconds, whatever the refresh interval; 0: the refresh interval
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
 }
 
-// routes is the table of the public resources.
+// routes is the table of the public resources. {u} stands for an underlying.
 var routes = []route{
-	{path: "/api/v1/gex/spx", endpoint: gammaResource},
-	{path: "/api/v1/gex/spx/historical", endpoint: historicalResource, parameter: "date", dated: gammaResource},
-	{path: "/api/v1/gex/spx/intraday", endpoint: trackResource, parameter: "date", dated: trackResource},
-	{path: "/api/v1/gex/spx/matrix", endpoint: gammaResource + "/matrix"},
-	{path: "/api/v1/gex/spx/series", endpoint: gammaResource + "/series"},
+	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}"},
+	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", parameter: "date", dated: "gex/{u}", past: true},
+	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", parameter: "date", dated: "gex/{u}/intraday"},
+	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix"},
+	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series"},
+	{path: "/api/v1/underlyings", endpoint: "underlyings"},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
-	{path: "/api/public/spx-max-pain", endpoint: "spx-max-pain", parameter: "expiration", unknown: noExpiration},
+	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration},
 	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit},
 	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
 }
 
-const (
-	gammaResource      = "gex/spx"
-	historicalResource = gammaResource + "/historical"
-	trackResource      = gammaResource + "/intraday"
-)
+// placeholder stands for an underlying in the table of routes.
+const placeholder = "{u}"
+
+// of returns the route for an underlying.
+func (r route) of(underlying string) route {
+	for _, text := range []*string{&r.path, &r.endpoint, &r.dated} {
+		*text = strings.Replace(*text, placeholder, underlying, 1)
+	}
+	r.underlying = underlying
+	return r
+}
+
+// routesOf returns the routes of the table for underlyings, which are in small letters.
+func routesOf(underlyings []string) (all []route) {
+	for _, r := range routes {
+		if !strings.Contains(r.path, placeholder) {
+			all = append(all, r)
+			continue
+		}
+		for i, u := range underlyings {
+			one := r.of(u)
+			if i == 0 && r.path == routes[0].path || i == 0 && r.past {
+				one.longest = gammaInterval
+			}
+			all = append(all, one)
+		}
+	}
+	return all
+}
 
 // Resources returns the names of the public resources, such as gex/spx/series, in the order of the routes.
-func Resources() []string {
-	names := make([]string, len(routes))
-	for i := range routes {
-		names[i] = routes[i].endpoint
+func (s *Server) Resources() (names []string) {
+	for i := range s.routes {
+		names = append(names, s.routes[i].endpoint)
 	}
 	return names
 }
 
-func paths() []string {
-	paths := make([]string, len(routes))
+// pathsOf returns the paths of an underlying, and those of none.
+func pathsOf(underlying string) (paths []string) {
 	for i := range routes {
-		paths[i] = routes[i].path
+		paths = append(paths, routes[i].of(underlying).path)
 	}
 	return paths
 }
 
-// errNotFound is here and not in the table of errors, because it names the routes.
-var errNotFound = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(paths(), ", ")})
+// example is the underlying in texts that show paths.
+const example = "spx"
+
+// errNotFound and errNoUnderlying are here and not in the table of errors, because they name the routes and the underlyings.
+var errNotFound = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(pathsOf(example), ", ") + ", also with other underlyings in place of " + example})
+
+var errNoUnderlying = define(apiError{status: 404, code: "unknown_underlying", message: "no such underlying; error.underlyings has those that are served"})
+
+var symbolForm = regexp.MustCompile(`^[a-z]{1,6}$`)
+
+// noTarget returns the error for a path that names nothing.
+func (s *Server) noTarget(path []byte) *apiError {
+	for i := range routes {
+		before, after, isOf := strings.Cut(routes[i].path, placeholder)
+		symbol, found := bytes.CutPrefix(path, []byte(before))
+		if symbol, ends := bytes.CutSuffix(symbol, []byte(after)); isOf && found && ends && symbolForm.Match(symbol) {
+			e := *errNoUnderlying
+			e.underlyings = s.underlyings
+			return e.rendered()
+		}
+	}
+	return errNotFound
+}
 
 // parameters are the names of the query parameters of all routes, sorted.
 var parameters = func() (names []string) {
@@ -95,14 +145,15 @@ func (r *route) value(query []byte) (value []byte, _ *apiError) {
 	return value, nil
 }
 
-// misplaced returns the error for the parameter given, which the route does not take. known is its name in small letters.
+// misplaced returns the error for the parameter given, which the route does not take. known is its name in small letters. It names
+// the routes that take it: for the underlying of the route, if they are those of an underlying.
 func (r *route) misplaced(given, known string) *apiError {
 	message := given + " must be written " + known
 	if r.parameter != known {
 		var takers []string
 		for i := range routes {
 			if routes[i].parameter == known {
-				takers = append(takers, routes[i].path)
+				takers = append(takers, routes[i].of(cmp.Or(r.underlying, example)).path)
 			}
 		}
 		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, " and ")
@@ -135,7 +186,7 @@ type Finder interface {
 	// Publications counts the publications that have begun and those that have ended. It is odd while Current may return the
 	// editions from before and from after a publication.
 	Publications() uint64
-	// Historical returns the stored answer of a dated resource, gex/spx or gex/spx/intraday, of a UTC date YYYY-MM-DD, or the
+	// Historical returns the stored answer of a dated resource, such as gex/spx or gex/spx/intraday, of a UTC date YYYY-MM-DD, or the
 	// newest for "". The error is [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are
 	// being read.
 	Historical(resource, date string) (*snapshots.Snapshot, error)

@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"strings"
 	"time"
 
 	"strikecache/server/keys"
@@ -33,6 +34,8 @@ import (
 type Config struct {
 	Finder Finder
 	Source string // name of the upstream
+	// Underlyings are the symbols, such as SPX, whose resources are served; nil: SPX alone.
+	Underlyings []string
 	// Now returns the market's time in UTC. It decides which dates lie in the future and which are closed.
 	Now func() time.Time
 	// NextChange returns the machine time at which a resource may change next: before now when that is due, and far in the future
@@ -90,6 +93,8 @@ const (
 // concurrent use.
 type Server struct {
 	cfg         Config
+	underlyings []string // in small letters
+	routes      []route
 	targets     map[string]*target // by path; never changed after New
 	source      []byte             // name of the upstream in JSON
 	date        dateLine
@@ -114,7 +119,8 @@ func New(cfg Config) *Server {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
-	s := &Server{cfg: cfg, traffic: newTraffic()}
+	s := &Server{cfg: cfg, traffic: newTraffic(), underlyings: strings.Split(strings.ToLower(cmp.Or(strings.Join(cfg.Underlyings, ","), "SPX")), ",")}
+	s.routes = routesOf(s.underlyings)
 	s.connections.Max = cfg.MaxConnections
 	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
 	s.targets = s.newTargets()

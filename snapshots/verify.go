@@ -31,6 +31,18 @@ func ReadFile(dir, source, product, date string) (File, error) {
 	return f, nil
 }
 
+// FileNames returns the names of the files of a date, or of the current ones for current, sorted. [ReadFile] takes a name in place of the
+// product. The error is [fs.ErrNotExist] when nothing of the date is stored.
+func FileNames(dir, source, date string) (names []string, err error) {
+	files, err := os.ReadDir(filepath.Join(dir, source, date))
+	for _, f := range files {
+		if !f.IsDir() && !Temporary(f.Name()) {
+			names = append(names, f.Name())
+		}
+	}
+	return names, err
+}
+
 // BadFile is a bad file that [Verify] found.
 type BadFile struct {
 	Path string

@@ -105,7 +105,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	}, nil
 }
 
-// spxOptions is the document from which most answers are computed.
+// spxOptions is the chain of the first underlying.
 var spxOptions = upstream.Options("_SPX")
 
 // Offers implements [upstream.Source].

@@ -54,6 +54,7 @@ func sources(t testing.TB) admin.Sources {
 		Current: func(resource string) *snapshots.Edition {
 			return map[string]*snapshots.Edition{"gex/spx": {Default: s}}[resource]
 		},
+		Resources: []string{"gex/spx"},
 		Readiness: func() server.Readiness {
 			return server.Readiness{Waiting: []string{"sectors/rotation"}, Degraded: []string{"usage", "disk"}}
 		},

@@ -18,6 +18,7 @@ type Sources struct {
 	Now       func() time.Time // the market's clock, for the age of snapshots
 	Current   func(resource string) *snapshots.Edition
 	Readiness func() server.Readiness
+	Resources []string // the names of the public resources
 	// CertificateExpires returns when the TLS certificate expires, the zero time without TLS.
 	CertificateExpires func() time.Time
 	Server             func() server.Stats
@@ -64,7 +65,7 @@ func NewRefreshes() *Refreshes {
 	return &Refreshes{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_refreshes_total",
-			Help: "Runs of the jobs spx, flow, sectors and vix, and of freshness, expiry, backfill, track and resume, by outcome: ok, panic, or the reason code that clients see.",
+			Help: "Runs of the jobs of the chains (spx, ndx, ...), of sectors and vix, and of freshness, expiry, backfill, track and resume, by outcome: ok, panic, or the reason code that clients see.",
 		}, []string{"feed", "code"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_documents_refused_total",
@@ -167,7 +168,7 @@ func (c *collector) answers(ch chan<- prometheus.Metric) {
 	snapshotETag := desc("snapshot_etag", "The first 13 hexadecimal digits of the ETag of the current default answer without coding, as a number. Equal on every member of a fleet.", "resource")
 	snapshotBytes := desc("snapshot_size_bytes", "Size of the current default answer.", "resource", "coding")
 	now := c.from.Now()
-	for _, resource := range server.Resources() {
+	for _, resource := range c.from.Resources {
 		e := c.from.Current(resource)
 		if e == nil {
 			continue

@@ -15,10 +15,12 @@ import (
 const (
 	defaultRows = 12 // keeps each answer below 8 KB
 	maxRows     = 500
+	underlying  = "underlying" // the argument that stands in the path for {u}
 )
 
 // addTools adds a tool for each public resource of the OpenAPI document, so that a new resource becomes a tool. The name of a
-// tool is the resource's name with _ for every other character: gex_spx_historical, vix_term_structure.
+// tool is the resource's name without the underlying, with _ for every other character: gex_historical, vix_term_structure. The
+// underlying is an argument.
 func addTools(server *sdk.Server, c *client) error {
 	var document struct {
 		Paths map[string]struct {
@@ -52,9 +54,13 @@ func addTools(server *sdk.Server, c *client) error {
 			"description": "The largest number of rows of each table. Longer tables are cut to the rows that matter most."}}
 		for _, p := range resource.Parameters {
 			parameter := document.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]
-			if parameter.In == "query" {
-				parameter.Schema["description"] = parameter.Description
+			parameter.Schema["description"] = parameter.Description
+			switch parameter.In {
+			case "query":
 				properties[parameter.Name] = parameter.Schema
+			case "path":
+				parameter.Schema["default"] = "spx"
+				properties[underlying] = parameter.Schema
 			}
 			if parameter.Name == "limit" { // it bounds the rows
 				parameter.Schema["default"] = defaultRows
@@ -62,7 +68,7 @@ func addTools(server *sdk.Server, c *client) error {
 			}
 		}
 		tool := &sdk.Tool{
-			Name:        strings.NewReplacer("/", "_", "-", "_").Replace(name),
+			Name:        strings.NewReplacer("/{u}", "", "{u}-", "", "/", "_", "-", "_").Replace(name),
 			Title:       resource.Get.Summary,
 			Description: resource.Get.Summary + ". " + resource.Get.Description,
 			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
@@ -70,15 +76,19 @@ func addTools(server *sdk.Server, c *client) error {
 		}
 		// The SDK checks args, fills in the defaults, and makes an error the text of a failed call.
 		sdk.AddTool(server, tool, func(ctx context.Context, _ *sdk.CallToolRequest, args map[string]any) (*sdk.CallToolResult, any, error) {
-			rows, query := maxRows, url.Values{}
+			at, rows, query := path, maxRows, url.Values{}
 			for name, value := range args {
-				if n, ok := value.(float64); ok && name == "rows" {
+				n, _ := value.(float64)
+				switch name {
+				case "rows":
 					rows = int(n)
-				} else {
+				case underlying:
+					at = strings.Replace(path, "{u}", fmt.Sprint(value), 1)
+				default:
 					query.Set(name, fmt.Sprint(value)) // a date, or a number below 1,000
 				}
 			}
-			text, err := c.get(ctx, path, query)
+			text, err := c.get(ctx, at, query)
 			if err == nil {
 				text, err = compact(text, rows)
 			}

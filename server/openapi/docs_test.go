@@ -142,10 +142,14 @@ func docsPage(document []byte) ([]byte, error) {
 func (p *page) endpoint(path string) endpoint {
 	item := p.Paths[path]
 	id := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(path, "/api"), "/v1"), "/public")[1:], "/", "-")
-	e := endpoint{operation: item.Get, ID: cmp.Or(id, "dashboard"), Path: path, Targets: []string{path}}
+	target := strings.Replace(path, "{u}", "spx", 1)
+	e := endpoint{operation: item.Get, ID: cmp.Or(strings.Trim(strings.ReplaceAll(id, "{u}", "u"), "-"), "dashboard"), Path: path, Targets: []string{target}}
 	for _, ref := range item.Parameters {
-		if d := p.Components.Parameters[ref.Component()]; d.In == "query" {
-			e.Targets = append(e.Targets, fmt.Sprint(path, "?", d.Name, "=", d.Schema.Examples[0]))
+		d := p.Components.Parameters[ref.Component()]
+		if d.In == "query" {
+			e.Targets = append(e.Targets, fmt.Sprint(target, "?", d.Name, "=", d.Schema.Examples[0]))
+		}
+		if d.In != "header" {
 			e.Parameters = append(e.Parameters, p.row(e.ID+"-"+d.Name, d.Name, d.Description, d.Schema))
 		}
 	}
@@ -183,7 +187,7 @@ func (p *page) Described(kind string) (rows []row) {
 		all = p.Components.Parameters
 	}
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if d := all[name]; d.In != "query" {
+		if d := all[name]; d.In != "query" && d.In != "path" {
 			r := p.row(kind+"-"+cmp.Or(d.Name, name), cmp.Or(d.Name, name), d.Description, d.Schema)
 			for _, e := range d.Schema.Examples {
 				r.Example = fmt.Sprint(e)

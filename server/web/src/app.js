@@ -4,6 +4,7 @@ import { h, say } from './dom.js';
 import { age, reason } from './format.js';
 import { panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
+import { onChoice, underlying } from './state.js';
 import { todayPanel } from './today.js';
 
 const top = document.getElementById('banners'); // the source: written by the server
@@ -12,6 +13,9 @@ const status = document.getElementById('status'); // a strip at the foot of the 
 async function start() {
   addEventListener('panelchange', tell);
   setInterval(tick, 1000);
+  const shown = underlying();
+  for (const link of document.querySelectorAll('.underlyings a')) if (link.textContent === shown) link.setAttribute('aria-current', 'page');
+  onChoice(() => underlying() === shown || location.reload()); // the back button
   const first = todayPanel();
   tick();
   await first; // the network is for the first chart until then

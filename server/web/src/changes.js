@@ -38,6 +38,7 @@ export function changesPanel() {
 
 const reasons = {
   no_reference: 'no snapshot of the last session is stored',
+  split: 'the shares were split since the last session',
   net_unknown: 'net gamma is unknown now',
   reference_net_unknown: 'net gamma of the last session is unknown',
 };

@@ -4,7 +4,7 @@ import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { axisDollars, date, dollars, level, number, shortDate } from './format.js';
 import { Panel } from './panel.js';
-import { choose } from './state.js';
+import { choose, underlying } from './state.js';
 
 /** historyPanel builds the panel. */
 export function historyPanel() {
@@ -19,7 +19,7 @@ export function historyPanel() {
     },
   });
   panel.body.append(h('div', { class: 'stack' }, levels.element, net.element));
-  panel.follow('/api/v1/gex/spx/series');
+  panel.follow(`/api/v1/gex/${underlying()}/series`);
 }
 
 /** open shows a date in all panels that have it. */
@@ -44,7 +44,7 @@ function draw(levels, net, dates, column) {
       line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
     ],
-    yName: 'SPX, index points', yFormat: (y) => number(y),
+    yName: underlying().toUpperCase(), yFormat: (y) => number(y),
     summary: dates.length === 0 ? 'No date is stored yet.'
       : `${dates.length === 1 ? `1 date, ${date(dates[0])}.` : `${dates.length} dates, from ${date(dates[0])} to ${date(dates.at(-1))}.`} ` +
         (flips.length ? `The flip lay between ${level(Math.min(...flips))} and ${level(Math.max(...flips))}.` : 'There was no flip.'),

@@ -4,7 +4,7 @@ import { h, say, scroller, table } from './dom.js';
 import { date, dollars, level, number, shortDate } from './format.js';
 import { color } from './paint.js';
 import { day, Panel } from './panel.js';
-import { choices, onChoice } from './state.js';
+import { choices, onChoice, underlying } from './state.js';
 import { term } from './terms.js';
 
 const clipAt = 0.98; // the share of the cells that the colours tell apart
@@ -38,7 +38,7 @@ export function matrixPanel() {
   };
   onChoice(show);
   panel.body.append(map.element, summary, details);
-  panel.follow('/api/v1/gex/spx/matrix');
+  panel.follow(`/api/v1/gex/${underlying()}/matrix`);
   return panel;
 }
 

@@ -4,10 +4,10 @@ import { Chart } from './chart.js';
 import { h, picker } from './dom.js';
 import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate } from './format.js';
 import { Panel } from './panel.js';
-import { choose, chosen, onChoice } from './state.js';
+import { choose, chosen, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
-const path = '/api/public/spx-max-pain';
+const path = `/api/public/${underlying()}-max-pain`;
 
 const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
 const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };

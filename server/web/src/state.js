@@ -3,6 +3,9 @@
 
 import { h } from './dom.js';
 
+/** underlying returns the symbol, in small letters, of the underlying that the page shows. Another one is another load of the page. */
+export const underlying = () => chosen('u', 'spx', (u) => /^[a-z]{1,6}$/.test(u));
+
 const listeners = new Set();
 const query = () => new URLSearchParams(location.search);
 

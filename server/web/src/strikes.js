@@ -5,12 +5,12 @@ import { floating, h, say, scroller, table } from './dom.js';
 import { axisDollars, axisShort, date, dollars, level, number, percent, short, title } from './format.js';
 import { day, Panel, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
-import { choices, onChoice } from './state.js';
+import { choices, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
-export const current = '/api/v1/gex/spx';
+export const current = `/api/v1/gex/${underlying()}`;
 export const past = `${current}/historical`;
-const matrix = '/api/v1/gex/spx/matrix';
+const matrix = `${current}/matrix`;
 const partReach = 0.1; // the strikes of its parts are within this share of the spot
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 

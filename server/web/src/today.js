@@ -5,10 +5,10 @@ import { h, options, picker, say } from './dom.js';
 import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, title, unknown, words } from './format.js';
 import { Panel, day, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
-import { choices, choose, onChoice } from './state.js';
+import { choices, choose, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
-const path = '/api/v1/gex/spx';
+const path = `/api/v1/gex/${underlying()}`;
 const saidOnce = ['unreachable', 'not_ready']; // a banner says it
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 
@@ -200,7 +200,7 @@ function drawTrack(lines, net, track, span) {
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
       { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
     ],
-    yName: 'SPX, index points', yFormat: (y) => number(y),
+    yName: underlying().toUpperCase(), yFormat: (y) => number(y),
     summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
       `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
       (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}.` : ''),

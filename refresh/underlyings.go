@@ -1,0 +1,140 @@
+package refresh
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/snapshots"
+)
+
+const (
+	// underlyingsMethod names the method of [UnderlyingsResource] in receipts. Its rows are those of gex/{u}.
+	underlyingsMethod = "underlyings/1"
+	// underlyingsState names the state with the rows.
+	underlyingsState = "underlyings"
+)
+
+// underlyingsData is the levels of all underlyings, one row each, the `data` of underlyings.
+type underlyingsData struct {
+	// One row per underlying that has an answer, in the order of the configuration.
+	Rows []underlyingRow `json:"rows" jsonschema:"maxItems=100"`
+}
+
+// underlyingRow is one underlying. The values are those of its gex/{u}, which describes them.
+type underlyingRow struct {
+	// The underlying.
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]{1\\,6}$"`
+	// Last trade of the underlying.
+	AsOf time.Time `json:"as_of"`
+	// Digest of the `data` of gex/{u} that the row was taken from.
+	SHA256 string `json:"data_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
+	// Published price of the underlying.
+	Spot compute.Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Spot of every figure of the row.
+	EffectiveSpot compute.Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Net gamma exposure. `null` when gex/{u} has none.
+	Net *compute.Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
+	// Gross gamma exposure. `null` when gex/{u} has none.
+	Gross *compute.Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
+	// Flip nearest the spot. `null` without a flip.
+	Flip *compute.Level `json:"zero_gamma_flip" unit:"USD or index points"`
+	// Result of the search for the flip.
+	FlipStatus compute.FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch"`
+	// (effective_spot − flip) / effective_spot · 100. `null` without a flip.
+	FlipDistance *compute.Ratio `json:"flip_distance_pct" unit:"percent of the spot"`
+	// Sign of net exposure. `null` when gex/{u} has none.
+	Regime *string `json:"gamma_regime" jsonschema:"enum=positive,enum=negative,enum=neutral"`
+	// Call wall. `null` when gex/{u} has none.
+	CallWall *compute.Level `json:"call_wall" unit:"USD or index points"`
+	// Put wall. `null` when gex/{u} has none.
+	PutWall *compute.Level `json:"put_wall" unit:"USD or index points"`
+	// Expected move of a session. `null` when gex/{u} has none.
+	ExpectedMove *compute.Level `json:"expected_move_1d" jsonschema:"minimum=0" unit:"USD or index points"`
+}
+
+// underlyingsQuality is `meta.quality` of underlyings.
+type underlyingsQuality struct {
+	Rows int `json:"rows" jsonschema:"minimum=0" unit:"underlyings"` // Rows served.
+}
+
+// rowOf returns the row of an answer of gex/{u}, whose names of values are those of the row.
+func rowOf(data []byte, asOf time.Time, digest string) (r underlyingRow, err error) {
+	err = json.Unmarshal(data, &r)
+	r.AsOf, r.SHA256 = asOf.UTC(), digest
+	return r, err
+}
+
+// gatherUnderlyings returns the rows of the answers of gex/{u} in the batch, and of the current ones of the other underlyings. A row of the
+// current answer stays while its gex/{u} has the same data.
+func gatherUnderlyings(p *product, b *batch, m *memory) (*inputs, error) {
+	data, rows := underlyingsData{}, []underlyingRow{}
+	if current := m.cfg.Store.Current(p.name); current != nil {
+		if err := json.Unmarshal(current.Default.Data(), &data); err != nil {
+			return nil, fmt.Errorf("decode rows: %w", err)
+		}
+	}
+	for _, u := range b.cfg.Underlyings {
+		name := gammaOfUnderlying(u)
+		var row underlyingRow
+		var err error
+		if a := b.answers[name]; a != nil {
+			text := a.encoded[a.variants[""]]
+			row, err = rowOf(text, a.asOf, sha256Hex(text))
+		} else if e := m.cfg.Store.Current(name); e != nil {
+			meta := &e.Default.Meta
+			i := slices.IndexFunc(data.Rows, func(r underlyingRow) bool {
+				return r.Symbol == u && r.SHA256 == meta.Receipt.DataSHA256 && r.AsOf.Equal(meta.AsOf)
+			})
+			if i >= 0 {
+				row = data.Rows[i]
+			} else {
+				row, err = rowOf(e.Default.Data(), meta.AsOf, meta.Receipt.DataSHA256)
+			}
+		} else {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("decode %s: %w", name, err)
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	in := &inputs{at: b.at, calendar: b.cfg.Calendar, source: b.cfg.SourceName}
+	return in, in.addState(underlyingsState, rows)
+}
+
+func computeUnderlyings(in *inputs) (*answer, error) {
+	var rows []underlyingRow
+	if found, err := in.decodeState(underlyingsState, &rows); err != nil {
+		return nil, err
+	} else if !found {
+		return nil, errors.New("inputs lack the rows")
+	}
+	a := &answer{restsOn: []string{}}
+	for _, r := range rows {
+		a.asOf = later(a.asOf, r.AsOf)
+		a.restsOn = append(a.restsOn, r.Symbol)
+	}
+	a.variants, a.quality = only(&underlyingsData{rows}), underlyingsQuality{len(rows)}
+	return a, nil
+}
+
+// reopenUnderlyings returns a stored answer as it is, and the symbols of its rows.
+func reopenUnderlyings(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
+	var data underlyingsData
+	if err := json.Unmarshal(stored.Data(), &data); err != nil {
+		return nil, nil, err
+	}
+	symbols := []string{}
+	for _, r := range data.Rows {
+		symbols = append(symbols, r.Symbol)
+	}
+	return &snapshots.Edition{Default: stored}, symbols, nil
+}

@@ -1,0 +1,275 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// The answers of SPX are the same with and without other underlyings.
+func TestOtherUnderlyingsChangeNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX"} })
+		defer alone.close()
+		among := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX", "NDX", "SPY", "AAPL"} })
+		defer among.close()
+		for range 2 {
+			alone.once()
+			among.once()
+			for _, name := range refresh.Resources([]string{"SPX"}) {
+				if name == refresh.FlowResource || name == refresh.UnderlyingsResource {
+					continue // they rest on all chains
+				}
+				a, b := alone.store.Current(name), among.store.Current(name)
+				if !bytes.Equal(a.Default.Body(snapshots.Identity), b.Default.Body(snapshots.Identity)) || len(a.Variants) != len(b.Variants) {
+					t.Errorf("%s differs beside other underlyings", name)
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// Every underlying has every product, and the table of underlyings has the row of each from its gamma answer.
+func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := []string{"SPX", "NDX", "SPY", "AAPL"}
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = all })
+		defer r.close()
+		r.once()
+		for _, name := range refresh.Resources(all) {
+			if r.store.Current(name) == nil {
+				t.Errorf("%s has no answer", name)
+			}
+		}
+		for pass := range 2 {
+			var table struct{ Rows []map[string]any }
+			r.data(refresh.UnderlyingsResource, &table)
+			if len(table.Rows) != len(all) {
+				t.Fatalf("%d rows", len(table.Rows))
+			}
+			for i, row := range table.Rows {
+				resource := "gex/" + strings.ToLower(all[i])
+				var gamma map[string]any
+				r.data(resource, &gamma)
+				for field, value := range row {
+					switch meta := r.meta(resource); field {
+					case "as_of":
+						gamma[field] = meta.AsOf.Format(time.RFC3339)
+					case "data_sha256":
+						gamma[field] = meta.Receipt.DataSHA256
+					}
+					if value != gamma[field] {
+						t.Errorf("%d: %s of %s is %v, in its answer %v", pass, field, all[i], value, gamma[field])
+					}
+				}
+			}
+			time.Sleep(2 * time.Minute)
+			refresh.RunJob(r.Refresher, t.Context(), "aapl") // the rows of the others stay
+		}
+		identical(t, r.dir, "2026-11-20", slices.DeleteFunc(refresh.Resources(all), func(name string) bool { return name == refresh.VIXResource })...)
+	})
+}
+
+// withoutChain is a source that does not have a chain until it is listed.
+type withoutChain struct {
+	upstream.Source
+	name    upstream.Name
+	listed  atomic.Bool
+	refused atomic.Int32
+}
+
+func (s *withoutChain) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if name == s.name && !s.listed.Load() {
+		s.refused.Add(1)
+		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("status 404")}
+	}
+	return s.Source.Fetch(ctx, name, since)
+}
+
+// An underlying that the upstream does not have is named once, and asked for again after an hour. The resources of the others go on.
+func TestUnknownUnderlying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		xlf := upstream.Options("XLF")
+		source := &withoutChain{name: xlf}
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+			source.Source, c.Source = c.Source, source
+			c.ChainEvery, c.TurnEvery, c.QuotesEvery = 5*time.Minute, 5*time.Minute, 5*time.Minute
+			c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		})
+		defer r.close()
+		r.run(20 * time.Minute)
+		r.run(30 * time.Minute)
+		if n := source.refused.Load(); n != 1 || strings.Count(log.String(), "not asked again") != 1 {
+			t.Errorf("asked for %d times in two runs: %s", n, &log)
+		}
+		offered := r.Offers()
+		if _, waits := offered["gex/xlf"]; waits || !offered[refresh.GammaResource] || !offered[refresh.FlowResource] {
+			t.Errorf("offered %v", offered)
+		}
+		source.listed.Store(true)
+		r.run(65 * time.Minute)
+		if !r.Offers()["gex/xlf"] {
+			t.Error("no answer although the chain is there")
+		}
+	})
+}
+
+// With the real client and the default underlyings, the upstream gets at most 20 requests in a minute, and no chain is more than five
+// minutes older than the upstream's newest.
+func TestFaultDefaultUnderlyings(t *testing.T) {
+	long(t)
+	length := 6 * time.Minute // more than a round
+	if full() {
+		length = 2 * time.Hour
+	}
+	synctest.Test(t, func(t *testing.T) {
+		f := newFaultRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config, _ *faultyServer) {
+			c.TurnEvery, c.Underlyings = 20*time.Second, refresh.DefaultUnderlyings
+		})
+		defer f.stop()
+		f.until(t, "every underlying has an answer", 10*time.Minute, func() bool {
+			return !slices.ContainsFunc(refresh.DefaultUnderlyings, func(u string) bool { return f.store.Current("gex/"+strings.ToLower(u)) == nil })
+		})
+		f.until(t, "a round later", 15*time.Minute, func() bool { return time.Since(f.server.Requests(0)[0].At) > 10*time.Minute })
+		begin, oldest := time.Now(), map[string]time.Duration{}
+		f.until(t, "the end", length+time.Minute, func() bool {
+			for _, u := range refresh.DefaultUnderlyings {
+				age := f.clock.Now().Sub(*f.meta("gex/" + strings.ToLower(u)).CapturedAt)
+				if oldest[u] = max(oldest[u], age); age > 6*time.Minute { // the upstream makes a document a minute
+					t.Fatalf("the chain of %s is %s old", u, age)
+				}
+			}
+			return time.Since(begin) > length
+		})
+		most, requests := 0, f.server.Requests(0)
+		for i := range requests {
+			n := 0
+			for _, r := range requests[i:] {
+				if r.Host == requests[i].Host && r.At.Sub(requests[i].At) < time.Minute {
+					n++
+				}
+			}
+			most = max(most, n)
+		}
+		if most > 20 {
+			t.Errorf("%d requests in a minute", most)
+		}
+		t.Logf("figure: in %s at most %d requests a minute; oldest documents %v", length, most, oldest)
+	})
+}
+
+// The table of underlyings has the row of each gex/{u} that is served, also when a start computes gex/{u} again, or the table is lost.
+func TestUnderlyingsAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, all := t.TempDir(), []string{"SPX", "NDX", "AAPL"}
+		rows := func(r *rig) {
+			t.Helper()
+			var table struct {
+				Rows []struct {
+					Symbol string
+					SHA256 string `json:"data_sha256"`
+					Net    int64  `json:"net_gex_dollars"`
+				}
+			}
+			r.data(refresh.UnderlyingsResource, &table)
+			if len(table.Rows) != len(all) {
+				t.Fatalf("rows %v", table.Rows)
+			}
+			for i, u := range all {
+				var gamma struct {
+					Net int64 `json:"net_gex_dollars"`
+				}
+				r.data("gex/"+strings.ToLower(u), &gamma)
+				if row := table.Rows[i]; row.Symbol != u || row.SHA256 != r.meta("gex/"+strings.ToLower(u)).Receipt.DataSHA256 || row.Net != gamma.Net {
+					t.Errorf("row %v, net of gex/{u} %d", row, gamma.Net)
+				}
+			}
+		}
+		r := newRig(t, dir, "2026-11-20 17:30", func(c *refresh.Config) { c.Underlyings = all })
+		r.once()
+		rows(r)
+		r.close()
+		again := newRig(t, dir, "2026-11-20 17:45", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = all, 0.2 })
+		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		rows(again)
+		again.close()
+		if err := os.Remove(filepath.Join(dir, "simulated", "current", "underlyings")); err != nil {
+			t.Fatal(err)
+		}
+		lost := newRig(t, dir, "2026-11-20 18:00", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = all, 0.2 })
+		defer lost.close()
+		if err := errors.Join(lost.Restore(), lost.Resume(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		rows(lost)
+	})
+}
+
+// An underlying that the source does not have takes no past session from the others. With one underlying, what rests on all chains has
+// the interval of its chain.
+func TestBackfillWithoutAnUnderlying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+			c.Underlyings, c.Past, c.BackfillSessions = []string{"SPX", "ZZZ", "AAPL"}, c.Source.(refresh.PastSource), 2
+		})
+		defer r.close()
+		r.run(time.Minute)
+		for _, name := range []string{refresh.GammaResource, "gex/aapl"} {
+			if got := strings.Join(r.store.DatesOf(name), " "); got != "2026-11-18 2026-11-19 2026-11-20" {
+				t.Errorf("dates of %s: %s", name, got)
+			}
+		}
+		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX"} })
+		defer alone.close()
+		alone.once()
+		if got, want := alone.meta(refresh.FlowResource).RefreshSeconds, alone.meta(refresh.GammaResource).RefreshSeconds; got != want {
+			t.Errorf("refresh_seconds of the flow is %d, of gamma %d", got, want)
+		}
+	})
+}
+
+// A symbol that the upstream does not have makes no answer stale that does not rest on it: also not a table that a start has
+// restored, and that no document changes through a weekend.
+func TestUnknownUnderlyingOverAWeekend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		begin := func(start string) *rig {
+			return newRig(t, dir, start, func(c *refresh.Config) {
+				c.Source, c.Underlyings = &withoutChain{Source: c.Source, name: upstream.Options("XLF")}, []string{"SPX", "XLF"}
+			})
+		}
+		r := begin("2026-11-21 11:00") // a Saturday
+		r.run(10 * time.Second)
+		r.close()
+		again := begin("2026-11-21 12:00")
+		defer again.close()
+		if err := again.Restore(); err != nil {
+			t.Fatal(err)
+		}
+		before := again.meta(refresh.UnderlyingsResource)
+		again.run(4*time.Hour + time.Minute)
+		if m := again.meta(refresh.UnderlyingsResource); m.Freshness.State != "closed" || !m.ComputedAt.Equal(before.ComputedAt) {
+			t.Errorf("%+v, computed at %s and before at %s", m.Freshness, m.ComputedAt, before.ComputedAt)
+		}
+		if again.LastFailure("gex/xlf") != string(upstream.Missing) {
+			t.Error("the chain did not fail: the test shows nothing")
+		}
+	})
+}
