@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Verifies an answer of strikecache, gex/spx, gex/spx/matrix or spx-max-pain, with Python's standard library alone.
+"""Verifies an answer of strikecache, gex/{u}, gex/{u}/matrix or {u}-max-pain, with Python's standard library alone.
 
 The program reads the answer and the documents that its receipt names, and checks every digest. Then it computes the
 figures again from the documents, as the methods page says (compute/METHODS.md; § names a section of that page). It
@@ -25,7 +25,8 @@ import urllib.request
 
 DAY = dt.timedelta(days=1)
 YEAR = 365 * 86400  # seconds, §1.1
-SETTLEMENT = {"SPX": "am", "SPXW": "pm"}  # by root
+INDICES = {"SPX": {"SPX": "am", "SPXW": "pm"}, "XSP": {"XSP": "pm"}, "NDX": {"NDX": "am", "NDXP": "pm"},
+           "RUT": {"RUT": "am", "RUTW": "pm"}}  # settlement by root, §1. Every other symbol is a fund or a stock
 PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
 further = {"closed": (), "early": ()}  # dates that the operator added to the calendar: the input state/closed-dates
 
@@ -72,14 +73,14 @@ def rfc3339(instant):
     return f"{instant.astimezone(dt.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def quote_instant(as_of, captured_at):
-    """Returns q, the instant that the quotes of SPX and SPXW options describe."""
+def quote_instant(as_of, captured_at, overnight):
+    """Returns q, the instant that the quotes of options describe. Some options trade overnight, the others from 09:30 to 16:15."""
     def ends(day):
-        return at(day, 17) if closing(day) == 16 else at(day, 13, 15)
+        return at(day, 13, 15) if closing(day) == 13 else at(day, 17) if overnight else at(day, 16, 15)
     q = max(as_of, captured_at - dt.timedelta(minutes=15))
     day = q.astimezone(new_york(q.date())).date()
-    trades = day + DAY if q >= at(day, 20, 15) else day  # the session day whose hours q may be in
-    if closing(trades) and q <= ends(trades):
+    trades = day + DAY if overnight and q >= at(day, 20, 15) else day  # the session day whose hours q may be in
+    if closing(trades) and q <= ends(trades) and (overnight or q >= at(day, 9, 30)):
         return q
     while not closing(day) or q < ends(day):
         day -= DAY
@@ -88,29 +89,30 @@ def quote_instant(as_of, captured_at):
 
 def number(x, most):
     """Returns a number of a document, or None for a number that counts as absent: it is neither 0 nor from 1e-6 to most."""
-    good = isinstance(x, (int, float)) and (x == 0 or 1e-6 <= x <= most)
-    return x if good else None
+    return x if isinstance(x, (int, float)) and (x == 0 or 1e-6 <= x <= most) else None
 
 
 # §1.1: the rows of a chain
 
-Row = collections.namedtuple("Row", "call oi volume mid iv")  # mid is None without bid > 0 and ask >= bid
+# sign is 1 for a call, -1 for a put. mid is None without bid > 0 and ask >= bid. F and v come with Chain.price.
+Row = collections.namedtuple("Row", "symbol sign oi volume mid iv K T settles F v", defaults=(None, None))
 
 
 class Chain:
-    """The document options/_SPX.json. series[root, date][strike in thousandths][right] is a row with T > 0."""
+    """A document such as options/_SPX.json. series[root, date][strike in thousandths][right] is a row with T > 0."""
 
-    def __init__(self, document):
+    def __init__(self, symbol, document):
         data = document["data"]
+        self.american, self.settlement = symbol not in INDICES, INDICES.get(symbol, {symbol: "pm"})
         as_of = dt.datetime.fromisoformat(data["last_trade_time"])
         self.as_of = as_of.replace(tzinfo=new_york(as_of.date()))
         self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=dt.timezone.utc)
-        self.q = quote_instant(self.as_of, self.captured_at)
+        self.q = quote_instant(self.as_of, self.captured_at, symbol in ("SPX", "XSP"))
         self.session = as_of.date()
         while not closing(self.session):
             self.session -= DAY
         self.spot = number(data.get("current_price"), 1e6) or number(data.get("close"), 1e6)
-        self.years = {}  # T of each series
+        self.settles, self.years = {}, {}  # the instant of settlement and T of each series
         self.series = collections.defaultdict(lambda: collections.defaultdict(dict))
         self.skipped = collections.Counter()
         seen = set()
@@ -121,7 +123,7 @@ class Chain:
     def add(self, option, seen):
         """Adds a row, or returns the first reason to skip the row."""
         symbol = option["option"]
-        found = re.fullmatch(r"([A-Z]{1,6}\d?)(\d{6})([CP])(\d{8})", symbol)
+        found = re.fullmatch(r"(?!.{22})([A-Z]+\d*)(\d{6})([CP])(\d{8})", symbol)
         try:
             root, date, right, strike = found.groups()
             key = root, dt.datetime.strptime("20" + date, "%Y%m%d").date()
@@ -133,17 +135,42 @@ class Chain:
         oi, bid, ask = (number(option.get(name), most) for name, most in (("open_interest", 1e8), ("bid", 1e6), ("ask", 1e6)))
         if oi is None:
             return "bad_number"
-        if root not in SETTLEMENT:
+        if root not in self.settlement:
             return "unknown_root"
         if key not in self.years:
-            settles = at(key[1], 9, 30) if root == "SPX" else at(key[1], closing(key[1]) or 16)
-            self.years[key] = (settles - self.q).total_seconds() / YEAR
+            self.settles[key] = at(key[1], 9, 30) if self.settlement[root] == "am" else at(key[1], closing(key[1]) or 16)
+            self.years[key] = (self.settles[key] - self.q).total_seconds() / YEAR
         if self.years[key] <= 0:
             return "settled"
         mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
-        row = Row(right == "C", oi, number(option.get("volume"), 1e8) or 0, mid, number(option.get("iv"), 100) or 0)
-        self.series[key][int(strike)][right] = row
+        self.series[key][int(strike)][right] = Row(
+            symbol, 1 if right == "C" else -1, oi, number(option.get("volume"), 1e8) or 0, mid, number(option.get("iv"), 100) or 0,
+            int(strike) / 1000, self.years[key], self.settles[key])
         return None
+
+    def price(self, rate):
+        """Sets the spot, the forwards, and rows, by symbol the rows with F and v, which is 0 without a volatility."""
+        parity = {key: f for key, s in self.series.items() if (f := parity_forward(s, self.years[key], rate))}
+        self.rate, self.implied = rate, implied_spot(self, parity)
+        self.gap = (self.implied / self.spot - 1) * 100 if self.implied else None
+        in_step = self.q - self.as_of <= dt.timedelta(minutes=5) and (self.gap is None or abs(self.gap) <= 0.5)
+        self.source = "last" if self.american else "index" if in_step else "implied" if self.implied else "index_stale"
+        self.S = self.implied if self.source == "implied" else self.spot
+        self.mismatch = self.gap is not None and abs(self.gap) > 10  # the document contradicts itself: dollars are null
+        self.forwards, self.rows = forwards(self, parity, self.S), {}
+        for key, strikes in self.series.items():
+            v_of = volatilities(strikes, self.forwards[key][0], self.years[key], rate)
+            self.rows.update({row.symbol: row._replace(F=self.forwards[key][0], v=v_of[k])
+                              for k, rights in strikes.items() for row in rights.values()})
+        self.used = [row for row in self.rows.values() if row.oi and row.v]
+        self.net = self.G(self.S) if self.used and not self.mismatch else None
+        return self
+
+    def gex(self, row, S):  # the forward moves with the spot, and v stays with the strike
+        return row.sign * row.oi * 100 * gamma(S, row.F / self.S * S, row.K, row.v, row.T, self.rate) * S ** 2 * 0.01
+
+    def G(self, S):
+        return sum(self.gex(row, S) for row in self.used)
 
 
 # §§1.0 and 1.1: forwards, implied spot, volatility, gamma
@@ -166,7 +193,7 @@ def implied_spot(chain, parity):
         return None
     mean_T, mean_y = (statistics.fmean(column) for column in zip(*points))
     slope = sum((T - mean_T) * (y - mean_y) for T, y in points) / sum((T - mean_T) ** 2 for T, _ in points)
-    return math.exp(mean_y - slope * mean_T)
+    return number(math.exp(mean_y - slope * mean_T), 1e6)
 
 
 def forwards(chain, parity, S):
@@ -174,11 +201,10 @@ def forwards(chain, parity, S):
     curve = [(0, 0)] + sorted((chain.years[key], math.log(forward / S)) for key, forward in parity.items())
     out = {}
     for root, date in chain.series:
-        key, other, T = (root, date), ("SPXW" if root == "SPX" else "SPX", date), chain.years[root, date]
-        if key in parity:
-            out[key] = parity[key], "parity"
-        elif other in parity:
-            out[key] = parity[other], "other_settlement"
+        key, T = (root, date), chain.years[root, date]
+        own = [parity[r, date] for r in (root, *chain.settlement) if (r, date) in parity]
+        if own:
+            out[key] = own[0], "parity" if key in parity else "other_settlement"
         elif parity and T < curve[-1][0]:
             (t0, y0), (t1, y1) = max(p for p in curve if p[0] <= T), min(p for p in curve if p[0] > T)
             out[key] = S * math.exp(y0 + (y1 - y0) * (T - t0) / (t1 - t0)), "interpolated"
@@ -264,17 +290,16 @@ class Table:
             self.check(f"{name}[{key}].{column}", served[key][column], own[key][column], tolerance)
 
 
-# §1: gex/spx. The tolerances are those of §7.
+# §1: gex/{u}. The tolerances are those of §7.
 
 EXPOSURES = ("delta_dollars", "vanna_dollars_per_vol_point", "charm_dollars_per_day")
 SIDES = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
 
 
-def exposures(S, F, K, v, T, rate, call):
+def exposures(S, F, K, v, T, rate, side):
     """§1.4: the exposures of one contract with s·OI·M = 1."""
     floored = max(T, 900 / (365 * 86400))
-    side, D = 1 if call else -1, F / S * math.exp(-rate * T)
-    b, d1 = math.log(F / S) / floored, math.log(F / K) / v + v / 2 if K else math.inf
+    D, b, d1 = F / S * math.exp(-rate * T), math.log(F / S) / floored, math.log(F / K) / v + v / 2 if K else math.inf
     phi, Phi = math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi), math.erfc(-side * d1 / math.sqrt(2)) / 2
     vanna = -D * phi * (d1 - v) / (v / math.sqrt(floored)) if phi else 0
     slope = phi * (b / v - (d1 - v) / (2 * floored)) if phi else 0
@@ -308,9 +333,8 @@ def verify_matrix(table, data, cells, session, by_strike, mismatch):
     table.columns("§1.6 strikes", {row["strike"]: row for row in data["strikes"]}, {
         K: {"net_gex_dollars": shown(sum(column.get(K, 0) for column in cells.values()))} for K in rows}, {"net_gex_dollars": dollars})
     for j, key in enumerate(by_date[:16]):
-        served = {K: {"cell": row[j]} for K, row in zip(rows, data["net_gex_dollars"])}
-        own = {K: {"cell": shown(cells[key].get(K))} for K in rows}
-        table.columns(f"§1.6 {key[0]} {key[1]}", served, own, {"cell": dollars})
+        table.columns(f"§1.6 {key[0]} {key[1]}", {K: {"cell": row[j]} for K, row in zip(rows, data["net_gex_dollars"])},
+                      {K: {"cell": shown(cells[key].get(K))} for K in rows}, {"cell": dollars})
     ends = {"zero_dte": session, "this_week": session + DAY * (4 - session.weekday())}
     table.check("§1.6 parts", [[part["name"], part["from"], part["to"]] for part in data["parts"]],
                 [[name, str(session), str(end)] for name, end in ends.items()])
@@ -319,67 +343,62 @@ def verify_matrix(table, data, cells, session, by_strike, mismatch):
                       strike_tolerances(dollars))
 
 
-def verify_gamma(table, answer, chain, strike):
+def verify_gamma(table, answer, chain, previous, strike):
     data, gap_served = answer["data"], answer["meta"]["quality"]["spot_gap_pct"]
     rate = answer["meta"]["receipt"]["parameters"]["risk_free_rate"]
-    parity = {key: f for key, s in chain.series.items() if (f := parity_forward(s, chain.years[key], rate))}
-    implied = implied_spot(chain, parity)
-    gap = (implied / chain.spot - 1) * 100 if implied else None
-    in_step = chain.q - chain.as_of <= dt.timedelta(minutes=5) and (gap is None or abs(gap) <= 0.5)
-    source = "index" if in_step else "implied" if implied else "index_stale"
-    S = implied if source == "implied" else chain.spot
-    mismatch = gap is not None and abs(gap) > 10  # the document contradicts itself: dollars are null
-    table.show("§1.0 implied spot", f"{implied:.6f}" if implied else "no fit")
-    table.check("§1.0 spot_gap_pct", gap_served, gap, 2e-4)
+    S, mismatch = chain.price(rate).S, chain.mismatch
+    table.show("§1.0 implied spot", f"{chain.implied:.6f}" if chain.implied else "no fit")
+    table.check("§1.0 spot_gap_pct", gap_served, chain.gap, 2e-4)
     if "spot_source" in data:
-        table.check("§1.0 spot_source", data["spot_source"], source)
+        table.check("§1.0 spot_source", data["spot_source"], chain.source)
     table.check("§1.0 effective_spot", data["effective_spot"], S, 0.01)
 
-    F, used, by_expiration, cells = forwards(chain, parity, S), [], {}, {}
+    by_expiration, cells, beyond = {}, {}, 0
     friday = chain.session + DAY * (4 - chain.session.weekday())
     until = {last: collections.defaultdict(lambda: dict.fromkeys(SIDES, 0)) for last in (dt.date.max, chain.session, friday)}
     by_strike = until[dt.date.max]
-    chosen = strike or min((k / 1000 for strikes in chain.series.values() for k in strikes), key=lambda K: abs(K - S))
+    chosen = strike or min((k / 1000 for strikes in chain.series.values() for k in strikes), key=lambda K: abs(K - S), default=0)
     for root, date in sorted(chain.series, key=lambda key: key[::-1]):
-        strikes, T, (forward, forward_source) = chain.series[root, date], chain.years[root, date], F[root, date]
-        v_of, sums = volatilities(strikes, forward, T, rate), {"call": 0, "put": 0}
-        others, column = dict.fromkeys(EXPOSURES, 0), cells.setdefault((str(date), SETTLEMENT[root]), collections.Counter())
-        for k, row in ((k, row) for k, rights in strikes.items() for row in rights.values()):
-            K, v, side, sign = k / 1000, v_of[k], "call" if row.call else "put", 1 if row.call else -1
+        settlement, (forward, forward_source) = chain.settlement[root], chain.forwards[root, date]
+        sums, others = {"call": 0, "put": 0}, dict.fromkeys(EXPOSURES, 0)
+        column = cells.setdefault((str(date), settlement), collections.Counter())
+        for row in (chain.rows[row.symbol] for rights in chain.series[root, date].values() for row in rights.values()):
+            K, side = row.K, "call" if row.sign > 0 else "put"
             totals = [rows[K] for last, rows in until.items() if date <= last]
             for total in totals:
                 total[side + "_open_interest"] += row.oi
                 total[side + "_volume"] += row.volume
-            if not row.oi or not v:
+            if not row.oi or not row.v:
                 chain.skipped["no_volatility" if row.oi else "no_open_interest"] += 1
                 continue
-            one = gamma(S, forward, K, v, T, rate)
-            gex = sign * one * row.oi * 100 * S ** 2 * 0.01
+            gex = chain.gex(row, S)
+            beyond += abs(gex) * (row.T > 60 / 365)
             for total in totals:
                 total[side + "_gex_dollars"] += gex
             sums[side] += gex
             column[K] += gex
-            for name, x in zip(EXPOSURES, exposures(S, forward, K, v, T, rate, row.call)):
-                others[name] += sign * row.oi * 100 * x
-            used.append((sign * row.oi, forward / S, K, v, T))
+            for name, x in zip(EXPOSURES, exposures(S, forward, K, row.v, row.T, rate, row.sign)):
+                others[name] += row.sign * row.oi * 100 * x
             if K == chosen and (strike or not by_expiration):
-                table.show(f"§1.1 {root} {date} {K:g} {side}: volatility", f"{v / math.sqrt(T):.10f}")
-                table.show(f"§1.1 {root} {date} {K:g} {side}: gamma, GEX", f"{one:.6e} {gex:.0f}")
-        by_expiration[f"{date} {SETTLEMENT[root]}"] = {
+                table.show(f"§1.1 {root} {date} {K:g} {side}: volatility", f"{row.v / math.sqrt(row.T):.10f}")
+                table.show(f"§1.1 {root} {date} {K:g} {side}: gamma, GEX", f"{gamma(S, forward, K, row.v, row.T, rate):.6e} {gex:.0f}")
+        by_expiration[f"{date} {settlement}"] = {
             "forward": forward, "forward_source": forward_source,
             "net_gex_dollars": sums["call"] + sums["put"], "gross_gex_dollars": sums["call"] - sums["put"], **others}
-    if answer["meta"]["endpoint"] == "gex/spx/matrix":
-        return verify_matrix(table, data, cells, chain.session, until, mismatch)
-
     call, put = (sum(cells[side + "_gex_dollars"] for cells in by_strike.values()) for side in ("call", "put"))
     gross = call - put
+    table.check("§1.8 gross_beyond_60_days_pct", answer["meta"]["quality"].get("gross_beyond_60_days_pct"),
+                beyond / gross * 100 if chain.american and gross and not mismatch else None, 2e-4)
+    if answer["meta"]["endpoint"].endswith("/matrix"):
+        return verify_matrix(table, data, cells, chain.session, until, mismatch)
+
     for name, own in (("net", call + put), ("call", call), ("put", put), ("gross", gross)):
-        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], own if used and not mismatch else None, 1e-6 * gross)
+        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], None if chain.net is None else own, 1e-6 * gross)
     tolerances = {name: max(1, 1e-6 * sum(abs(row[name]) for row in by_expiration.values())) for name in EXPOSURES}
     for name in EXPOSURES:
-        own = sum(row[name] for row in by_expiration.values())
-        table.check(f"§1.4 {name}", data["exposures"][name], own if used and not mismatch else None, tolerances[name])
-    table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(used))
+        own = None if chain.net is None else sum(row[name] for row in by_expiration.values())
+        table.check(f"§1.4 {name}", data["exposures"][name], own, tolerances[name])
+    table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(chain.used))
     for cells in by_expiration.values() if mismatch else ():
         cells.update({name: None for name in cells if "dollars" in name})
     dollars = max(1e-6 * gross, 1)
@@ -388,23 +407,50 @@ def verify_gamma(table, answer, chain, strike):
     table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
                   {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars, **tolerances})
 
-    def G(spot):  # §1.1: the forwards move with the spot, and v stays with the strike
-        return sum(signed * gamma(spot, ratio * spot, K, v, T, rate) for signed, ratio, K, v, T in used) * spot ** 2
     prices = sorted((flip["price"] for flip in data["flips"]), key=lambda price: (abs(price - S), price))
-    table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], prices[0] if prices else None, 0.02)
+    table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], prices[0] if prices else None)
+    point = 1 if S >= 1000 else S / 5000
     for i, flip in enumerate(data["flips"]):  # each must be a root of G; other roots of G are not searched
-        low, high = flip["price"] - 0.5, flip["price"] + 0.5
-        rises = G(low) < 0
-        if rises == (G(high) < 0):
+        low, high = flip["price"] - point / 2 - 0.005, flip["price"] + point / 2 + 0.005  # a served price has 2 decimals
+        rises = chain.G(low) < 0
+        if rises == (chain.G(high) < 0):
             low = high = math.inf  # no root
-        while high - low > 0.001:
+        while high - low > point / 1000:
             middle = (low + high) / 2
-            low, high = (middle, high) if (G(middle) < 0) == rises else (low, middle)
-        table.check(f"§1.2 flips[{i}].price", flip["price"], low, 0.02)
+            low, high = (middle, high) if (chain.G(middle) < 0) == rises else (low, middle)
+        table.check(f"§1.2 flips[{i}].price", flip["price"], low, min(0.02, 0.02 * point + 0.005))
         table.check(f"§1.2 flips[{i}].direction", flip["direction"], "negative_to_positive" if rises else "positive_to_negative")
+    verify_changes(table, answer, chain, previous and previous.price(rate), max(1, 1e-6 * gross))
 
 
-# §4: spx-max-pain
+def verify_changes(table, answer, now, before, dollars):
+    """§1.5. now and before are priced chains. before is None without a reference."""
+    served, interest = answer["data"]["changes"], answer["data"]["open_interest_changes"]
+    held = {symbol: row for symbol, row in now.rows.items() if row.v}
+    was = {symbol: row for symbol, row in before.rows.items() if row.v and row.settles > now.q} if before else {}
+    least = len(was) * (0.9 if before and abs(now.S / before.S - 1) > 0.2 else 0.5)
+    reason = ("no_reference" if not before else "split" if now.american and len(was.keys() & now.rows) < least else
+              "net_unknown" if now.net is None else "reference_net_unknown" if before.net is None else None)
+    table.check("§1.5 changes_reason", answer["meta"]["quality"]["changes_reason"], reason)
+    sides = {symbol: [side[symbol].oi if symbol in side else 0 for side in (was, held)] for symbol in {**was, **held}}
+    largest = sorted((-abs(b - a), symbol, a, b) for symbol, (a, b) in sides.items() if a != b)[:10]
+    table.check("§1.5 open_interest_changes", interest and [(row["contract"], row["from"], row["to"]) for row in interest],
+                None if reason in ("no_reference", "split") else [row[1:] for row in largest])
+    if reason:
+        return table.check("§1.5 changes", served, None)
+    nets = [before.net, *[0] * 5, now.net]  # the net after each part
+    for symbol, old in was.items():
+        steps, new = [before.gex(old, before.S)] * 5, held.get(symbol)
+        if new:
+            later = old._replace(F=old.F / before.S * now.S, T=new.T, v=old.v * math.sqrt(new.T / old.T))
+            steps[1:] = before.gex(old, now.S), now.gex(later, now.S), now.gex(new._replace(oi=old.oi), now.S), now.gex(new, now.S)
+        nets[1:6] = map(sum, zip(nets[1:6], steps))
+    parts = before.net, *(b - a for a, b in zip(nets, nets[1:])), now.net
+    for name, own in zip("from expired spot time volatility open_interest listed to".split(), parts):
+        table.check(f"§1.5 net_gex_dollars.{name}", served["net_gex_dollars"][name], own, dollars)
+
+
+# §4: {u}-max-pain
 
 def pain(series, spot):
     """Returns the figures of the series of a date, one settlement or both, and the payout curve."""
@@ -427,7 +473,7 @@ def verify_pain(table, answer, chain):
     data = answer["data"]
     table.check("§4 expirations", [row["expiration"] for row in data["expirations"]], sorted({str(date) for _, date in chain.series}))
     date = dt.date.fromisoformat(data["expiration"])
-    series = {SETTLEMENT[root]: chain.series[root, date] for root in SETTLEMENT if (root, date) in chain.series}
+    series = {settlement: chain.series[root, date] for root, settlement in chain.settlement.items() if (root, date) in chain.series}
     if not series:
         table.check("§4 expiration", data["expiration"], None)
         return
@@ -437,22 +483,12 @@ def verify_pain(table, answer, chain):
     for name, own in figures.items():
         table.check(f"§4 {name}", data[name], own, tolerances.get(name, 0))
     own = {side: pain([s], chain.spot)[0] for side, s in series.items()}
-    served = {side: row for side, row in data["by_settlement"].items() if row}
-    table.columns("§4 by_settlement", served, own, {name: tolerances.get(name, 0) for name in next(iter(own.values()))})
+    table.columns("§4 by_settlement", {side: row for side, row in data["by_settlement"].items() if row}, own,
+                  {name: tolerances.get(name, 0) for name in next(iter(own.values()))})
     table.columns("§4 payout_curve", {row["settlement_price"]: row for row in data["payout_curve"]}, curve, dict.fromkeys(PAYOUTS, 1))
 
 
 # §0: the receipt
-
-def read_document(folder, digest):
-    """Returns the bytes of a document: of <digest>.gz or of <digest>."""
-    path = os.path.join(folder, os.path.basename(digest))
-    if os.path.exists(path + ".gz"):
-        with gzip.open(path + ".gz") as file:
-            return file.read()
-    with open(path, "rb") as file:
-        return file.read()
-
 
 def verify_receipt(table, body, receipt, folder):
     """Checks every digest. Returns the documents that the receipt names, by name, without altered ones."""
@@ -465,7 +501,9 @@ def verify_receipt(table, body, receipt, folder):
     for name, digest in ((i["name"], i["sha256"]) for i in receipt["inputs"]):
         own = None
         try:
-            document = read_document(folder, digest)
+            path = pathlib.Path(folder, os.path.basename(digest))
+            packed = path.with_name(path.name + ".gz")
+            document = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
             own = hashlib.sha256(document).hexdigest()
         except OSError as e:
             print(e, file=sys.stderr)
@@ -480,14 +518,16 @@ def verify(table, answer, documents, strike):
     meta, contracts = answer["meta"], answer["meta"]["quality"]["contracts"]
     for kind, dates in json.loads(documents.get("state/closed-dates", "{}")).items():
         further[kind] = dates or ()
-    chain = Chain(json.loads(documents["options/_SPX.json"]))
+    symbol = answer["data"]["symbol"]
+    name = f"options/{'_' * (symbol in INDICES)}{symbol}.json"
+    chain, previous = (Chain(symbol, json.loads(documents[n])) if n in documents else None for n in (name, "previous/" + name))
     table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
     table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
     table.check("§0 session_date", meta["session_date"], str(chain.session))
     table.show("§0 q, the quote instant", rfc3339(chain.q))
     table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
     if meta["receipt"]["method"] == "gex/3":
-        verify_gamma(table, answer, chain, strike)
+        verify_gamma(table, answer, chain, previous, strike)
     else:
         verify_pain(table, answer, chain)
     table.check("§1.7 listed", contracts["listed"], chain.listed)

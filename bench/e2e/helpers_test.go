@@ -190,7 +190,8 @@ func (o *output) lines() []string {
 	return strings.FieldsFunc(o.String(), func(r rune) bool { return r == '\n' })
 }
 
-// command returns a command of the binary. Unless args say otherwise, it uses free ports and an empty data directory.
+// command returns a command of the binary. Unless args say otherwise, it uses free ports, an empty data directory, and three
+// underlyings.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -199,7 +200,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
+	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_UNDERLYINGS=SPX,SPY,XLF", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
 	return cmd
 }
 

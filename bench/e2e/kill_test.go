@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -138,7 +139,7 @@ func TestFaultKills(t *testing.T) {
 	seed := cmp.Or(*killSeed, rand.Uint64())
 	t.Logf("repeat the choices with -args -kill-seed %d", seed)
 	k := &killing{t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), kills: map[string]int{}, answers: newAnswers()}
-	p := serveReady(t, "--data-dir", k.dir, "--flow-symbols", "SPY,XLF") // the kills come in the middle of its back-fill
+	p := serveReady(t, "--data-dir", k.dir, "--underlyings", "SPX,SPY,XLF") // the kills come in the middle of its back-fill
 	p.kill()
 	k.look()
 	dates := datesOf(k.disk)
@@ -178,7 +179,7 @@ func TestFaultKills(t *testing.T) {
 
 // cycle starts the binary, loads it, kills it, and looks at what it left.
 func (k *killing) cycle(n int) {
-	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--flow-symbols", "SPY,XLF",
+	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--underlyings", "SPX,SPY,XLF",
 		"--sim-speed", []string{"1000", "3000", "10000"}[k.rand.IntN(3)]}
 	if !k.start.IsZero() {
 		args = append(args, "--sim-start", k.start.Format(time.RFC3339))
@@ -306,6 +307,9 @@ func (k *killing) answeredAtOnce(p *process) {
 	}
 }
 
+// expires matches the files that are kept for 30 days.
+var expires = regexp.MustCompile(`-(matrix|series|max-pain)$|^(options-flow-unusual|underlyings)$`)
+
 // look reads the stored files, and compares them with the files before and with the answers of the process.
 func (k *killing) look() {
 	verified(k.t, k.dir)
@@ -314,7 +318,7 @@ func (k *killing) look() {
 	for name, was := range before {
 		is, ok := k.disk[name]
 		switch file := filepath.Base(name); {
-		case !ok && (file == "gex-spx-matrix" || file == "gex-spx-series" || file == "spx-max-pain" || file == "options-flow-unusual"): // these expire
+		case !ok && expires.MatchString(file):
 		case !ok:
 			k.t.Errorf("%s is lost", name)
 		case is.before(was.edition), is.sum != was.sum && !was.before(is.edition):

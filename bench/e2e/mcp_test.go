@@ -115,7 +115,7 @@ func TestModelTools(t *testing.T) {
 	for path := range document.Paths {
 		for _, prefix := range []string{"/api/v1/", "/api/public/"} {
 			if resource, ok := strings.CutPrefix(path, prefix); ok {
-				paths[strings.NewReplacer("/", "_", "-", "_").Replace(resource)] = path
+				paths[strings.NewReplacer("/{u}", "", "{u}-", "", "/", "_", "-", "_").Replace(resource)] = path
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func TestModelTools(t *testing.T) {
 		if path == "" || tool.Title == "" || len(tool.Description) < 30 || !tool.Annotations.ReadOnlyHint {
 			t.Fatalf("tool %+v", tool)
 		}
-		_, body := p.get(path)
+		_, body := p.get(strings.Replace(path, "{u}", "spx", 1))
 		_, size := m.ask(tool.Name, nil)
 		figure(t, "%s: %d bytes for a model, %d bytes as JSON", tool.Name, size, len(body))
 		if size > 8<<10 {
@@ -149,11 +149,11 @@ func TestModelTools(t *testing.T) {
 func (m model) parameters(p *process) {
 	t := m.t
 	t.Helper()
-	all, _ := m.ask("gex_spx", nil) // the client sends null, at which the SDK alone would panic
+	all, _ := m.ask("gex", nil) // the client sends null, at which the SDK alone would panic
 	if all.rows("by_strike") != 12 || !strings.Contains(strings.Join(all.Cut, "\n"), "data.by_strike: 12 of ") {
 		t.Errorf("%d strikes, %q", all.rows("by_strike"), all.Cut)
 	}
-	if few, _ := m.ask("gex_spx", map[string]any{"rows": 3}); few.rows("by_strike") != 3 || few.rows("profile") != 3 {
+	if few, _ := m.ask("gex", map[string]any{"rows": 3}); few.rows("by_strike") != 3 || few.rows("profile") != 3 {
 		t.Errorf("%d strikes, %d points", few.rows("by_strike"), few.rows("profile"))
 	}
 	if two, _ := m.ask("options_flow_unusual", map[string]any{"limit": 2}); two.rows("items") != 2 || len(two.Cut) > 0 {
@@ -161,11 +161,11 @@ func (m model) parameters(p *process) {
 	}
 	expirations := all.Data["by_expiration"].(map[string]any)
 	expiration := expirations["rows"].([]any)[5].([]any)[slices.Index(expirations["columns"].([]any), any("expiration"))]
-	if a, _ := m.ask("spx_max_pain", map[string]any{"expiration": expiration}); a.Data["expiration"] != expiration {
+	if a, _ := m.ask("max_pain", map[string]any{"expiration": expiration}); a.Data["expiration"] != expiration {
 		t.Errorf("%v, want %v", a.Data["expiration"], expiration)
 	}
 	session, first := all.Data["session_date"].(string), slices.Min(p.sessions())
-	if a, _ := m.ask("gex_spx_historical", map[string]any{"date": session}); a.Data["session_date"] != session {
+	if a, _ := m.ask("gex_historical", map[string]any{"date": session}); a.Data["session_date"] != session {
 		t.Errorf("%v, want %v", a.Data["session_date"], session)
 	}
 	for _, c := range []struct {
@@ -175,11 +175,11 @@ func (m model) parameters(p *process) {
 	}{
 		{"options_flow_unusual", map[string]any{"limit": 500}, []string{"limit", "100"}},
 		{"options_flow_unusual", map[string]any{"rows": 5}, []string{"rows"}},
-		{"gex_spx", map[string]any{"rows": 0}, []string{"rows", "minimum"}},
-		{"gex_spx_historical", map[string]any{"date": "yesterday"}, []string{"date"}},
-		{"gex_spx_historical", map[string]any{"date": "2026-02-30"}, []string{`400 Bad Request: {"code":"invalid_parameter","message":"date must be YYYY-MM-DD`}},
-		{"gex_spx_historical", map[string]any{"date": "2020-01-02"}, []string{`404 Not Found: {"code":"snapshot_not_found"`, `"earlier":null,"later":"` + first}},
-		{"spx_max_pain", map[string]any{"expiration": "2020-01-02"}, []string{`404 Not Found: {"code":"expiration_not_found"`, expiration.(string)}},
+		{"gex", map[string]any{"rows": 0}, []string{"rows", "minimum"}},
+		{"gex_historical", map[string]any{"date": "yesterday"}, []string{"date"}},
+		{"gex_historical", map[string]any{"date": "2026-02-30"}, []string{`400 Bad Request: {"code":"invalid_parameter","message":"date must be YYYY-MM-DD`}},
+		{"gex_historical", map[string]any{"date": "2020-01-02"}, []string{`404 Not Found: {"code":"snapshot_not_found"`, `"earlier":null,"later":"` + first}},
+		{"max_pain", map[string]any{"expiration": "2020-01-02"}, []string{`404 Not Found: {"code":"expiration_not_found"`, expiration.(string)}},
 	} {
 		text, failed := m.call(c.tool, c.args)
 		for _, want := range c.want {
@@ -204,7 +204,7 @@ func TestModelEnds(t *testing.T) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 `
-	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"gex_spx","arguments":{}}}` + "\n"
+	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"gex","arguments":{}}}` + "\n"
 	for _, c := range []struct {
 		name, input string
 		signal      os.Signal
@@ -264,7 +264,7 @@ func TestModelFlags(t *testing.T) {
 	}
 	m := connect(t, "http://127.0.0.1:1")
 	for range 2 { // while the server is down, calls fail with a reason, and the command goes on
-		if text, failed := m.call("gex_spx", nil); !failed || !strings.Contains(text, "http://127.0.0.1:1 gives no complete answer") {
+		if text, failed := m.call("gex", nil); !failed || !strings.Contains(text, "http://127.0.0.1:1 gives no complete answer") {
 			t.Errorf("failed %v, %s", failed, text)
 		}
 	}

@@ -149,6 +149,11 @@ func (c *contract) everything(dates []string) {
 		c.ask(200, http.MethodGet, target)
 	}
 	c.ask(404, http.MethodGet, "/no/such/path")
+	c.served(func(method, path string) {
+		if unknown := ofUnderlying.ReplaceAllString(path, "${1}${2}zzz${3}"); unknown != path && method != http.MethodOptions {
+			c.ask(404, method, unknown)
+		}
+	})
 }
 
 // parameters asks with every parameter at and beyond its bounds: the document must allow what the server allows.

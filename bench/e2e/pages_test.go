@@ -65,7 +65,7 @@ func TestDocsSearch(t *testing.T) {
 	b.press("#search", kb.Escape)
 	b.do(chromedp.KeyEvent("no such thing"))
 	b.until("nothing is found", `document.querySelector("#count").textContent.startsWith("Nothing")`)
-	if got, want := b.text("#gex-spx .curl"), "curl -sS --compressed '"+p.url+"/api/v1/gex/spx'"; got != want {
+	if got, want := b.text("#gex-u .curl"), "curl -sS --compressed '"+p.url+"/api/v1/gex/spx'"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 
@@ -85,7 +85,7 @@ func TestDocsSearch(t *testing.T) {
 	if without := eval[[]string](b, shown); !slices.Equal(with, without) || len(with) < 300 {
 		t.Errorf("%d parts are shown with JavaScript, and %d without", len(with), len(without))
 	}
-	b.press("#gex-spx .try summary", "\r")
-	b.until("the answer unfolds", `document.querySelector("#gex-spx .try details pre").innerText.includes('"zero_gamma_flip"')`)
+	b.press("#gex-u .try summary", "\r")
+	b.until("the answer unfolds", `document.querySelector("#gex-u .try details pre").innerText.includes('"zero_gamma_flip"')`)
 	b.clean()
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ import (
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "not", "there", "yet")
-	p := serveReady(t, "--data-dir", dir, "--sim-speed", "60", "--gex-every", "5s", "--flow-symbols", "XLF", "--admin-listen", "127.0.0.1:0")
+	p := serveReady(t, "--data-dir", dir, "--sim-speed", "60", "--gex-every", "5s", "--underlyings", "SPX,XLF", "--admin-listen", "127.0.0.1:0")
 	if !strings.Contains(p.logged(), "SIMULATED") {
 		t.Error("the log does not say that the market is simulated")
 	}
@@ -29,11 +30,11 @@ func TestFirstStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	feeds := regexp.MustCompile(`last_success_timestamp_seconds\{feed=~"([a-z|]+)"\}`).FindSubmatch(rules)
-	if feeds == nil {
-		t.Fatal("no rule about the feeds")
-	}
-	for _, feed := range strings.Split(string(feeds[1]), "|") {
+	others := regexp.MustCompile(`last_success_timestamp_seconds\{feed!~"([a-z|]+)"\}`).FindSubmatch(rules)
+	for _, feed := range []string{"spx", "xlf", "sectors", "vix"} {
+		if others == nil || slices.Contains(strings.Split(string(others[1]), "|"), feed) {
+			t.Fatalf("the rule about the feeds leaves out %s", feed)
+		}
 		p.until("a success of "+feed, func() bool { // a run ends a moment after its answers are there
 			return strings.Contains(p.operator("/metrics"), `strikecache_refresh_last_success_timestamp_seconds{feed="`+feed+`"}`)
 		})

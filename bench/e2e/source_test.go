@@ -89,8 +89,8 @@ func TestSourceOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	const spx = upstream.Name("options/_SPX.json")
 	in, dir := newInbox(t), t.TempDir()
-	p := serve(t, "--data-dir", dir, "--source", "folder", "--folder", in.dir, "--source-name", "acme-data", "--flow-symbols", "XLF,ZZZ")
-	if !strings.Contains(p.logged(), `flow_symbols_without_file="[XLF ZZZ]"`) || p.answers(gammaPath, http.StatusOK) {
+	p := serve(t, "--data-dir", dir, "--source", "folder", "--folder", in.dir, "--source-name", "acme-data", "--underlyings", "SPX,XLF,ZZZ")
+	if !strings.Contains(p.logged(), `underlyings_without_file="[XLF ZZZ]"`) || p.answers(gammaPath, http.StatusOK) {
 		t.Errorf("an empty folder: %s", p.logged())
 	}
 	whole := in.made(spx)

@@ -89,7 +89,7 @@ func TestTheLargestChain(t *testing.T) {
 	u := startUpstream(t)
 	u.chain = largest
 	p := serve(t, "--data-dir", t.TempDir(), "--source", "cboe", "--cboe-base-url", "http://"+u.address+quotesBase,
-		"--cboe-requests-per-minute", "6000", "--flow-symbols", "XLF")
+		"--cboe-requests-per-minute", "6000", "--underlyings", "SPX,XLF")
 	p.until("a chain of 79,872 rows is served", func() bool {
 		resp, body := p.get(gammaPath)
 		return resp.StatusCode == http.StatusOK && bytes.Contains(body, []byte(`"listed":79872`))
