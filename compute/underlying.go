@@ -23,8 +23,9 @@ type Underlying struct {
 	// 09:30 to 16:15.
 	Overnight bool
 
-	roots []optionRoot
-	flow  flowLimits
+	roots  []optionRoot
+	flow   flowLimits
+	future *future // quarterly, on the index; nil: none
 }
 
 // optionRoot is a root of the options of an underlying.
@@ -41,12 +42,13 @@ var (
 
 // indices are the underlyings with index options.
 //
-// Source: Cboe, contract specifications of the options of each index, and U.S. Options Hours & Holidays.
+// Source: Cboe, contract specifications of the options of each index, and U.S. Options Hours & Holidays; CME Group, contract
+// specifications of E-mini S&P 500, Nasdaq-100 and Russell 2000 futures.
 var indices = []Underlying{
-	{Symbol: "SPX", Overnight: true, roots: []optionRoot{{"SPX", AM}, {"SPXW", PM}}, flow: largeFlow},
+	{Symbol: "SPX", Overnight: true, roots: []optionRoot{{"SPX", AM}, {"SPXW", PM}}, flow: largeFlow, future: &future{"ES", 0.25}},
 	{Symbol: "XSP", Overnight: true, roots: []optionRoot{{"XSP", PM}}, flow: usualFlow},
-	{Symbol: "NDX", roots: []optionRoot{{"NDX", AM}, {"NDXP", PM}}, flow: usualFlow},
-	{Symbol: "RUT", roots: []optionRoot{{"RUT", AM}, {"RUTW", PM}}, flow: usualFlow},
+	{Symbol: "NDX", roots: []optionRoot{{"NDX", AM}, {"NDXP", PM}}, flow: usualFlow, future: &future{"NQ", 0.25}},
+	{Symbol: "RUT", roots: []optionRoot{{"RUT", AM}, {"RUTW", PM}}, flow: usualFlow, future: &future{"RTY", 0.1}},
 	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow}, // no exposure: each date is on another future
 }
 

@@ -2,7 +2,7 @@ package refresh
 
 import "strikecache/compute"
 
-// matrixQuality is `meta.quality` of gex/spx/matrix.
+// matrixQuality is `meta.quality` of gex/{u}/matrix and gex/{u}/levels.
 type matrixQuality struct {
 	Contracts compute.ContractCounts `json:"contracts"`
 	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.

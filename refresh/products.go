@@ -9,7 +9,10 @@ import (
 
 const notAdvice = "; not investment advice"
 
-const modelledNotice = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed" + notAdvice
+const (
+	modelled       = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed"
+	modelledNotice = modelled + notAdvice
+)
 
 // defaultOnly is for products whose default answer alone comes with deltas.
 var defaultOnly = []string{""}
@@ -40,6 +43,13 @@ var rows = []*row{
 		every: chainEvery, expires: true, offered: chainOffered,
 		gather: gatherExposure, compute: computeMatrix,
 		data: compute.Matrix{}, quality: matrixQuality{},
+	},
+	{
+		pattern: "gex/{u}/levels", feed: optionsFeed, method: compute.KeyLevelsMethod,
+		notice: modelled + "; levels of futures are fair values from option quotes, not prices of a futures exchange" + notAdvice,
+		every:  chainEvery, expires: true, offered: chainOffered,
+		gather: gatherExposure, compute: computeLevels,
+		data: compute.KeyLevels{}, quality: matrixQuality{},
 	},
 	{
 		pattern: "{u}-max-pain", feed: optionsFeed, method: compute.MaxPainMethod,

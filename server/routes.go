@@ -32,6 +32,7 @@ var routes = []route{
 	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}"},
 	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", parameter: "date", dated: "gex/{u}", past: true},
 	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", parameter: "date", dated: "gex/{u}/intraday"},
+	{path: "/api/v1/gex/{u}/levels", endpoint: "gex/{u}/levels"},
 	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix"},
 	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series"},
 	{path: "/api/v1/underlyings", endpoint: "underlyings"},

@@ -1,0 +1,137 @@
+package compute
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// KeyLevelsMethod names the method of [NewKeyLevels] in receipts.
+const KeyLevelsMethod = "levels/1"
+
+// KeyLevels are the prices of gex/{u} and {u}-max-pain that a chart marks, the `data` of gex/{u}/levels. A level that is not known is
+// left out.
+type KeyLevels struct {
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
+	// Published price of the underlying at `meta.as_of`.
+	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Spot that the distances count from, as in gex/{u}.
+	EffectiveSpot Level      `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	SessionDate   Date       `json:"session_date"` // Session of `meta.as_of`.
+	Levels        []KeyLevel `json:"levels"`       // The known levels, highest price first.
+	// The levels on the scale of the quarterly stock index future: of SPX, NDX and RUT, while put–call parity gives the forward of a
+	// quarterly expiration. They are fair values from option quotes. No price of a future is used.
+	Futures []FutureLevels `json:"futures" jsonschema:"maxItems=1"`
+}
+
+// KeyLevel is one price.
+type KeyLevel struct {
+	// `call_wall`, `put_wall`, `zero_gamma_flip`, `vol_trigger` and `abs_gamma_strike` are those of gex/{u}. `flip_low` and
+	// `flip_high`: its `flip_band`. `expected_low_1d` and `expected_high_1d`: `effective_spot` less and plus its `expected_move_1d`.
+	// `zero_dte_call_wall` and `zero_dte_put_wall`: the walls of the contracts that settle on the session date. `max_pain`: that of the
+	// default expiration of {u}-max-pain.
+	Name  string `json:"name" jsonschema:"enum=call_wall,enum=put_wall,enum=zero_gamma_flip,enum=flip_low,enum=flip_high,enum=vol_trigger,enum=abs_gamma_strike,enum=max_pain,enum=zero_dte_call_wall,enum=zero_dte_put_wall,enum=expected_high_1d,enum=expected_low_1d"`
+	Label string `json:"label"`                                                            // The name for people.
+	Price Level  `json:"price" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"` // The level.
+	Away  Ratio  `json:"distance_pct" unit:"percent of the spot"`                          // (price − effective_spot) / effective_spot · 100.
+}
+
+// FutureLevels are the levels on the scale of a future: each times `ratio`, rounded to the tick of the contract.
+type FutureLevels struct {
+	Symbol     string `json:"symbol" jsonschema:"enum=ES,enum=NQ,enum=RTY"` // Root of the future.
+	Expiration Date   `json:"expiration"`                                   // Its last day: the nearest quarterly date on which options settle at the open.
+	// Forward of this date by put–call parity, as in gex/{u}.
+	Forward Level         `json:"forward" jsonschema:"exclusiveMinimum=0" unit:"index points"`
+	Ratio   Ratio         `json:"ratio" jsonschema:"exclusiveMinimum=0" unit:"ratio"` // Forward over `effective_spot`.
+	Levels  []FutureLevel `json:"levels"`                                             // In the order of the levels above.
+}
+
+// FutureLevel is one level on the scale of a future.
+type FutureLevel struct {
+	Name  string `json:"name"`                                             // As above.
+	Price Level  `json:"price" jsonschema:"minimum=0" unit:"index points"` // The level times the ratio.
+}
+
+// NewKeyLevels returns the levels of a gamma exposure. pain is the max pain of the default expiration, nil without one.
+func NewKeyLevels(r *GammaResult, pain *MaxPain, cal *Calendar) *KeyLevels {
+	g := &r.Data
+	k := &KeyLevels{Symbol: g.Symbol, Spot: g.Spot, EffectiveSpot: g.EffectiveSpot, SessionDate: g.SessionDate, Levels: []KeyLevel{}, Futures: []FutureLevels{}}
+	add := func(name, label string, price *Level) {
+		if price != nil && *price > 0 {
+			k.Levels = append(k.Levels, KeyLevel{name, label, *price, Ratio((*price - g.EffectiveSpot) / g.EffectiveSpot * 100)})
+		}
+	}
+	add("call_wall", "Call Wall", g.CallWall)
+	add("put_wall", "Put Wall", g.PutWall)
+	add("zero_gamma_flip", "Zero Gamma Flip", g.Flip)
+	if g.FlipBand != nil {
+		add("flip_low", "Flip Low", &g.FlipBand.Low)
+		add("flip_high", "Flip High", &g.FlipBand.High)
+	}
+	add("vol_trigger", "Vol Trigger", g.VolTrigger)
+	add("abs_gamma_strike", "Largest Gamma", g.AbsGammaStrike)
+	if pain != nil {
+		add("max_pain", "Max Pain", pain.MaxPain)
+	}
+	call, put := zeroDTEWalls(r.Matrix.Parts[0].ByStrike, g.EffectiveSpot)
+	add("zero_dte_call_wall", "0DTE Call Wall", call)
+	add("zero_dte_put_wall", "0DTE Put Wall", put)
+	if g.ExpectedMove != nil {
+		add("expected_high_1d", "Expected High", new(g.EffectiveSpot+*g.ExpectedMove))
+		add("expected_low_1d", "Expected Low", new(g.EffectiveSpot-*g.ExpectedMove))
+	}
+	slices.SortStableFunc(k.Levels, func(a, b KeyLevel) int { return cmp.Compare(b.Price, a.Price) })
+	if f := UnderlyingOf(g.Symbol).future; f != nil {
+		k.addFuture(f, g.ByExpiration, cal)
+	}
+	return k
+}
+
+// zeroDTEWalls returns the walls of rows, as [Gamma.CallWall] and [Gamma.PutWall] are defined; nil without exposure.
+func zeroDTEWalls(rows []StrikeGamma, spot Level) (call, put *Level) {
+	var most, least Dollars
+	nearer := func(r *StrikeGamma, than *Level) bool {
+		return than == nil || math.Abs(float64(r.Strike-spot)) < math.Abs(float64(*than-spot))
+	}
+	for i := range rows {
+		r := &rows[i]
+		if r.Call == nil || r.Put == nil {
+			return nil, nil // the document contradicts itself
+		}
+		if r.Strike >= spot && *r.Call > 0 && (*r.Call > most || *r.Call == most && nearer(r, call)) {
+			most, call = *r.Call, &r.Strike
+		}
+		if r.Strike <= spot && *r.Put < 0 && (*r.Put < least || *r.Put == least && nearer(r, put)) {
+			least, put = *r.Put, &r.Strike
+		}
+	}
+	return call, put
+}
+
+// addFuture adds the levels on the scale of a future, unless no quarterly date has a parity forward.
+func (k *KeyLevels) addFuture(f *future, dates []ExpirationGamma, cal *Calendar) {
+	for _, d := range dates { // nearest first
+		if d.Settlement != AM || d.ForwardSource != forwardParity || !quarterly(d.Expiration, cal) {
+			continue
+		}
+		ratio := float64(d.Forward / k.EffectiveSpot)
+		levels := FutureLevels{Symbol: f.symbol, Expiration: d.Expiration, Forward: d.Forward, Ratio: Ratio(ratio), Levels: []FutureLevel{}}
+		for _, l := range k.Levels {
+			levels.Levels = append(levels.Levels, FutureLevel{l.Name, Level(math.Round(float64(l.Price)*ratio/f.tick) * f.tick)})
+		}
+		k.Futures = append(k.Futures, levels)
+		return
+	}
+}
+
+// quarterly says whether a date is the third Friday of March, June, September or December, or the session before it when that Friday
+// is a holiday.
+func quarterly(d Date, cal *Calendar) bool {
+	return d.Month()%3 == 0 && d == cal.OnOrBefore(ThirdFriday(d.Year(), d.Month()))
+}
+
+// future is a stock index future. The prices of a contract are multiples of its tick.
+type future struct {
+	symbol string
+	tick   float64 // index points
+}

@@ -1,0 +1,120 @@
+package compute_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"strikecache/compute"
+)
+
+// text of levels: name, price and distance, as they are served.
+func served(t testing.TB, levels []compute.KeyLevel) string {
+	t.Helper()
+	var out []string
+	for _, l := range levels {
+		out = append(out, fmt.Sprintf("%s %s %s", l.Name, marshal(t, l.Price), marshal(t, l.Away)))
+	}
+	return strings.Join(out, ", ")
+}
+
+func strikeRow(k compute.Level, call, put compute.Dollars) compute.StrikeGamma {
+	return compute.StrikeGamma{Strike: k, Call: &call, Put: &put}
+}
+
+// withParts returns a gamma exposure with rows of contracts that settle today.
+func withParts(g compute.Gamma, today ...compute.StrikeGamma) *compute.GammaResult {
+	return &compute.GammaResult{Data: g, Matrix: compute.Matrix{Parts: []compute.MatrixPart{{ByStrike: today}}}}
+}
+
+func level(x compute.Level) *compute.Level { return &x }
+
+// Each known level has its price and its distance, the highest first; equal ones are in the order of their definition. What is not known
+// is left out.
+func TestKeyLevels(t *testing.T) {
+	g := compute.Gamma{
+		Symbol: "SPY", Spot: 501, EffectiveSpot: 500, SessionDate: day("2026-11-20"),
+		CallWall: level(510), PutWall: level(490), Flip: level(497.5), FlipBand: &compute.Band{Low: 496, High: 510},
+		VolTrigger: level(495), AbsGammaStrike: level(510), ExpectedMove: level(6.25),
+	}
+	today := []compute.StrikeGamma{
+		strikeRow(480, 9, -7), strikeRow(498, 0, -7), strikeRow(500, 2, -1), strikeRow(505, 4, -50), strikeRow(507, 4, 0),
+	}
+	k := compute.NewKeyLevels(withParts(g, today...), &compute.MaxPain{PainSide: compute.PainSide{MaxPain: level(499)}}, cal)
+	equal(t, "levels", served(t, k.Levels), "call_wall 510 2, flip_high 510 2, abs_gamma_strike 510 2, expected_high_1d 506.25 1.25, "+
+		"zero_dte_call_wall 505 1, max_pain 499 -0.2, zero_dte_put_wall 498 -0.4, zero_gamma_flip 497.5 -0.5, flip_low 496 -0.8, "+
+		"vol_trigger 495 -1, expected_low_1d 493.75 -1.25, put_wall 490 -2")
+	equal(t, "futures of a fund", len(k.Futures), 0)
+	equal(t, "head", fmt.Sprint(k.Spot, k.EffectiveSpot, k.SessionDate), "501 500 2026-11-20")
+
+	none := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "SPY", Spot: 501, EffectiveSpot: 500}, compute.StrikeGamma{Strike: 500}), nil, cal)
+	equal(t, "nothing is known", string(marshal(t, none.Levels)), "[]")
+	low := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "A", Spot: 1, EffectiveSpot: 1, ExpectedMove: level(1.5)}), &compute.MaxPain{}, cal)
+	equal(t, "no price below 0", served(t, low.Levels), "expected_high_1d 2.5 150")
+}
+
+// The levels of a future rest on the nearest quarterly date that settles at the open and has a parity forward.
+func TestKeyLevelsOfFutures(t *testing.T) {
+	row := func(date string, s compute.Settlement, forward compute.Level) compute.ExpirationGamma {
+		return compute.ExpirationGamma{Expiration: day(date), Settlement: s, Forward: forward, ForwardSource: "parity"}
+	}
+	interpolated := row("2026-12-18", compute.AM, 5022)
+	interpolated.ForwardSource = "interpolated"
+	for _, c := range []struct {
+		what, symbol string
+		rows         []compute.ExpirationGamma
+		want         string
+	}{
+		{"ES", "SPX", []compute.ExpirationGamma{
+			row("2026-11-20", compute.AM, 5010), row("2026-12-18", compute.PM, 5020), row("2026-12-18", compute.AM, 5022),
+		}, "ES 2026-12-18 5022 1.0044: call_wall 5122.5, put_wall 4919"}, // 5122.44 and 4919.05 before rounding
+		{"NQ, the nearest without a forward of its own", "NDX", []compute.ExpirationGamma{
+			interpolated, row("2027-03-19", compute.AM, 5050),
+		}, "NQ 2027-03-19 5050 1.01: call_wall 5151, put_wall 4946.5"}, // 4946.4750
+		{"RTY, on the eve of a holiday", "RUT", []compute.ExpirationGamma{row("2027-06-17", compute.AM, 5060)},
+			"RTY 2027-06-17 5060 1.012: call_wall 5161.2, put_wall 4956.3"}, // 4956.27
+		{"no quarterly date", "SPX", []compute.ExpirationGamma{row("2027-01-15", compute.AM, 5030), row("2027-06-18", compute.AM, 5030)}, ""},
+		{"a fund", "SPY", []compute.ExpirationGamma{row("2026-12-18", compute.AM, 5022)}, ""},
+	} {
+		g := compute.Gamma{Symbol: c.symbol, Spot: 5000, EffectiveSpot: 5000, CallWall: level(5100), PutWall: level(4897.5), ByExpiration: c.rows}
+		k := compute.NewKeyLevels(withParts(g), nil, cal)
+		got := ""
+		for _, f := range k.Futures {
+			var levels []string
+			for _, l := range f.Levels {
+				levels = append(levels, fmt.Sprintf("%s %s", l.Name, marshal(t, l.Price)))
+			}
+			got += fmt.Sprintf("%s %s %s %s: %s", f.Symbol, f.Expiration, marshal(t, f.Forward), marshal(t, f.Ratio), strings.Join(levels, ", "))
+		}
+		equal(t, c.what, got, c.want)
+	}
+}
+
+// On a whole chain the levels are those of the other answers.
+func TestKeyLevelsOfAChain(t *testing.T) {
+	each(t, func(t *testing.T, symbol, root string, spot float64, _ bool) {
+		chain := build(t, of(symbol, spot), weekly(root, spot)...)
+		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
+		pains := compute.MaxPains(chain, cal)
+		k := compute.NewKeyLevels(&r, pains[compute.DefaultMaxPain(pains)], cal)
+		want := map[string]*compute.Level{
+			"call_wall": r.Data.CallWall, "put_wall": r.Data.PutWall, "zero_gamma_flip": r.Data.Flip, "vol_trigger": r.Data.VolTrigger,
+			"abs_gamma_strike": r.Data.AbsGammaStrike, "max_pain": pains[compute.DefaultMaxPain(pains)].MaxPain,
+		}
+		for _, l := range k.Levels {
+			if w, known := want[l.Name]; known && (w == nil || *w != l.Price) {
+				t.Errorf("%s is %v, want %v", l.Name, l.Price, w)
+			}
+			delete(want, l.Name)
+		}
+		for name, w := range want {
+			if w != nil {
+				t.Errorf("%s is left out", name)
+			}
+		}
+		if len(k.Levels) < 6 || !slices.IsSortedFunc(k.Levels, func(a, b compute.KeyLevel) int { return int(b.Price - a.Price) }) {
+			t.Errorf("%s", served(t, k.Levels))
+		}
+	})
+}
