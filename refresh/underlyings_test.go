@@ -21,6 +21,7 @@ import (
 
 // The answers of SPX are the same with and without other underlyings.
 func TestOtherUnderlyingsChangeNothing(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX"} })
 		defer alone.close()
@@ -45,6 +46,7 @@ func TestOtherUnderlyingsChangeNothing(t *testing.T) {
 
 // Every underlying has every product, and the table of underlyings has the row of each from its gamma answer.
 func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		all := []string{"SPX", "NDX", "SPY", "AAPL"}
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = all })
