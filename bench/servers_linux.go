@@ -102,7 +102,7 @@ func freeAddress() (string, error) {
 }
 
 // serve starts a strikecache whose answers do not change any more: those of one instant of the simulated market, the same for
-// every strikecache. It waits until the server is ready, has back-filled past dates and the track of today, and was idle for
+// every strikecache. It waits until the server is ready, has filled in past dates and the tracks of today, and was idle for
 // three seconds in a row, because on a busy machine a server that waits for the processor looks idle, too. A further start under
 // the same name finds what was back-filled.
 func (b *comparison) serve(ctx context.Context, name, binary string, cores []int, flags ...string) (*side, error) {
@@ -129,7 +129,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""), 1)
-		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="track of today back-filled"`)) {
+		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="past filled in"`)) {
 			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}
 	}

@@ -143,6 +143,7 @@ func (r *Refresher) Run(ctx context.Context) {
 		alongside(trackJob, func(ctx context.Context) error { return r.backfillMorning(ctx, track) })
 		alongside(backfillJob, r.backfill)
 		alongside(trackJob, r.backfillMornings)
+		r.log.Info("past filled in")
 	}
 	<-ctx.Done()
 	<-runner.Stop().Done()

@@ -78,7 +78,7 @@ func (s *sharedServer) start(t testing.TB) {
 	s.p = launch(t, cmd)
 	s.p.listens().ready()
 	s.p.until("everything is back-filled and stored", func() bool {
-		return strings.Contains(s.p.logged(), "msg=back-filled") && strings.Contains(s.p.logged(), `msg="track of today back-filled"`)
+		return strings.Contains(s.p.logged(), `msg="past filled in"`)
 	})
 	s.p.backfilled()
 	s.ready = true
