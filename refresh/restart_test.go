@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -192,6 +193,9 @@ func TestComputedBeforeItArrived(t *testing.T) {
 	})
 }
 
+// one is the underlying of tests that copy or compute many files.
+var one = []string{"SPX"}
+
 // feedOf are the resources that rest on the SPX chain and have an answer for every chain.
 var feedOf = map[string]bool{refresh.MatrixResource: true, refresh.SeriesResource: true, refresh.PainResource: true, refresh.FlowResource: true}
 
@@ -199,15 +203,17 @@ var feedOf = map[string]bool{refresh.MatrixResource: true, refresh.SeriesResourc
 // the files are there. After the next start no answer is older than the newest one of its feed.
 func TestAKillAtEveryFileLeavesTheInputs(t *testing.T) {
 	long(t)
-	t.Run("in session", func(t *testing.T) { killAtEveryFile(t, underlyings, quoted, "2026-11-20", "2026-11-20 11:00") })
+	t.Run("in session", func(t *testing.T) {
+		killAtEveryFile(t, slices.DeleteFunc(refresh.Resources(one), func(name string) bool { return name == refresh.VIXResource }), "2026-11-20", "2026-11-20 11:00")
+	})
 	t.Run("after the date has closed", func(t *testing.T) {
-		killAtEveryFile(t, []string{"SPX"}, refresh.Resources([]string{"SPX"}), "2026-11-18", "2026-11-18 17:30", 4*time.Hour)
+		killAtEveryFile(t, refresh.Resources(one), "2026-11-18", "2026-11-18 17:30", 4*time.Hour)
 	})
 }
 
 // killAtEveryFile refreshes at a time, after each pause, and 5 minutes later. Kills come during the last refresh. The products
 // are those that have files of the date.
-func killAtEveryFile(t *testing.T, underlyings, products []string, date, start string, pauses ...time.Duration) {
+func killAtEveryFile(t *testing.T, products []string, date, start string, pauses ...time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		var kills []string
@@ -222,7 +228,7 @@ func killAtEveryFile(t *testing.T, underlyings, products []string, date, start s
 				kills, left = append(kills, attrs), append(left, tree(t, dir))
 			}
 		})
-		r := newRig(t, dir, start, func(c *refresh.Config) { c.Log, c.Underlyings = slog.New(hook), underlyings })
+		r := newRig(t, dir, start, func(c *refresh.Config) { c.Log, c.Underlyings = slog.New(hook), one })
 		r.once()
 		for _, pause := range pauses {
 			time.Sleep(pause)
@@ -250,7 +256,7 @@ func killAtEveryFile(t *testing.T, underlyings, products []string, date, start s
 			into := copied(files)
 			t.Log(kills[i])
 			identical(t, into, date, products...)
-			next := newRig(t, into, later, func(c *refresh.Config) { c.Underlyings = underlyings })
+			next := newRig(t, into, later, func(c *refresh.Config) { c.Underlyings = one })
 			if err := next.Restore(); err != nil {
 				t.Fatal(err)
 			}
@@ -282,7 +288,7 @@ func killAtEveryFile(t *testing.T, underlyings, products []string, date, start s
 func TestBackfillOfASessionThatHasClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-21 12:00", func(c *refresh.Config) {
-			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
+			c.Past, c.BackfillSessions, c.Underlyings = c.Source.(refresh.PastSource), 2, one
 		})
 		defer r.close()
 		ctx, stop := context.WithCancel(t.Context())

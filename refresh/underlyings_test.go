@@ -104,6 +104,7 @@ func (s *withoutChain) Fetch(ctx context.Context, name upstream.Name, since *ups
 
 // An underlying that the upstream does not have is named once, and asked for again after an hour. The resources of the others go on.
 func TestUnknownUnderlying(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		xlf := upstream.Options("XLF")
@@ -227,6 +228,7 @@ func TestUnderlyingsAfterAStart(t *testing.T) {
 // An underlying that the source does not have takes no past session from the others. With one underlying, what rests on all chains has
 // the interval of its chain.
 func TestBackfillWithoutAnUnderlying(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
 			c.Underlyings, c.Past, c.BackfillSessions = []string{"SPX", "ZZZ", "AAPL"}, c.Source.(refresh.PastSource), 2
@@ -250,6 +252,7 @@ func TestBackfillWithoutAnUnderlying(t *testing.T) {
 // A symbol that the upstream does not have makes no answer stale that does not rest on it: also not a table that a start has
 // restored, and that no document changes through a weekend.
 func TestUnknownUnderlyingOverAWeekend(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		begin := func(start string) *rig {
