@@ -73,9 +73,11 @@ func NewKeyLevels(r *GammaResult, pain *MaxPain, cal *Calendar) *KeyLevels {
 	if pain != nil {
 		add("max_pain", "Max Pain", pain.MaxPain)
 	}
-	call, put := zeroDTEWalls(r.Matrix.Parts[0].ByStrike, g.EffectiveSpot)
-	add("zero_dte_call_wall", "0DTE Call Wall", call)
-	add("zero_dte_put_wall", "0DTE Put Wall", put)
+	if g.FlipStatus != FlipSpotMismatch { // else no strike has exposure
+		call, put := walls(r.Matrix.Parts[0].ByStrike, g.EffectiveSpot)
+		add("zero_dte_call_wall", "0DTE Call Wall", call)
+		add("zero_dte_put_wall", "0DTE Put Wall", put)
+	}
 	if g.ExpectedMove != nil {
 		add("expected_high_1d", "Expected High", new(g.EffectiveSpot+*g.ExpectedMove))
 		add("expected_low_1d", "Expected Low", new(g.EffectiveSpot-*g.ExpectedMove))
@@ -85,27 +87,6 @@ func NewKeyLevels(r *GammaResult, pain *MaxPain, cal *Calendar) *KeyLevels {
 		k.addFuture(f, g.ByExpiration, cal)
 	}
 	return k
-}
-
-// zeroDTEWalls returns the walls of rows, as [Gamma.CallWall] and [Gamma.PutWall] are defined; nil without exposure.
-func zeroDTEWalls(rows []StrikeGamma, spot Level) (call, put *Level) {
-	var most, least Dollars
-	nearer := func(r *StrikeGamma, than *Level) bool {
-		return than == nil || math.Abs(float64(r.Strike-spot)) < math.Abs(float64(*than-spot))
-	}
-	for i := range rows {
-		r := &rows[i]
-		if r.Call == nil || r.Put == nil {
-			return nil, nil // the document contradicts itself
-		}
-		if r.Strike >= spot && *r.Call > 0 && (*r.Call > most || *r.Call == most && nearer(r, call)) {
-			most, call = *r.Call, &r.Strike
-		}
-		if r.Strike <= spot && *r.Put < 0 && (*r.Put < least || *r.Put == least && nearer(r, put)) {
-			least, put = *r.Put, &r.Strike
-		}
-	}
-	return call, put
 }
 
 // addFuture adds the levels on the scale of a future, unless no quarterly date has a parity forward.

@@ -48,7 +48,7 @@ func TestKeyLevels(t *testing.T) {
 	equal(t, "futures of a fund", len(k.Futures), 0)
 	equal(t, "head", fmt.Sprint(k.Spot, k.EffectiveSpot, k.SessionDate), "501 500 2026-11-20")
 
-	none := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "SPY", Spot: 501, EffectiveSpot: 500}, compute.StrikeGamma{Strike: 500}), nil, cal)
+	none := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "SPY", Spot: 501, EffectiveSpot: 500, FlipStatus: compute.FlipSpotMismatch}, compute.StrikeGamma{Strike: 500}), nil, cal)
 	equal(t, "nothing is known", string(marshal(t, none.Levels)), "[]")
 	low := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "A", Spot: 1, EffectiveSpot: 1, ExpectedMove: level(1.5)}), &compute.MaxPain{}, cal)
 	equal(t, "no price below 0", served(t, low.Levels), "expected_high_1d 2.5 150")

@@ -23,14 +23,10 @@ type Wall struct {
 
 // levels fills in the key levels, which compare strikes.
 func (e *exposure) levels(g *Gamma) {
-	spot := Level(e.level)
-	call := func(r *StrikeGamma) float64 { return float64(*r.Call) }
-	put := func(r *StrikeGamma) float64 { return float64(-*r.Put) }
-	g.CallWall = e.largest(func(r *StrikeGamma) float64 { return only(r.Strike >= spot, call(r)) })
-	g.PutWall = e.largest(func(r *StrikeGamma) float64 { return only(r.Strike <= spot, put(r)) })
+	g.CallWall, g.PutWall = walls(e.strikes, Level(e.level))
 	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(*r.Call - *r.Put) })
 	g.Walls = Walls{
-		Gross: Wall{e.largest(call), e.largest(put)},
+		Gross: Wall{e.largest(callExposure), e.largest(putExposure)},
 		Net: Wall{
 			e.largest(func(r *StrikeGamma) float64 { return float64(*r.Net) }),
 			e.largest(func(r *StrikeGamma) float64 { return float64(-*r.Net) }),
@@ -43,6 +39,17 @@ func (e *exposure) levels(g *Gamma) {
 	g.VolTrigger = e.volTrigger(g.PutWall, g.CallWall)
 }
 
+// walls returns the strike at or above the spot with the largest call exposure, and the one at or below it with the largest absolute
+// put exposure; nil without exposure.
+func walls(rows []StrikeGamma, spot Level) (call, put *Level) {
+	return largest(rows, spot, func(r *StrikeGamma) float64 { return only(r.Strike >= spot, callExposure(r)) }),
+		largest(rows, spot, func(r *StrikeGamma) float64 { return only(r.Strike <= spot, putExposure(r)) })
+}
+
+func callExposure(r *StrikeGamma) float64 { return float64(*r.Call) }
+
+func putExposure(r *StrikeGamma) float64 { return float64(-*r.Put) }
+
 func only(ok bool, x float64) float64 {
 	if ok {
 		return x
@@ -50,13 +57,17 @@ func only(ok bool, x float64) float64 {
 	return 0
 }
 
+func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
+	return largest(e.strikes, Level(e.level), value)
+}
+
 // largest returns the strike with the largest positive value. Of strikes with equal values it returns the strike nearest
 // the spot, or the lower of two that are equally near.
-func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
+func largest(rows []StrikeGamma, spot Level, value func(*StrikeGamma) float64) *Level {
 	best, at := 0.0, (*StrikeGamma)(nil)
-	distance := func(r *StrikeGamma) float64 { return math.Abs(float64(r.Strike) - e.level) }
-	for i := range e.strikes {
-		r := &e.strikes[i]
+	distance := func(r *StrikeGamma) float64 { return math.Abs(float64(r.Strike - spot)) }
+	for i := range rows {
+		r := &rows[i]
 		if v := value(r); v > best || at != nil && v == best && distance(r) < distance(at) {
 			best, at = v, r
 		}

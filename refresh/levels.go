@@ -4,11 +4,7 @@ import "strikecache/compute"
 
 // computeLevels returns the levels of gex/{u} and the max pain of the default expiration.
 func computeLevels(in *inputs) (*answer, error) {
-	gamma, err := gammaOf(in)
-	if err != nil {
-		return nil, err
-	}
-	chain, err := in.chain()
+	gamma, chain, a, err := ofGamma(in)
 	if err != nil {
 		return nil, err
 	}
@@ -17,8 +13,6 @@ func computeLevels(in *inputs) (*answer, error) {
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		pain = pains[i]
 	}
-	a, q := answerOf(chain), &gamma.Quality
 	a.variants = only(compute.NewKeyLevels(gamma, pain, in.calendar))
-	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.AmericanQuality}
 	return a, nil
 }

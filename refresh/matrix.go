@@ -14,17 +14,26 @@ type matrixQuality struct {
 	compute.AmericanQuality
 }
 
-func computeMatrix(in *inputs) (*answer, error) {
+// ofGamma returns the gamma exposure of the chain, the chain, and an answer that still lacks its data.
+func ofGamma(in *inputs) (*compute.GammaResult, *compute.Chain, *answer, error) {
 	gamma, err := gammaOf(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	chain, err := in.chain()
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	a, q := answerOf(chain), &gamma.Quality
-	a.variants = only(&gamma.Matrix)
 	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.AmericanQuality}
+	return gamma, chain, a, nil
+}
+
+func computeMatrix(in *inputs) (*answer, error) {
+	gamma, _, a, err := ofGamma(in)
+	if err != nil {
+		return nil, err
+	}
+	a.variants = only(&gamma.Matrix)
 	return a, nil
 }
