@@ -26,6 +26,8 @@ type Underlying struct {
 	roots  []optionRoot
 	flow   flowLimits
 	future *future // quarterly, on the index; nil: none
+	// unusable says why no exposure can be computed; "" if it can.
+	unusable string
 }
 
 // optionRoot is a root of the options of an underlying.
@@ -49,7 +51,7 @@ var indices = []Underlying{
 	{Symbol: "XSP", Overnight: true, roots: []optionRoot{{"XSP", PM}}, flow: usualFlow},
 	{Symbol: "NDX", roots: []optionRoot{{"NDX", AM}, {"NDXP", PM}}, flow: usualFlow, future: &future{"NQ", 0.25}},
 	{Symbol: "RUT", roots: []optionRoot{{"RUT", AM}, {"RUTW", PM}}, flow: usualFlow, future: &future{"RTY", 0.1}},
-	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow}, // no exposure: each date is on another future
+	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow, unusable: "each of its expirations is on another future"},
 }
 
 // funds are the exchange-traded funds whose options trade until 16:15, as brokers list them. Options of other funds close with
@@ -65,7 +67,7 @@ func UnderlyingOf(symbol string) Underlying {
 			return u
 		}
 		if _, known := u.settlement(symbol); known {
-			return Underlying{Symbol: symbol, flow: usualFlow}
+			return Underlying{Symbol: symbol, flow: usualFlow, unusable: "it is part of the chain of " + u.Symbol}
 		}
 	}
 	u := Underlying{Symbol: symbol, Kind: KindStock, roots: []optionRoot{{symbol, PM}}, flow: usualFlow}
@@ -75,8 +77,8 @@ func UnderlyingOf(symbol string) Underlying {
 	return u
 }
 
-// Listed says whether the underlying has a chain of its own. A root of an index, such as SPXW, is part of the chain of the index.
-func (u Underlying) Listed() bool { return len(u.roots) > 0 }
+// Unusable says why no exposure can be computed for the underlying, "" if it can: of VIX, and of a root of an index, such as SPXW.
+func (u Underlying) Unusable() string { return u.unusable }
 
 // American says whether the options can be exercised before they expire.
 func (u Underlying) American() bool { return u.Kind != KindIndex }

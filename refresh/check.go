@@ -188,6 +188,10 @@ func (k *checker) chain(chain *compute.Chain) {
 		k.say("%d contracts with %s%s", n, f.name, cost)
 	}
 	cal := k.cfg.Calendar
+	if why := compute.UnderlyingOf(chain.Symbol).Unusable(); why != "" {
+		k.say("NOT USED: %s cannot be an underlying: %s", chain.Symbol, why)
+		return
+	}
 	u, q := strings.ToLower(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
 	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Used, counts(q.Skipped))
 	k.say("%s-max-pain has %d expirations", u, len(compute.MaxPains(chain, cal)))

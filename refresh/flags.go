@@ -259,11 +259,8 @@ func (s *ScheduleFlags) check() error {
 		if !symbolForm.MatchString(symbol) {
 			return fmt.Errorf("--underlyings: %q is not a symbol such as SPY or NDX: 1 to 6 capital letters", symbol)
 		}
-		if !compute.UnderlyingOf(symbol).Listed() {
-			return fmt.Errorf("--underlyings: %s is part of the chain of an index", symbol)
-		}
-		if symbol == "VIX" {
-			return errors.New("--underlyings: VIX cannot be one: each expiration of its options is on another future")
+		if why := compute.UnderlyingOf(symbol).Unusable(); why != "" {
+			return fmt.Errorf("--underlyings: %s cannot be one: %s", symbol, why)
 		}
 		if slices.Contains(s.Underlyings[:i], symbol) {
 			return fmt.Errorf("--underlyings has %s twice", symbol)
