@@ -22,15 +22,15 @@ type route struct {
 	parameter  string // the only query parameter that it takes; "" for none
 	dated      string // the resource whose stored dates the parameter date chooses from; "" for none
 	past       bool   // the answer is always that of a stored date
-	longest    int    // the largest max-age in seconds, whatever the refresh interval; 0: the refresh interval
+	longest    int    // of the first underlying: the largest max-age in seconds, whatever the refresh interval; 0: the refresh interval
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
 }
 
 // routes is the table of the public resources. {u} stands for an underlying.
 var routes = []route{
-	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}"},
-	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", parameter: "date", dated: "gex/{u}", past: true},
+	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}", longest: gammaInterval},
+	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", parameter: "date", dated: "gex/{u}", past: true, longest: gammaInterval},
 	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", parameter: "date", dated: "gex/{u}/intraday"},
 	{path: "/api/v1/gex/{u}/levels", endpoint: "gex/{u}/levels"},
 	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix"},
@@ -63,8 +63,8 @@ func routesOf(underlyings []string) (all []route) {
 		}
 		for i, u := range underlyings {
 			one := r.of(u)
-			if i == 0 && r.path == routes[0].path || i == 0 && r.past {
-				one.longest = gammaInterval
+			if i > 0 {
+				one.longest = 0
 			}
 			all = append(all, one)
 		}
