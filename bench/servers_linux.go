@@ -129,7 +129,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""), 1)
-		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="past filled in"`)) {
+		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="history filled in"`)) {
 			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}
 	}

@@ -40,9 +40,9 @@ const (
 	vixFeed     = "vix"
 )
 
-// row is one row of the table [rows]: how the refresher makes the answers of one resource. The first argument of its functions is
+// productRow is one row of the table of products, [table]: how the refresher makes the answers of one resource. The first argument of its functions is
 // the product that is asked for.
-type row struct {
+type productRow struct {
 	pattern string // the canonical name of the resource, with {u} in place of the underlying, if it rests on the chain of one
 	feed    string
 	method  string // in the receipt
@@ -81,7 +81,7 @@ type row struct {
 
 // product is a row for one underlying, or for none.
 type product struct {
-	*row
+	*productRow
 	name       string // canonical name, meta.endpoint
 	underlying string // symbol, such as SPX; "" if the answer does not rest on one chain
 }

@@ -29,8 +29,8 @@ const (
 	trackJob    = "track"
 )
 
-// secondSessions is how many past sessions are filled in of an underlying besides the first: as many as the flow compares with.
-const secondSessions = 2
+// otherSessions is how many past sessions are filled in of an underlying besides the first: as many as the flow compares with.
+const otherSessions = 2
 
 // backfill computes and stores the answers of the last sessions whose dates have no file, oldest session first, from the
 // documents that the upstream had after each close. It never replaces a file. It then computes the current answers again:
@@ -43,7 +43,7 @@ func (r *Refresher) backfill(ctx context.Context) error {
 		for _, p := range r.cfg.products {
 			past := p.pastSessions
 			if p.underlying != "" && p.underlying != r.cfg.first() {
-				past = secondSessions
+				past = otherSessions
 			}
 			if p.past == nil || !p.offered(p, &r.cfg) || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
 				past > 0 && d < r.cal.Back(today, past) {

@@ -89,7 +89,7 @@ func (j *jobs) chainJobs() (all []job) {
 			reads: func(time.Time) []upstream.Name { return []upstream.Name{chainOf(u)} },
 		}
 		if i > 0 {
-			one.every, one.offset, one.second = j.cfg.roundEvery(), j.cfg.TurnEvery*time.Duration(i-1), true
+			one.every, one.offset, one.last = j.cfg.roundEvery(), j.cfg.TurnEvery*time.Duration(i-1), true
 		}
 		all = append(all, one)
 	}

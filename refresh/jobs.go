@@ -18,11 +18,13 @@ type jobs struct {
 	*publisher
 	cal *compute.Calendar
 
+	// unknown has, by underlying, when the upstream was asked last for a chain that it does not have. All jobs of chains use it.
+	unknown sync.Map
+
 	// turn is held while a chain is decoded and its answers are computed: two large chains at a time would take 20 MB more memory. It
 	// is taken before publisher.mu.
 	turn sync.Mutex
 
-	unknown         sync.Map // when it was asked last, by underlying, for a chain that the upstream does not have; used by many
 	historyAsked    requests
 	settlementAsked requests
 }
@@ -65,7 +67,7 @@ type job struct {
 	chain  string // the underlying whose chain it fetches; "": none
 	every  time.Duration
 	offset time.Duration // from the start of the refresh window to the first run of the interval
-	second bool          // at the start, it runs after the other jobs
+	last   bool          // at the start, it runs after the other jobs
 	run    func(context.Context) error
 	reads  func(now time.Time) []upstream.Name // the documents that the job fetches; nil: none
 }
@@ -78,14 +80,8 @@ func (j job) refreshes(p *product) bool {
 // list returns the jobs of the schedule.
 func (j *jobs) list() []job {
 	return append(j.chainJobs(),
-		job{name: "sectors", feed: sectorsFeed, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name {
-			names, _ := pastFunds(nil, j.cfg, 0)
-			return names
-		}},
-		job{name: "vix", feed: vixFeed, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name {
-			names, _ := pastSettlement(nil, j.cfg, settlementDue(now, j.cal))
-			return names
-		}},
+		job{name: "sectors", feed: sectorsFeed, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
+		job{name: "vix", feed: vixFeed, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
 		job{name: "freshness", every: j.cfg.ChainEvery, run: func(context.Context) error { return j.board.reseal() }},
 		job{name: "expiry", every: 24 * time.Hour, run: j.expire},
 	)
@@ -109,7 +105,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	alongside(resumeJob, r.Resume)
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
-	var once, second []cron.Job
+	var once, last []cron.Job
 	var retries sync.WaitGroup
 	for _, j := range r.list() {
 		change := r.changes[j.name]
@@ -126,8 +122,8 @@ func (r *Refresher) Run(ctx context.Context) {
 		if r.cfg.Version != nil && j.reads != nil {
 			runner.Schedule(cron.Every(time.Second), alone.Then(cron.FuncJob(r.watch(j, run))))
 		}
-		if j.second {
-			second = append(second, next.run)
+		if j.last {
+			last = append(last, next.run)
 		} else {
 			once = append(once, next.run)
 		}
@@ -135,7 +131,7 @@ func (r *Refresher) Run(ctx context.Context) {
 	}
 	runner.Start()
 	runAll(once)
-	for _, j := range second {
+	for _, j := range last {
 		j.Run()
 	}
 	if r.cfg.Past != nil && r.cfg.BackfillSessions > 0 {
@@ -143,7 +139,7 @@ func (r *Refresher) Run(ctx context.Context) {
 		alongside(trackJob, func(ctx context.Context) error { return r.backfillMorning(ctx, track) })
 		alongside(backfillJob, r.backfill)
 		alongside(trackJob, r.backfillMornings)
-		r.log.Info("past filled in")
+		r.log.Info("history filled in")
 	}
 	<-ctx.Done()
 	<-runner.Stop().Done()

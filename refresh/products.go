@@ -17,9 +17,9 @@ const (
 // defaultOnly is for products whose default answer alone comes with deltas.
 var defaultOnly = []string{""}
 
-// rows is the table of all products. A row with {u} in its name is a product of each underlying. The products of a feed are computed
+// table is the table of all products. A row with {u} in its name is a product of each underlying. The products of a feed are computed
 // in the order of the table. The flow is the last of its feed: it drops the chains that it has counted.
-var rows = []*row{
+var table = []*productRow{
 	{
 		pattern: "gex/{u}", feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
 		every: chainEvery, finalAtClose: true, offered: chainOffered,
@@ -89,11 +89,11 @@ var rows = []*row{
 	},
 }
 
-// placeholder stands for the symbol of an underlying, in small letters, in [row.pattern].
+// placeholder stands for the symbol of an underlying, in small letters, in [productRow.pattern].
 const placeholder = "{u}"
 
 // of returns the product of the row for an underlying, which a row without a placeholder does not have.
-func (r *row) of(underlying string) *product {
+func (r *productRow) of(underlying string) *product {
 	if !strings.Contains(r.pattern, placeholder) {
 		return &product{r, r.pattern, ""}
 	}
@@ -105,7 +105,7 @@ type products []*product
 
 // productsOf returns the products of all rows for the underlyings.
 func productsOf(underlyings []string) (all products) {
-	for _, r := range rows {
+	for _, r := range table {
 		if !strings.Contains(r.pattern, placeholder) {
 			all = append(all, r.of(""))
 			continue
@@ -162,21 +162,14 @@ func (all products) names() (names []string) {
 
 // productOf returns the product of a name, of any underlying, and nil for a name that no product has.
 func productOf(name string) *product {
-	for _, r := range rows {
+	for _, r := range table {
 		before, after, _ := strings.Cut(r.pattern, placeholder)
-		symbol, isOf := strings.CutPrefix(name, before)
-		if symbol, isOf = cutSuffix(symbol, after, isOf); isOf && (r.pattern == name || symbolForm.MatchString(strings.ToUpper(symbol))) {
-			if p := r.of(strings.ToUpper(symbol)); p.name == name {
-				return p
-			}
+		symbol := strings.ToUpper(strings.TrimSuffix(strings.TrimPrefix(name, before), after))
+		if p := r.of(symbol); p.name == name && (p.underlying == "" || symbolForm.MatchString(symbol)) {
+			return p
 		}
 	}
 	return nil
-}
-
-func cutSuffix(s, suffix string, ok bool) (string, bool) {
-	before, found := strings.CutSuffix(s, suffix)
-	return before, ok && found
 }
 
 // Resources returns the names of all resources of the underlyings, which are symbols such as SPX.
@@ -205,7 +198,7 @@ type Shape struct{ Data, Quality any }
 // Shapes returns the shape of each resource, for the API description, by name with {u} in place of the underlying.
 func Shapes() map[string]Shape {
 	shapes := map[string]Shape{}
-	for _, r := range rows {
+	for _, r := range table {
 		shapes[r.pattern] = Shape{r.data, r.quality}
 	}
 	return shapes

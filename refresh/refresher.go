@@ -1,6 +1,6 @@
 // Package refresh turns upstream documents into sealed answers.
 //
-// A product makes the answers of one resource. The table [rows] lists all products. A feed is a group of products that
+// A product makes the answers of one resource. The [table] lists all products, with one row for those of all underlyings. A feed is a group of products that
 // rest on the same kind of documents: option chains, sector quotes, or VIX futures settlements. A job fetches documents at
 // an interval. An answer becomes an edition: one sealed snapshot for each value of the resource's parameter. The inputs of
 // an answer are the upstream documents of its session, those of the session before, and states: small data from the answers

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -52,25 +53,17 @@ const resumeJob = "resume"
 // is, and returns nil.
 func (r *Refresher) Resume(ctx context.Context) error {
 	var errs []error
-	for _, p := range r.cfg.products {
-		if p.accumulates && r.board.edition(p.name) != nil && !r.restsOnGamma(p) {
-			if err := r.computeAgain(p, nil); err != nil {
-				errs = append(errs, fmt.Errorf("resume %s: %w", p.name, err))
-			}
-		}
-	}
 	for _, group := range r.cfg.products.groups() {
 		b, everyChain := r.newBatch(resumeJob), false
 		for _, p := range group {
 			everyChain = everyChain || p.everyChain
-			switch {
-			case ctx.Err() != nil:
-			case !p.accumulates:
+			if !p.accumulates && ctx.Err() == nil {
 				errs = append(errs, r.takeDocuments(b, p))
-			case r.restsOnGamma(p): // in session: then one computation gives both
-				rows, err := r.rowsBefore(p)
-				b.trackRows = rows
-				errs = append(errs, err)
+			}
+		}
+		for _, p := range group {
+			if p.accumulates && ctx.Err() == nil && r.board.edition(p.name) != nil {
+				errs = append(errs, r.resumeRows(b, p))
 			}
 		}
 		if ctx.Err() != nil {
@@ -123,18 +116,17 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 	return errors.Join(errs...)
 }
 
-// restsOnGamma says whether the current answer of a product names the chain that gex/{u} of its underlying names.
-func (r *Refresher) restsOnGamma(p *product) bool {
-	chain := func(product string) string {
-		for _, in := range r.board.inputs(product) {
-			if in.Name == string(chainOf(p.underlying)) {
-				return in.SHA256
-			}
-		}
-		return ""
+// resumeRows makes the newest row of an answer that accumulates be computed again: with the batch, if it has the chain that the answer
+// names, as in session; else at once, with that chain.
+func (r *Refresher) resumeRows(b *batch, p *product) error {
+	d := b.documents[chainOf(p.underlying)]
+	named := func(in snapshots.StoredInput) bool { return d != nil && in.Name == d.Name && in.SHA256 == d.SHA256 }
+	if !slices.ContainsFunc(r.board.inputs(p.name), named) {
+		return r.computeAgain(p, nil)
 	}
-	sum := chain(p.name)
-	return sum != "" && sum == chain(gammaOfUnderlying(p.underlying))
+	rows, err := r.rowsBefore(p)
+	b.trackRows = rows
+	return err
 }
 
 // rowsBefore returns the rows of the current answer of a product that accumulates, without the newest; nil if there is none.

@@ -101,13 +101,17 @@ func complete(quote, history *document, cal *compute.Calendar) bool {
 		history.closes[len(history.closes)-1].Date >= cal.Previous(quote.quote.Session(cal))
 }
 
-// pastFunds returns the names of the quotes and histories of all funds, and the instant after the close of session d at
-// which they are final.
-func pastFunds(_ *product, c *Config, d compute.Date) (names []upstream.Name, at time.Time) {
+// fundDocuments returns the names of the quotes and histories of all funds.
+func fundDocuments() (names []upstream.Name) {
 	for _, symbol := range compute.FundSymbols() {
 		names = append(names, upstream.Quotes(symbol), upstream.History(symbol))
 	}
-	return names, c.Calendar.Close(d).Add(afterClose)
+	return names
+}
+
+// pastFunds returns the names of [fundDocuments], and the instant after the close of session d at which they are final.
+func pastFunds(_ *product, c *Config, d compute.Date) ([]upstream.Name, time.Time) {
+	return fundDocuments(), c.Calendar.Close(d).Add(afterClose)
 }
 
 // gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it

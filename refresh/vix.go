@@ -160,11 +160,14 @@ func checkMonths(f *settlement, cal *compute.Calendar, now time.Time) error {
 	return nil
 }
 
-// pastSettlement returns the names of the settlement file of session d and of the quotes of both indices, and the instant at
-// which all three are final.
+// vixDocuments returns the names of the settlement file of a date and of the quotes of both indices.
+func vixDocuments(d compute.Date) []upstream.Name {
+	return []upstream.Name{upstream.Settlement(d.String()), upstream.Quotes(vixIndex), upstream.Quotes(vix3mIndex)}
+}
+
+// pastSettlement returns the names of [vixDocuments] of session d, and the instant at which all three are final.
 func pastSettlement(_ *product, _ *Config, d compute.Date) ([]upstream.Name, time.Time) {
-	return []upstream.Name{upstream.Settlement(d.String()), upstream.Quotes(vixIndex), upstream.Quotes(vix3mIndex)},
-		d.At(18, 45, 0, compute.NewYork)
+	return vixDocuments(d), d.At(18, 45, 0, compute.NewYork)
 }
 
 func gatherVIX(_ *product, b *batch, m *memory) (*inputs, error) {

@@ -335,7 +335,7 @@ func TestFaultTwoCachesInARow(t *testing.T) {
 	installed(t, "nginx")
 	installed(t, "varnishd")
 	p := serveReady(t, "--data-dir", t.TempDir())
-	p.until("the past is filled in, which changes answers beside the schedule", func() bool { return strings.Contains(p.logged(), "past filled in") })
+	p.until("the past is filled in, which changes answers beside the schedule", func() bool { return strings.Contains(p.logged(), "history filled in") })
 	chains := map[string]string{
 		"the origin":         p.url,
 		"nginx then Varnish": nginx(t, unpacked25(t, p.url).url, "1s").url,

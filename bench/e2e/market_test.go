@@ -78,7 +78,7 @@ func (s *sharedServer) start(t testing.TB) {
 	s.p = launch(t, cmd)
 	s.p.listens().ready()
 	s.p.until("everything is back-filled and stored", func() bool {
-		return strings.Contains(s.p.logged(), `msg="past filled in"`)
+		return strings.Contains(s.p.logged(), `msg="history filled in"`)
 	})
 	s.p.backfilled()
 	s.ready = true
