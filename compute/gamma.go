@@ -185,6 +185,8 @@ type GammaResult struct {
 	Matrix  Matrix
 	Quality GammaQuality
 	State   *GammaState // Reference of the next session
+	// Volatility is that of the same forwards and strikes.
+	Volatility VolatilityResult
 }
 
 // GammaExposure computes the dealer gamma exposure of a chain and its levels.
@@ -242,7 +244,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	if q.ChangesReason == nil || *q.ChangesReason != split {
 		g.OIChanges = e.openInterestChanges()
 	}
-	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, State: e.state(g.Net, g.Flip)}
+	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, State: e.state(g.Net, g.Flip), Volatility: e.volatility()}
 }
 
 // OpenInterestDate returns the session whose closing open interest a document has, and the state of that count. The state

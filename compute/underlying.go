@@ -26,6 +26,9 @@ type Underlying struct {
 	roots  []optionRoot
 	flow   flowLimits
 	future *future // quarterly, on the index; nil: none
+	// volatilityIndex says that the exchange publishes a volatility index from these options. Its figure of 30 days then takes the
+	// expirations of that index.
+	volatilityIndex bool
 	// unusable says why no exposure can be computed; "" if it can.
 	unusable string
 }
@@ -44,10 +47,10 @@ var (
 
 // indices are the underlyings with index options.
 //
-// Source: Cboe, contract specifications of the options of each index, and U.S. Options Hours & Holidays; CME Group, contract
-// specifications of E-mini S&P 500, Nasdaq-100 and Russell 2000 futures.
+// Source: Cboe, contract specifications of the options of each index, U.S. Options Hours & Holidays, and Volatility Index
+// Mathematics Methodology; CME Group, contract specifications of E-mini S&P 500, Nasdaq-100 and Russell 2000 futures.
 var indices = []Underlying{
-	{Symbol: "SPX", Overnight: true, roots: []optionRoot{{"SPX", AM}, {"SPXW", PM}}, flow: largeFlow, future: &future{"ES", 0.25}},
+	{Symbol: "SPX", Overnight: true, roots: []optionRoot{{"SPX", AM}, {"SPXW", PM}}, flow: largeFlow, future: &future{"ES", 0.25}, volatilityIndex: true},
 	{Symbol: "XSP", Overnight: true, roots: []optionRoot{{"XSP", PM}}, flow: usualFlow},
 	{Symbol: "NDX", roots: []optionRoot{{"NDX", AM}, {"NDXP", PM}}, flow: usualFlow, future: &future{"NQ", 0.25}},
 	{Symbol: "RUT", roots: []optionRoot{{"RUT", AM}, {"RUTW", PM}}, flow: usualFlow, future: &future{"RTY", 0.1}},

@@ -40,19 +40,12 @@ func (r *Refresher) backfill(ctx context.Context) error {
 	today := r.cal.SessionDate(now)
 	began, stored, before := time.Now(), 0, map[previousKey]*document{}
 	for d := r.cal.Back(today, r.cfg.BackfillSessions); (d < today || d == today && dateClosed(d, now)) && ctx.Err() == nil; d = r.cal.Next(d) {
-		for _, p := range r.cfg.products {
-			past := p.pastSessions
-			if p.underlying != "" && p.underlying != r.cfg.first() {
-				past = otherSessions
+		for _, group := range r.cfg.products.groups() {
+			n, err := r.backfillGroup(ctx, group, d, before)
+			if err != nil {
+				return err
 			}
-			if p.past == nil || !p.offered(p, &r.cfg) || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
-				past > 0 && d < r.cal.Back(today, past) {
-				continue
-			}
-			if err := r.backfillProduct(p, d, before); err != nil {
-				return fmt.Errorf("back-fill %s of %s: %w", p.name, d, err)
-			}
-			stored++
+			stored += n
 		}
 	}
 	if stored == 0 || ctx.Err() != nil { // the next start goes on with it
@@ -68,9 +61,42 @@ func (r *Refresher) backfill(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// backfillProduct computes and stores the answer of a product for a past session. The current answer stays. before has what is
-// known of the session before, and gets what the next session needs.
-func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previousKey]*document) error {
+// backfillGroup fills in the answers of a past session that no file has, of products that rest on the same documents, and returns how many.
+// The documents of a chain are made and decoded once.
+func (r *Refresher) backfillGroup(ctx context.Context, group products, d compute.Date, before map[previousKey]*document) (stored int, err error) {
+	var shared *pastDocuments
+	for _, p := range group {
+		past := p.pastSessions
+		if p.underlying != "" && p.underlying != r.cfg.first() {
+			past = otherSessions
+		}
+		if p.past == nil || !p.offered(p, &r.cfg) || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
+			past > 0 && d < r.cal.Back(r.cal.SessionDate(r.cfg.Clock.Now()), past) {
+			continue
+		}
+		if shared == nil || p.underlying == "" {
+			shared, err = r.pastDocuments(p, d, before)
+		}
+		if err == nil {
+			err = r.backfillProduct(p, d, shared)
+		}
+		if err != nil {
+			return stored, fmt.Errorf("back-fill %s of %s: %w", p.name, d, err)
+		}
+		stored++
+	}
+	return stored, nil
+}
+
+// pastDocuments are the documents of a past session and what was known before it.
+type pastDocuments struct {
+	*batch
+	memory *memory
+}
+
+// pastDocuments returns the documents that a product of a past session rests on. before has what is known of the session before, and gets
+// what the next session needs.
+func (r *Refresher) pastDocuments(p *product, d compute.Date, before map[previousKey]*document) (*pastDocuments, error) {
 	names, at := p.past(p, &r.cfg, d)
 	b := r.newBatch(backfillJob)
 	b.accepted, b.at = nil, at
@@ -79,11 +105,11 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previ
 	for _, name := range names {
 		doc, err := r.cfg.Past.At(name, at)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		past, err := newDocument(doc)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		switch {
 		case past.settlement != nil:
@@ -94,12 +120,18 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previ
 			b.documents[name] = past
 		}
 	}
+	return &pastDocuments{b, m}, nil
+}
+
+// backfillProduct computes and stores the answer of a product for a past session. The current answer stays.
+func (r *Refresher) backfillProduct(p *product, d compute.Date, b *pastDocuments) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a, err := p.next(b, m)
+	a, err := p.next(b.batch, b.memory)
 	if err != nil || a == nil {
 		return err
 	}
+	b.answers[p.name] = a
 	q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
 	if err := a.seal(&r.cfg, (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)); err != nil {
 		return err
@@ -110,7 +142,7 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previ
 		return err
 	}
 	if in := a.inputs; in.gamma != nil { // else the next session computes this again, from the stored document
-		m.keepReference(p.name, d, in.newest()[0], in.gamma.State)
+		b.memory.keepReference(p.name, d, in.newest()[0], in.gamma.State)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 )
 
@@ -59,7 +61,13 @@ func computeGamma(in *inputs) (*answer, error) {
 	}
 	a := answerOf(chain)
 	a.variants, a.quality = only(&result.Data), result.Quality
-	if a.summary, err = encodeRow(a.date(), &result.Data, in.source); err != nil {
+	g := &result.Data
+	row, err := encodeRow(g, a.date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
+		g.OISettleDate, g.ContractsAnalyzed, in.source)
+	if err == nil {
+		a.summary, err = json.Marshal(row)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("encode row: %w", err)
 	}
 	return a, nil

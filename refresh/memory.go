@@ -78,14 +78,14 @@ func (m *memory) keepReference(product string, date compute.Date, chain *documen
 	m.before[k].reference = state
 }
 
-// rows returns the rows of the newest 400 stored dates of a resource gex/{u}, oldest first. The row of gamma, unless nil, replaces that of its date.
-func (m *memory) rows(name string, gamma *answer) []json.RawMessage {
+// rows returns the rows of the newest 400 stored dates of a resource, oldest first. The row of its answer a, unless nil, replaces that of its date.
+func (m *memory) rows(name string, a *answer) []json.RawMessage {
 	rows := map[string]json.RawMessage{}
 	for _, s := range m.cfg.Store.Summaries(name) {
 		rows[s.Date] = s.Body
 	}
-	if gamma != nil && !gamma.late {
-		rows[gamma.date().String()] = gamma.summary
+	if a != nil && !a.late {
+		rows[a.date().String()] = a.summary
 	}
 	dates := slices.Sorted(maps.Keys(rows))
 	newest := []json.RawMessage{}

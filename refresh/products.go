@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 )
 
@@ -12,6 +14,7 @@ const notAdvice = "; not investment advice"
 const (
 	modelled       = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed"
 	modelledNotice = modelled + notAdvice
+	derivedNotice  = "Delayed 15 minutes and derived from quotes" + notAdvice
 )
 
 // defaultOnly is for products whose default answer alone comes with deltas.
@@ -35,7 +38,7 @@ var table = []*productRow{
 	{
 		pattern: "gex/{u}/series", feed: optionsFeed, method: seriesMethod, notice: modelledNotice,
 		every: chainEvery, expires: true, offered: chainOffered,
-		gather: gatherSeries, compute: computeSeries,
+		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &seriesData{seriesColumns, rows} }),
 		deltas: defaultOnly, data: seriesData{}, quality: seriesQuality{},
 	},
 	{
@@ -50,6 +53,18 @@ var table = []*productRow{
 		every:  chainEvery, expires: true, offered: chainOffered,
 		gather: gatherExposure, compute: computeLevels,
 		data: compute.KeyLevels{}, quality: matrixQuality{},
+	},
+	{
+		pattern: "volatility/{u}", feed: optionsFeed, method: compute.VolatilityMethod, notice: derivedNotice,
+		every: chainEvery, finalAtClose: true, offered: chainOffered,
+		gather: gatherVolatility, compute: computeVolatility, past: pastChain,
+		data: compute.Volatility{}, quality: volatilityQuality{},
+	},
+	{
+		pattern: "volatility/{u}/series", feed: optionsFeed, method: seriesMethod, notice: derivedNotice,
+		every: chainEvery, expires: true, offered: chainOffered,
+		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &volatilitySeriesData{volatilityColumns, rows} }),
+		data: volatilitySeriesData{}, quality: seriesQuality{},
 	},
 	{
 		pattern: "{u}-max-pain", feed: optionsFeed, method: compute.MaxPainMethod,

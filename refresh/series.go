@@ -2,43 +2,41 @@ package refresh
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/goccy/go-json"
-
-	"strikecache/compute"
 )
 
 const (
-	// seriesMethod names the method of gex/spx/series in receipts.
+	// seriesMethod names the method of series in receipts.
 	seriesMethod = "series/1"
-	// maxSeriesRows is how many dates the series serves.
+	// seriesSuffix follows the name of a resource in the name of its series.
+	seriesSuffix = "/series"
+	// maxSeriesRows is how many dates a series serves.
 	maxSeriesRows = 400
 )
 
-// seriesColumns are the columns of a row, in order.
+// seriesColumns are the columns of a row of gex/{u}/series, in order.
 var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
 
 // rowsState names the state with the rows of the series.
 const rowsState = "series-rows"
 
-// seriesRow is a row of the series with the gamma snapshot that it was taken from.
+// seriesRow is a row of a series with the snapshot that it was taken from.
 type seriesRow struct {
-	Snapshot string          `json:"snapshot"` // data_sha256 of the gamma snapshot
+	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
 	Row      json.RawMessage `json:"row"`
 }
 
-// encodeRow returns the [seriesRow] of a gamma answer as JSON. Its row is an array in the order of [seriesColumns].
-func encodeRow(date compute.Date, g *compute.Gamma, source string) ([]byte, error) {
-	data, err := json.Marshal(g)
+// encodeRow returns the row of an answer with this data. The values are in the order of the columns.
+func encodeRow(data any, values ...any) (row seriesRow, err error) {
+	text, err := json.Marshal(data)
 	if err != nil {
-		return nil, err
+		return row, err
 	}
-	row, err := json.Marshal([]any{date, g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger,
-		g.AbsGammaStrike, g.Regime, g.OISettleDate, g.ContractsAnalyzed, source})
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(seriesRow{sha256Hex(data), row})
+	row.Snapshot = sha256Hex(text)
+	row.Row, err = json.Marshal(values)
+	return row, err
 }
 
 // seriesData is daily levels as a table, the `data` of gex/spx/series: the newest 400 stored dates, oldest first. A date
@@ -50,38 +48,50 @@ type seriesData struct {
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/SeriesRow"`
 }
 
-// seriesQuality is `meta.quality` of gex/spx/series.
+// volatilitySeriesData is daily volatilities as a table, the `data` of volatility/spx/series: the newest 400 stored dates, oldest first.
+// A date without a snapshot has no row.
+type volatilitySeriesData struct {
+	// Names of the columns, in the order of the values of a row.
+	Columns []string `json:"columns" jsonschema:"minItems=7,maxItems=7,oneof_ref=#/components/schemas/VolatilityColumn"`
+	// One row per stored date.
+	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VolatilityRow"`
+}
+
+// seriesQuality is `meta.quality` of a series.
 type seriesQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"dates"` // Rows served.
 }
 
-// gatherSeries returns the chain and the newest stored rows. The row of the gamma answer of the same batch replaces the
-// stored row of its date.
+// gatherSeries returns the chain and the newest stored rows of the resource whose series it is. The row of its answer of the same batch
+// replaces the stored row of its date.
 func gatherSeries(p *product, b *batch, m *memory) (*inputs, error) {
 	in, err := gatherChain(p, b, m)
 	if in == nil {
 		return nil, err
 	}
-	name := gammaOfUnderlying(p.underlying)
+	name := strings.TrimSuffix(p.name, seriesSuffix)
 	return in, in.addState(rowsState, m.rows(name, b.answers[name]))
 }
 
-func computeSeries(in *inputs) (*answer, error) {
-	chain, err := in.chain()
-	if err != nil {
-		return nil, err
+// computeSeries returns the function that computes a series. table returns its data.
+func computeSeries(table func(rows []json.RawMessage) any) func(in *inputs) (*answer, error) {
+	return func(in *inputs) (*answer, error) {
+		chain, err := in.chain()
+		if err != nil {
+			return nil, err
+		}
+		var stored []seriesRow
+		if found, err := in.decodeState(rowsState, &stored); err != nil {
+			return nil, err
+		} else if !found {
+			return nil, errors.New("inputs lack the rows")
+		}
+		rows := []json.RawMessage{}
+		for _, r := range stored {
+			rows = append(rows, r.Row)
+		}
+		a := answerOf(chain)
+		a.variants, a.quality = only(table(rows)), seriesQuality{len(rows)}
+		return a, nil
 	}
-	var rows []seriesRow
-	if found, err := in.decodeState(rowsState, &rows); err != nil {
-		return nil, err
-	} else if !found {
-		return nil, errors.New("inputs lack the rows")
-	}
-	data := &seriesData{Columns: seriesColumns, Rows: []json.RawMessage{}}
-	for _, r := range rows {
-		data.Rows = append(data.Rows, r.Row)
-	}
-	a := answerOf(chain)
-	a.variants, a.quality = only(data), seriesQuality{len(rows)}
-	return a, nil
 }

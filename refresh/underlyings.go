@@ -3,7 +3,6 @@ package refresh
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -13,8 +12,8 @@ import (
 )
 
 const (
-	// underlyingsMethod names the method of [UnderlyingsResource] in receipts. Its rows are those of gex/{u}.
-	underlyingsMethod = "underlyings/1"
+	// underlyingsMethod names the method of [UnderlyingsResource] in receipts. Its rows are those of gex/{u} and volatility/{u}.
+	underlyingsMethod = "underlyings/2"
 	// underlyingsState names the state with the rows.
 	underlyingsState = "underlyings"
 )
@@ -25,7 +24,7 @@ type underlyingsData struct {
 	Rows []underlyingRow `json:"rows" jsonschema:"maxItems=100"`
 }
 
-// underlyingRow is one underlying. The values are those of its gex/{u}, which describes them.
+// underlyingRow is one underlying. The values are those of its gex/{u} and volatility/{u}, which describe them.
 type underlyingRow struct {
 	// The underlying.
 	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]{1\\,6}$"`
@@ -55,6 +54,14 @@ type underlyingRow struct {
 	PutWall *compute.Level `json:"put_wall" unit:"USD or index points"`
 	// Expected move of a session. `null` when gex/{u} has none.
 	ExpectedMove *compute.Level `json:"expected_move_1d" jsonschema:"minimum=0" unit:"USD or index points"`
+	// Digest of the `data` of volatility/{u} that the last three values were taken from. `null` without such an answer.
+	VolatilitySHA256 *string `json:"volatility_data_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
+	// At-the-money volatility of the next 30 days. `null` when volatility/{u} has none.
+	ATM30 *compute.Ratio `json:"atm_30d" jsonschema:"minimum=0" unit:"percent"`
+	// Place of `atm_30d` in its range of a year. `null` when volatility/{u} has none.
+	Rank *compute.Ratio `json:"rank_1y" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	// Open puts over open calls. `null` when volatility/{u} has none.
+	PutCallOpenInterest *compute.Ratio `json:"put_call_open_interest" jsonschema:"minimum=0" unit:"ratio"`
 }
 
 // underlyingsQuality is `meta.quality` of underlyings.
@@ -62,15 +69,46 @@ type underlyingsQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"underlyings"` // Rows served.
 }
 
-// rowOf returns the row of an answer of gex/{u}, whose names of values are those of the row.
-func rowOf(data []byte, asOf time.Time, digest string) (r underlyingRow, err error) {
-	err = json.Unmarshal(data, &r)
-	r.AsOf, r.SHA256 = asOf.UTC(), digest
+// answered is an answer whose values a row takes.
+type answered struct {
+	data   []byte
+	asOf   time.Time
+	digest *string // nil: there is no answer
+}
+
+// answered returns the answer of a resource in the batch, else the current one.
+func (b *batch) answered(name string) answered {
+	if a := b.answers[name]; a != nil {
+		text := a.encoded[a.variants[""]]
+		return answered{text, a.asOf, new(sha256Hex(text))}
+	}
+	if e := b.cfg.Store.Current(name); e != nil {
+		return answered{e.Default.Data(), e.Default.Meta.AsOf, &e.Default.Meta.Receipt.DataSHA256}
+	}
+	return answered{}
+}
+
+// rowOf returns the row of two answers, whose names of values are those of the row. If it is among the rows before, it is taken from them.
+func rowOf(symbol string, gamma, volatility answered, before []underlyingRow) (r underlyingRow, err error) {
+	for _, r := range before {
+		if r.Symbol == symbol && r.SHA256 == *gamma.digest && r.AsOf.Equal(gamma.asOf) && equalDigests(r.VolatilitySHA256, volatility.digest) {
+			return r, nil
+		}
+	}
+	if volatility.digest != nil {
+		err = json.Unmarshal(volatility.data, &r)
+	}
+	if err == nil {
+		err = json.Unmarshal(gamma.data, &r)
+	}
+	r.AsOf, r.SHA256, r.VolatilitySHA256 = gamma.asOf.UTC(), *gamma.digest, volatility.digest
 	return r, err
 }
 
-// gatherUnderlyings returns the rows of the answers of gex/{u} in the batch, and of the current ones of the other underlyings. A row of the
-// current answer stays while its gex/{u} has the same data.
+func equalDigests(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// gatherUnderlyings returns the rows of the answers in the batch, and of the current ones of the other underlyings. A row of the current
+// answer stays while its resources have the same data.
 func gatherUnderlyings(p *product, b *batch, m *memory) (*inputs, error) {
 	data, rows := underlyingsData{}, []underlyingRow{}
 	if current := m.cfg.Store.Current(p.name); current != nil {
@@ -79,27 +117,13 @@ func gatherUnderlyings(p *product, b *batch, m *memory) (*inputs, error) {
 		}
 	}
 	for _, u := range b.cfg.Underlyings {
-		name := gammaOfUnderlying(u)
-		var row underlyingRow
-		var err error
-		if a := b.answers[name]; a != nil {
-			text := a.encoded[a.variants[""]]
-			row, err = rowOf(text, a.asOf, sha256Hex(text))
-		} else if e := m.cfg.Store.Current(name); e != nil {
-			meta := &e.Default.Meta
-			i := slices.IndexFunc(data.Rows, func(r underlyingRow) bool {
-				return r.Symbol == u && r.SHA256 == meta.Receipt.DataSHA256 && r.AsOf.Equal(meta.AsOf)
-			})
-			if i >= 0 {
-				row = data.Rows[i]
-			} else {
-				row, err = rowOf(e.Default.Data(), meta.AsOf, meta.Receipt.DataSHA256)
-			}
-		} else {
+		gamma := b.answered(gammaOfUnderlying(u))
+		if gamma.digest == nil {
 			continue
 		}
+		row, err := rowOf(u, gamma, b.answered(volatilityOf(u)), data.Rows)
 		if err != nil {
-			return nil, fmt.Errorf("decode %s: %w", name, err)
+			return nil, fmt.Errorf("decode answers of %s: %w", u, err)
 		}
 		rows = append(rows, row)
 	}

@@ -1,0 +1,169 @@
+package compute
+
+import (
+	"math"
+	"slices"
+)
+
+const (
+	leastPoints = 5 // points of a smile, and options of a model-free volatility, that determine it
+	// mostSpread is the greatest ask over bid of a point: a spread above the mid says nothing about the price.
+	mostSpread = 3
+	// d1 at a call delta of 25 and 10 % is minus this, at a put delta plus this: N(d1) = 0.75 and 0.9.
+	delta25 = 0.67448975019608174320
+	delta10 = 1.28155156554460046696
+)
+
+// smile is the points of a series at which two-sided out-of-the-money quotes give the volatility, strikes rising. Between neighbouring
+// points v² is linear in x. Outside them it is unknown.
+type smile []smilePoint
+
+// smilePoint is one strike.
+type smilePoint struct {
+	x   float64 // ln(K/F)
+	w   float64 // v²
+	mid float64 // of the out-of-the-money quote
+}
+
+// smile returns the points of a series that has a parity forward.
+func (s *series) smile() smile {
+	var m smile
+	for i := range s.strikes {
+		row := &s.strikes[i]
+		otm := Call
+		if row.k < s.forward {
+			otm = Put
+		}
+		if c := row.contracts[otm]; row.step == volImplied && c.Ask <= mostSpread*c.Bid {
+			m = append(m, smilePoint{logMoneyness(row.k, s.forward), row.v * row.v, c.Mid()})
+		}
+	}
+	return m
+}
+
+// atTheMoney returns w(0), or why it is unknown.
+func (m smile) atTheMoney() (w float64, why string) {
+	if len(m) < leastPoints {
+		return 0, fewStrikes
+	}
+	i := slices.IndexFunc(m, func(p smilePoint) bool { return p.x >= 0 })
+	if i < 0 || i == 0 && m[0].x > 0 {
+		return 0, notBracketed
+	}
+	last := len(m) - 1
+	if i < last && m[i].mid <= m[last].mid || i > 1 && m[i-1].mid <= m[0].mid {
+		return 0, flatPrices
+	}
+	if m[i].x == 0 {
+		return m[i].w, ""
+	}
+	w = between(m[i-1], m[i], 0)
+	if max(-m[i-1].x, m[i].x) > math.Sqrt(w) {
+		return 0, wideGap
+	}
+	return w, ""
+}
+
+// between returns w at x, linear between two points.
+func between(a, b smilePoint, x float64) float64 { return a.w + (x-a.x)/(b.x-a.x)*(b.w-a.w) }
+
+// atDelta returns w where d1 = -x/√w + √w/2 has the given value, at the crossing nearest the forward. It is NaN if no neighbouring
+// points have the crossing between them.
+func (m smile) atDelta(d1 float64) float64 {
+	above := func(p smilePoint) bool { return -p.x/math.Sqrt(p.w)+math.Sqrt(p.w)/2 > d1 }
+	found, nearest := math.NaN(), math.Inf(1)
+	for i := 1; i < len(m); i++ {
+		a, b := m[i-1], m[i]
+		side := above(a)
+		if side == above(b) {
+			continue
+		}
+		low, high := a.x, b.x
+		for high-low > 1e-12 {
+			x := low + 0.5*(high-low)
+			if above(smilePoint{x: x, w: between(a, b, x)}) == side {
+				low = x
+			} else {
+				high = x
+			}
+		}
+		if x := low + 0.5*(high-low); math.Abs(x) < nearest {
+			found, nearest = between(a, b, x), math.Abs(x)
+		}
+	}
+	return found
+}
+
+// straddle returns the mid of the call and the put at the strike nearest the forward of those where both are quoted, the lower on a tie.
+func (s *series) straddle() (price *Level) {
+	away := math.Inf(1)
+	for i := range s.strikes {
+		row := &s.strikes[i]
+		if d := math.Abs(row.k - s.forward); row.quoted() && d < away {
+			away, price = d, new(Level(row.contracts[Call].Mid()+row.contracts[Put].Mid()))
+		}
+	}
+	return price
+}
+
+// quoted says whether call and put of a strike have two-sided quotes.
+func (r *strike) quoted() bool {
+	call, put := r.contracts[Call], r.contracts[Put]
+	return call != nil && put != nil && call.TwoSided() && put.TwoSided()
+}
+
+// option is an option of the model-free volatility.
+type option struct{ k, mid float64 }
+
+// modelFreeVariance returns the variance a year by the formula of the Cboe Volatility Index, or why it is unknown. The center K0 is the
+// highest strike at or below the forward at which both rights are quoted.
+//
+// Source: Cboe, Volatility Index Mathematics Methodology, steps 1 and 2.
+func (s *series) modelFreeVariance() (variance float64, why string) {
+	center := -1
+	for i := range s.strikes {
+		if row := &s.strikes[i]; row.k > 0 && row.k <= s.forward && row.quoted() {
+			center = i
+		}
+	}
+	if center < 0 {
+		return 0, notBracketed
+	}
+	k0 := &s.strikes[center]
+	options := s.outOfTheMoney(Put, center)
+	slices.Reverse(options)
+	options = append(options, option{k0.k, (k0.contracts[Call].Mid() + k0.contracts[Put].Mid()) / 2})
+	options = append(options, s.outOfTheMoney(Call, center)...)
+	if len(options) < leastPoints {
+		return 0, fewStrikes
+	}
+	sum := 0.0
+	for i, o := range options {
+		below, above := max(i-1, 0), min(i+1, len(options)-1)
+		sum += (options[above].k - options[below].k) / float64(above-below) / (o.k * o.k) * o.mid
+	}
+	away := s.forward/k0.k - 1
+	if variance = (2*sum/s.discount - away*away) / s.years; !(variance > 0) {
+		return 0, notPositive
+	}
+	return variance, ""
+}
+
+// outOfTheMoney returns the quoted puts below a strike or the quoted calls above it, nearest first. It ends at two neighbouring options
+// that are not quoted.
+func (s *series) outOfTheMoney(right Right, center int) (options []option) {
+	step, missing := 1, 0
+	if right == Put {
+		step = -1
+	}
+	for i := center + step; i >= 0 && i < len(s.strikes) && missing < 2; i += step {
+		switch c := s.strikes[i].contracts[right]; {
+		case c == nil || s.strikes[i].k == 0:
+		case c.TwoSided():
+			options, missing = append(options, option{s.strikes[i].k, c.Mid()}), 0
+		default:
+			missing++
+		}
+	}
+	return options
+}

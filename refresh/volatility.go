@@ -1,0 +1,93 @@
+package refresh
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+)
+
+// volatilityHistory names the state with the earlier sessions of volatility/{u}.
+const volatilityHistory = "volatility-history"
+
+// volatilityColumns are the columns of a row of volatility/{u}/series, in order.
+var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest"}
+
+// volatilitySummary is what the stored answer of volatility/{u} leaves to its series and to its history.
+type volatilitySummary struct {
+	seriesRow
+	compute.VolatilityDay
+}
+
+// volatilityQuality is `meta.quality` of volatility/{u}.
+type volatilityQuality struct {
+	matrixQuality
+	compute.VolatilityQuality
+}
+
+// volatilityOf returns the name of the resource volatility/{u} of an underlying.
+func volatilityOf(symbol string) string { return "volatility/" + strings.ToLower(symbol) }
+
+// gatherVolatility returns the inputs of [gammaOf] and the history of earlier sessions.
+func gatherVolatility(p *product, b *batch, m *memory) (*inputs, error) {
+	in, err := gatherExposure(p, b, m)
+	if in == nil || err != nil {
+		return nil, err
+	}
+	session, err := b.document(chainOf(p.underlying)).session(b.cfg.Calendar)
+	if err != nil {
+		return nil, err
+	}
+	days, err := m.volatilityDays(p.name, session)
+	if err != nil {
+		return nil, err
+	}
+	return in, in.addState(volatilityHistory, days)
+}
+
+// volatilityDays returns what the stored answers of the named resource left of the sessions before one, one day a session, rising. Of a
+// session that is stored under two UTC dates, the later answer counts.
+func (m *memory) volatilityDays(name string, before compute.Date) ([]compute.VolatilityDay, error) {
+	days := []compute.VolatilityDay{}
+	for _, stored := range m.cfg.Store.Summaries(name) {
+		var s volatilitySummary
+		if err := json.Unmarshal(stored.Body, &s); err != nil {
+			return nil, fmt.Errorf("stored summary of %s: %w", stored.Date, err)
+		}
+		if s.Session >= before {
+			break
+		}
+		if n := len(days); n > 0 && days[n-1].Session == s.Session {
+			days = days[:n-1]
+		}
+		days = append(days, s.VolatilityDay)
+	}
+	return days[max(0, len(days)-compute.VolatilityHistory):], nil
+}
+
+func computeVolatility(in *inputs) (*answer, error) {
+	gamma, _, a, err := ofGamma(in)
+	if err != nil {
+		return nil, err
+	}
+	var days []compute.VolatilityDay
+	if found, err := in.decodeState(volatilityHistory, &days); err != nil {
+		return nil, err
+	} else if !found {
+		return nil, errors.New("inputs lack the history")
+	}
+	r := gamma.Volatility.With(days, in.calendar)
+	v := &r.Data
+	a.variants, a.quality = only(v), volatilityQuality{a.quality.(matrixQuality), r.Quality}
+	row, err := encodeRow(v, a.date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest)
+	if err == nil {
+		a.summary, err = json.Marshal(volatilitySummary{row, r.Today})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode row: %w", err)
+	}
+	return a, nil
+}
