@@ -32,16 +32,16 @@ type Volatility struct {
 	TermSlope *Ratio `json:"term_slope" unit:"percentage points"`
 	// Place of `atm_30d` between the lowest and the highest value of the last 252 stored sessions, this one included. `null` under 60
 	// sessions.
-	Rank *Ratio `json:"rank_1y" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	Rank *Ratio `json:"rank_1y" jsonschema:"minimum=0,maximum=100,example=41.25" unit:"percent"`
 	// Share of these values that are below `atm_30d`. Equal values count half. `null` under 60 sessions.
-	Percentile *Ratio `json:"percentile_1y" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	Percentile *Ratio `json:"percentile_1y" jsonschema:"minimum=0,maximum=100,example=55.5" unit:"percent"`
 	// How many sessions have a value, this one included.
 	Sessions int `json:"sessions" jsonschema:"minimum=0,maximum=252" unit:"sessions"`
 	// Realised volatility of the last 20 daily closes. A close is the price in our last answer of a session. `null` when fewer are
 	// stored.
 	Realised20 *Ratio `json:"realised_20d" jsonschema:"minimum=0" unit:"percent"`
 	// Realised volatility of the last 60 daily closes. `null` when fewer are stored.
-	Realised60 *Ratio `json:"realised_60d" jsonschema:"minimum=0" unit:"percent"`
+	Realised60 *Ratio `json:"realised_60d" jsonschema:"minimum=0,example=12.75" unit:"percent"`
 	// `atm_30d` − `realised_20d`. `null` without both.
 	ImpliedMinusRealised *Ratio `json:"implied_minus_realised" unit:"percentage points"`
 	// Open puts over open calls, of all contracts that have not settled. `null` without calls.

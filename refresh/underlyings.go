@@ -59,7 +59,7 @@ type underlyingRow struct {
 	// At-the-money volatility of the next 30 days. `null` when volatility/{u} has none.
 	ATM30 *compute.Ratio `json:"atm_30d" jsonschema:"minimum=0" unit:"percent"`
 	// Place of `atm_30d` in its range of a year. `null` when volatility/{u} has none.
-	Rank *compute.Ratio `json:"rank_1y" jsonschema:"minimum=0,maximum=100" unit:"percent"`
+	Rank *compute.Ratio `json:"rank_1y" jsonschema:"minimum=0,maximum=100,example=41.25" unit:"percent"`
 	// Open puts over open calls. `null` when volatility/{u} has none.
 	PutCallOpenInterest *compute.Ratio `json:"put_call_open_interest" jsonschema:"minimum=0" unit:"ratio"`
 }

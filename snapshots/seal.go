@@ -64,8 +64,8 @@ func (f Freshness) Stale() bool { return f.State == "stale" }
 // Receipt is what makes the numbers reproducible: equal receipts of a resource mean equal `data`.
 type Receipt struct {
 	Method string `json:"method" jsonschema:"pattern=^[a-z]+/[0-9]+$"` // Name and version of the method.
-	// Settings that the numbers depend on. gex/spx, gex/spx/intraday and gex/spx/matrix have `risk_free_rate`: per year,
-	// continuously compounded. vix-term-structure has `stale_sessions_to`: the session up to which `stale_sessions` counts. The
+	// Settings that the numbers depend on. gex/spx, its track, levels and matrix, and volatility/spx have `risk_free_rate`: per
+	// year, continuously compounded. vix-term-structure has `stale_sessions_to`: the session up to which `stale_sessions` counts. The
 	// object is empty in every other resource.
 	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"type=object"`
 	// Every document from which the answer was computed: first the upstream's documents, then those of the session before, then
