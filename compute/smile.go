@@ -9,6 +9,8 @@ const (
 	leastPoints = 5 // points of a smile, and options of a model-free volatility, that determine it
 	// mostSpread is the greatest ask over bid of a point: a spread above the mid says nothing about the price.
 	mostSpread = 3
+	// mostEnd is the greatest mid, as a part of that at the center, at which a side of a model-free volatility may end for want of quotes.
+	mostEnd = 0.05
 	// d1 at a call delta of 25 and 10 % is minus this, at a put delta plus this: N(d1) = 0.75 and 0.9.
 	delta25 = 0.67448975019608174320
 	delta10 = 1.28155156554460046696
@@ -94,16 +96,18 @@ func (m smile) atDelta(d1 float64) float64 {
 	return found
 }
 
-// straddle returns the mid of the call and the put at the strike nearest the forward of those where both are quoted, the lower on a tie.
-func (s *series) straddle() (price *Level) {
-	away := math.Inf(1)
+// straddle returns the mid of the call and the put at the strike nearest the forward, the lower on a tie; nil unless both are quoted.
+func (s *series) straddle() *Level {
+	nearest := &s.strikes[0]
 	for i := range s.strikes {
-		row := &s.strikes[i]
-		if d := math.Abs(row.k - s.forward); row.quoted() && d < away {
-			away, price = d, new(Level(row.contracts[Call].Mid()+row.contracts[Put].Mid()))
+		if row := &s.strikes[i]; math.Abs(row.k-s.forward) < math.Abs(nearest.k-s.forward) {
+			nearest = row
 		}
 	}
-	return price
+	if !nearest.quoted() {
+		return nil
+	}
+	return new(Level(nearest.contracts[Call].Mid() + nearest.contracts[Put].Mid()))
 }
 
 // quoted says whether call and put of a strike have two-sided quotes.
@@ -130,10 +134,14 @@ func (s *series) modelFreeVariance() (variance float64, why string) {
 		return 0, notBracketed
 	}
 	k0 := &s.strikes[center]
-	options := s.outOfTheMoney(Put, center)
-	slices.Reverse(options)
-	options = append(options, option{k0.k, (k0.contracts[Call].Mid() + k0.contracts[Put].Mid()) / 2})
-	options = append(options, s.outOfTheMoney(Call, center)...)
+	at := option{k0.k, (k0.contracts[Call].Mid() + k0.contracts[Put].Mid()) / 2}
+	puts, gap := s.outOfTheMoney(Put, center, at)
+	calls, gapAbove := s.outOfTheMoney(Call, center, at)
+	if gap || gapAbove {
+		return 0, quoteGap
+	}
+	slices.Reverse(puts)
+	options := append(append(puts, at), calls...)
 	if len(options) < leastPoints {
 		return 0, fewStrikes
 	}
@@ -149,21 +157,26 @@ func (s *series) modelFreeVariance() (variance float64, why string) {
 	return variance, ""
 }
 
-// outOfTheMoney returns the quoted puts below a strike or the quoted calls above it, nearest first. It ends at two neighbouring options
-// that are not quoted.
-func (s *series) outOfTheMoney(right Right, center int) (options []option) {
-	step, missing := 1, 0
+// outOfTheMoney returns the quoted puts below the center or the quoted calls above it, nearest first. It ends at two neighbouring options
+// that are not quoted. gap says that options are still dear there: what is behind them would be missed.
+func (s *series) outOfTheMoney(right Right, center int, at option) (options []option, gap bool) {
+	step, missing, last := 1, 0, at
 	if right == Put {
 		step = -1
 	}
-	for i := center + step; i >= 0 && i < len(s.strikes) && missing < 2; i += step {
+	for i := center + step; i >= 0 && i < len(s.strikes); i += step {
 		switch c := s.strikes[i].contracts[right]; {
 		case c == nil || s.strikes[i].k == 0:
+			continue
 		case c.TwoSided():
-			options, missing = append(options, option{s.strikes[i].k, c.Mid()}), 0
+			last, missing = option{s.strikes[i].k, c.Mid()}, 0
+			options = append(options, last)
 		default:
 			missing++
 		}
+		if missing == 2 {
+			return options, last.mid > mostEnd*at.mid
+		}
 	}
-	return options
+	return options, false
 }

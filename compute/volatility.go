@@ -71,10 +71,10 @@ type ExpirationVolatility struct {
 	Butterfly10 *Ratio `json:"butterfly_10" unit:"percentage points"`
 	// One standard deviation of the move to the expiration. `null` without `atm_volatility`, and after `spot_mismatch`.
 	ExpectedMove *Level `json:"expected_move" jsonschema:"minimum=0" unit:"USD or index points"`
-	// Price of the call and the put at the strike nearest the forward: about 0.8 of `expected_move`. `null` without a strike of
-	// which both are quoted.
+	// Price of the call and the put at the strike nearest the forward: about 0.8 of `expected_move`. `null` unless both are quoted.
 	Straddle *Level `json:"atm_straddle" jsonschema:"minimum=0" unit:"USD or index points"`
-	// Volatility by the formula of the Cboe Volatility Index. `null` without `atm_volatility`, and with fewer than 5 strikes.
+	// Volatility by the formula of the Cboe Volatility Index. `null` without `atm_volatility`, and when the quotes of many strikes
+	// are missing.
 	ModelFree *Ratio `json:"model_free_volatility" jsonschema:"minimum=0" unit:"percent"`
 	// Open puts over open calls. `null` without calls.
 	PutCallOpenInterest *Ratio `json:"put_call_open_interest" jsonschema:"minimum=0" unit:"ratio"`
@@ -118,6 +118,7 @@ const (
 	notBracketed    = "not_bracketed"
 	wideGap         = "wide_gap"
 	noQuote         = "no_quote"
+	quoteGap        = "quote_gap"
 	noCalls         = "no_calls"
 	notPositive     = "not_positive"
 	spotMismatch    = string(FlipSpotMismatch)

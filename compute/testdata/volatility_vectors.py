@@ -9,9 +9,9 @@ from mpmath import mp, mpf, erfc, exp, log, sqrt
 
 mp.dps = 30
 RATE, YEAR = mpf("0.04"), 365 * 86400
-Q = dt.datetime(2026, 8, 11, 12)  # New York
+Q = dt.datetime(2026, 8, 11, 12)  # New York, in summer time as all dates
 SERIES = [("SPXW", dt.date(2026, 8, 12), 16, 10), ("SPXW", dt.date(2026, 9, 4), 16, 50), ("SPXW", dt.date(2026, 9, 9), 16, 50),
-          ("SPXW", dt.date(2026, 9, 11), 16, 50), ("SPX", dt.date(2026, 11, 20), 9.5, 100)]
+          ("SPXW", dt.date(2026, 9, 11), 16, 50), ("SPX", dt.date(2026, 10, 16), 9.5, 75)]
 
 def N(x):
     return erfc(-x / sqrt(mpf(2))) / 2
@@ -31,7 +31,7 @@ for n, (root, date, hour, step) in enumerate(SERIES):
     T = mpf((dt.datetime(date.year, date.month, date.day) + dt.timedelta(hours=hour) - Q).total_seconds()) / YEAR
     forward = 7000 * exp(mpf("0.031") * T)
     quotes = {}  # by strike: (bid, ask) of call and put
-    for i in range(-16, 13):
+    for i in range(-16, 16):
         K = 7000 + step * i
         x = log(mpf(K) / forward) / sqrt(T)
         iv = mpf("0.13") + mpf(n) / 200 - x * mpf("0.1") + x * x * mpf("0.25")
@@ -42,7 +42,7 @@ for n, (root, date, hour, step) in enumerate(SERIES):
             bid, ask = round(price / tick - 0.3 - i % 3 / 2) * tick, round(price / tick + 0.8 + i % 5 / 3) * tick
             if i % 7 == 3:
                 bid = ask  # locked
-            if (i + n) % 9 == 4 and call or i in (-15, 11) and n % 2:
+            if (i + n) % 9 == 4 and call or i in (-15, 13) and n % 2:
                 bid = 0.0
             sides.append((round(max(bid, 0), 2), round(ask, 2)))
         quotes[K] = sides
@@ -77,7 +77,7 @@ for n, (root, date, hour, step) in enumerate(SERIES):
         z = bisect(lambda z: N(z) < 1 - tail, mpf(0), mpf(3))
         call, put = crossing(-z), crossing(z)
         row["risk_reversal_" + name], row["butterfly_" + name] = call - put, (call + put) / 2 - row["atm_volatility"]
-    K = min(both, key=lambda K: (abs(K - F), K))
+    K = min(quotes, key=lambda K: (abs(K - F), K))
     row["atm_straddle"] = sum(mid[K])
     center = max(K for K in both if K <= F)
     chosen = [(center, sum(mid[center]) / 2)]
