@@ -6,6 +6,7 @@ import (
 
 	"math"
 	"os"
+	"slices"
 
 	"testing"
 
@@ -124,4 +125,301 @@ func TestRecordedVolatility(t *testing.T) {
 			nearly(t, e.Expiration.String()+" straddle", float64(*e.Straddle / *e.ExpectedMove), 0.798, 0.012) // 2/√2π
 		}
 	}
+}
+
+// smileMarket is a chain of a year's smile with the quotes of a liquid market: two dates around 30 days, strikes 10 points apart to both ends, and
+// no bid where a price is under 3 cents.
+func smileMarket() (rows []row) {
+	for _, series := range []struct {
+		name string
+		days float64
+	}{{"SPXW260904", 24 + 4.0/24}, {"SPXW260911", 31 + 4.0/24}} {
+		t := years(24 * series.days)
+		f := 7000 * math.Exp(0.03*t)
+		for k := 5800.0; k <= 7800; k += 10 {
+			x := math.Log(k/f) / math.Sqrt(t)
+			v := (0.13 - 0.12*x + 0.2*x*x) * math.Sqrt(t)
+			for right, letter := range "CP" {
+				price := compute.BlackValue(compute.Right(right), f, k, v) * math.Exp(-0.04*t)
+				half := math.Max(0.025, 0.004*price)
+				bid, ask := math.Max(0, math.Round(20*(price-half))/20), math.Round(20*(price+half)+0.5)/20
+				rows = append(rows, row{symbolOf(series.name+string(letter), k), quoted(bid, ask, 0)})
+			}
+		}
+	}
+	return rows
+}
+
+// When a strike loses its bid, no figure moves by more than the quotes leave open: by more than its range between the sides of the quotes,
+// which are calls at the bid or the ask with puts at the bid or the ask.
+func TestVolatilityOfALostBid(t *testing.T) {
+	t.Parallel()
+	rows := smileMarket()
+	compute := func(rows []row) map[string]float64 {
+		v := volatilityOf(build(t, index(7000, vectorTime), rows...), 0.04)
+		return figures(t, &v.Data)
+	}
+	base := compute(rows)
+	equal(t, "figures", len(base), 3+2*9)
+	width := map[string]float64{}
+	for corner := range 4 {
+		moved := slices.Clone(rows)
+		for i := range moved {
+			q, call := &moved[i].Quote, moved[i].symbol[len(moved[i].symbol)-9] == 'C'
+			if q.Bid > 0 && (corner&1 == 0) == call && corner < 2 || q.Bid > 0 && corner == 2 {
+				q.Ask = q.Bid
+			} else if q.Bid > 0 {
+				q.Bid = q.Ask
+			}
+		}
+		for name, x := range compute(moved) {
+			width[name] = math.Max(width[name], math.Abs(x-base[name]))
+		}
+	}
+	lost := 0
+	for i := range rows {
+		if rows[i].Bid == 0 || i%4 > 1 && math.Abs(float64(i%402-240)) > 60 { // far from the money every second strike
+			continue
+		}
+		without := slices.Clone(rows)
+		without[i].Bid = 0
+		lost++
+		got := compute(without)
+		for name, x := range base {
+			y, known := got[name]
+			if !known {
+				equal(t, rows[i].symbol+" makes null", name[14:], "atm_straddle")
+			} else if !(math.Abs(y-x) <= width[name]) {
+				t.Errorf("%s without a bid: %s moves from %v to %v, the quotes by %v", rows[i].symbol, name, x, y, width[name])
+			}
+		}
+	}
+	if lost < 200 {
+		t.Errorf("only %d quotes", lost)
+	}
+}
+
+// single returns the only row of a chain of SPXW260904, whose strikes around a forward of 7000 have the given quotes of call and put.
+func single(t *testing.T, strikes []float64, quotes func(k float64) (call, put compute.Quote)) compute.ExpirationVolatility {
+	t.Helper()
+	var rows []row
+	for _, k := range strikes {
+		call, put := quotes(k)
+		rows = append(rows, row{symbolOf("SPXW260904C", k), call}, row{symbolOf("SPXW260904P", k), put})
+	}
+	v := volatilityOf(build(t, index(7000, vectorTime), rows...), 0)
+	equal(t, "rows", len(v.Data.Expirations), 1)
+	return v.Data.Expirations[0]
+}
+
+// fair returns quotes around the price at a volatility of 16 %, with half a spread that is a part of the price.
+func fair(spread float64) func(k float64) (call, put compute.Quote) {
+	return func(k float64) (call, put compute.Quote) {
+		v := 0.16 * math.Sqrt(years(24*24+4))
+		c, p := compute.BlackValue(compute.Call, 7000, k, v), compute.BlackValue(compute.Put, 7000, k, v)
+		call, put = quoted(c*(1-spread), c*(1+spread), 10), quoted(p*(1-spread), p*(1+spread), 20)
+		call.Volume, put.Volume = 4, 3
+		return call, put
+	}
+}
+
+func strikes(from, to, step float64) (all []float64) {
+	for k := from; k <= to; k += step {
+		all = append(all, k)
+	}
+	return all
+}
+
+// What quotes do not determine is null, and the reason says why: after noise, too, there is no number that no market means.
+func TestVolatilityOfNoise(t *testing.T) {
+	smile := []string{"atm_volatility", "risk_reversal_25", "risk_reversal_10", "butterfly_25", "butterfly_10", "expected_move", "model_free_volatility"}
+	lone := func(k float64, of func(call, put *compute.Quote)) func(float64) (compute.Quote, compute.Quote) {
+		return func(strike float64) (compute.Quote, compute.Quote) {
+			call, put := fair(0.01)(strike)
+			if strike == k {
+				of(&call, &put)
+			}
+			return call, put
+		}
+	}
+	all := strikes(6000, 8000, 50)
+	for name, c := range map[string]struct {
+		strikes []float64
+		quotes  func(k float64) (call, put compute.Quote)
+		fields  []string
+		reason  string
+	}{
+		"fair":   {all, fair(0.01), nil, ""},
+		"locked": {all, fair(0), nil, ""},
+		"locked at one price": {all, func(k float64) (call, put compute.Quote) {
+			call, put = fair(0)(k)
+			call.Bid, call.Ask, put.Bid, put.Ask = 5, 5, 5, 5
+			return call, put
+		}, smile, "flat_prices"},
+		"three strikes": {strikes(6950, 7050, 50), fair(0.01), smile, "few_strikes"},
+		"one-cent bids": {all, func(k float64) (call, put compute.Quote) {
+			call, put = fair(0.01)(k)
+			if k >= 7000 {
+				call.Bid = 0.01
+			} else {
+				put.Bid = 0.01
+			}
+			return call, put
+		}, smile, "few_strikes"},
+		"far strikes":    {[]float64{5500, 6000, 6500, 7400, 8000, 8500}, fair(0.01), smile, "wide_gap"},
+		"narrow strikes": {strikes(6900, 7100, 25), fair(0.01), smile[1:5], "not_bracketed"},
+		"center lost":    {all, lone(7000, func(call, _ *compute.Quote) { call.Bid = 0 }), []string{"atm_straddle"}, "no_quote"},
+		"two dear are lost": {all, func(k float64) (call, put compute.Quote) {
+			call, put = fair(0.01)(k)
+			if k == 7100 || k == 7150 {
+				call.Bid = 0
+			}
+			return call, put
+		}, smile[6:], "quote_gap"},
+		"wild far quote": {all, lone(8000, func(call, _ *compute.Quote) { call.Bid, call.Ask = 0.01, 90 }), nil, ""},
+	} {
+		e := single(t, c.strikes, c.quotes)
+		equal(t, name+": unknown fields", len(e.Unknown), len(c.fields))
+		for _, field := range c.fields {
+			equal(t, name+": "+field, e.Unknown[field], c.reason)
+		}
+		if e.Unknown["atm_volatility"] == "" {
+			near(t, name, e.ATM, 16, 0.2)
+		} else {
+			isNull(t, name, e.ATM)
+			isNull(t, name, e.RiskReversal10)
+			isNull(t, name, e.ExpectedMove)
+			isNull(t, name, e.ModelFree)
+		}
+		if name == "fair" || name == "locked" {
+			near(t, name, e.RiskReversal25, 0, 0.01)
+			near(t, name, e.Butterfly10, 0, 0.01)
+			near(t, name, e.ModelFree, 16, 0.05)
+			near(t, name, e.PutCallOpenInterest, 2, 0)
+		}
+	}
+}
+
+// A row needs an hour and a parity forward, an expected move a spot that the quotes do not contradict, and a ratio calls.
+func TestVolatilityWithoutARow(t *testing.T) {
+	var rows []row
+	add := func(series string, scale, openInterest float64, strikes ...float64) {
+		for _, k := range strikes {
+			call, put := fair(0.01)(k / scale)
+			call.Bid, call.Ask, put.Bid, put.Ask = call.Bid*scale, call.Ask*scale, put.Bid*scale, put.Ask*scale
+			call.OpenInterest = openInterest
+			rows = append(rows, row{symbolOf(series+"C", k), call}, row{symbolOf(series+"P", k), put})
+		}
+	}
+	near := strikes(6000, 8000, 50)
+	add("SPXW260811", 1, 1, near...)
+	add("SPXW260821", 1, 1, 6950, 7050)
+	add("SPXW260904", 1, 0, near...)
+	v := volatilityOf(build(t, index(7000, "2026-08-11T19:00:01Z"), rows...), 0)
+	equal(t, "dates", v.Quality.Expirations, compute.VolatilityDates{Listed: 3, Used: 1, Near: 1, NoForward: 1})
+	e := v.Data.Expirations[0]
+	equal(t, "date", e.Expiration, day("2026-09-04"))
+	isNull(t, "put/call", e.PutCallOpenInterest)
+	equal(t, "reason", e.Unknown["put_call_open_interest"], "no_calls")
+	for _, field := range []string{"atm_30d", "model_free_30d", "risk_reversal_25_30d", "term_slope"} {
+		equal(t, field, v.Quality.Unknown[field], "no_expirations")
+	}
+	equal(t, "an hour", volatilityOf(build(t, index(7000, "2026-08-11T19:00:00Z"), rows...), 0).Quality.Expirations.Used, 2)
+
+	rows = nil
+	for _, series := range []string{"SPXW260813", "SPXW260814", "SPXW260818", "SPXW260821", "SPXW260828", "SPXW260904"} {
+		add(series, 1.2, 1, strikes(7200, 9600, 60)...)
+	}
+	v = volatilityOf(build(t, index(7000, vectorTime), rows...), 0)
+	e = v.Data.Expirations[5]
+	equal(t, "contradiction", e.Unknown["expected_move"], "spot_mismatch")
+	isNull(t, "move", e.ExpectedMove)
+	if e.ATM == nil || e.ModelFree == nil {
+		t.Error("the smile does not rest on the spot")
+	}
+}
+
+// Of SPX, the 30 days of the formula rest on third Fridays AM and other Fridays PM, also where a third Friday is a holiday.
+func TestVolatilityIndexDates(t *testing.T) {
+	var rows []row
+	for i, series := range []string{"SPXW260612", "SPXW260615", "SPXW260618", "SPX260618", "SPXW260626"} { // 2026-06-19 is Juneteenth
+		for _, k := range strikes(5600, 8400, 50) {
+			v := (0.14 + 0.02*float64(i)) * math.Sqrt(years(24*float64(28+i)))
+			for right, letter := range "CP" {
+				p := compute.BlackValue(compute.Right(right), 7000, k, v)
+				rows = append(rows, row{symbolOf(series+string(letter), k), quoted(p*0.99, p*1.01, 1)})
+			}
+		}
+	}
+	figure := func(without string) *compute.Ratio {
+		some := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return without != "" && r.symbol[:len(r.symbol)-9] == without })
+		return volatilityOf(build(t, index(7000, "2026-05-15T20:00:00Z"), some...), 0).Data.ModelFree30
+	}
+	whole := figure("")
+	for _, other := range []string{"SPXW260615", "SPXW260618", "SPXW260626"} {
+		near(t, "without "+other, figure(other), float64(*whole), 0)
+	}
+	for _, taken := range []string{"SPXW260612", "SPX260618"} {
+		if got := figure(taken); got != nil && *got == *whole {
+			t.Errorf("%s is not taken", taken)
+		}
+	}
+}
+
+// The rank counts today among the last 252 sessions, a percentile counts equal values half, and both need 60. Realised volatility is that
+// of the last closes, scaled to the sessions between them.
+func TestVolatilityHistory(t *testing.T) {
+	today := compute.VolatilityDay{Session: day("2026-08-11"), Close: new(100.0), ATM30: new(15.0)}
+	result := compute.VolatilityResult{Today: today, Data: compute.Volatility{ATM30: (*compute.Ratio)(today.ATM30)}, Quality: compute.VolatilityQuality{Unknown: map[string]string{}}}
+	history := func(n int, of func(i int, d *compute.VolatilityDay)) (days []compute.VolatilityDay) {
+		for i := n; i > 0; i-- {
+			d := compute.VolatilityDay{Session: cal.Back(today.Session, i), Close: new(100.0 + float64(i%2)), ATM30: new(10 + float64(i%11))}
+			if of != nil {
+				of(i, &d)
+			}
+			days = append(days, d)
+		}
+		return days
+	}
+	r := result.With(history(250, nil), cal)
+	v := &r.Data
+	near(t, "rank", v.Rank, 50, 1e-12)
+	equal(t, "sessions", v.Sessions, 251)
+	near(t, "percentile", v.Percentile, (114+24*0.5)/251*100, 1e-12) // 114 are below, 24 equal
+	step := math.Log(1.01)
+	near(t, "20 days", v.Realised20, 100*math.Sqrt(252)*step, 1e-9)
+	near(t, "60 days", v.Realised60, 100*math.Sqrt(252)*step, 1e-9)
+	near(t, "difference", v.ImpliedMinusRealised, 15-100*math.Sqrt(252)*step, 1e-9)
+	equal(t, "unknown", len(r.Quality.Unknown), 0)
+
+	why := func(name string, days []compute.VolatilityDay, field, reason string) *compute.Volatility {
+		t.Helper()
+		r := result.With(days, cal)
+		equal(t, name, r.Quality.Unknown[field], reason)
+		return &r.Data
+	}
+	isNull(t, "rank of 59", why("59 sessions", history(58, nil), "rank_1y", "few_sessions").Rank)
+	near(t, "rank of 60", why("60 sessions", history(59, nil), "percentile_1y", "").Rank, 50, 1e-12)
+	equal(t, "none", why("no session", nil, "realised_20d", "few_sessions").Sessions, 1)
+	flat := why("flat", history(59, func(_ int, d *compute.VolatilityDay) { d.ATM30 = today.ATM30 }), "rank_1y", "no_range")
+	near(t, "percentile of equal values", flat.Percentile, 50, 1e-12)
+	isNull(t, "rank of equal values", flat.Rank)
+	isNull(t, "20 closes", why("20 closes", history(19, nil), "implied_minus_realised", "few_sessions").Realised20)
+	missing := func(n int) []compute.VolatilityDay {
+		return history(60, func(i int, d *compute.VolatilityDay) {
+			if i > 3 && i <= 3+n {
+				d.Close = nil
+			}
+		})
+	}
+	near(t, "five closes are missing", why("a gap", missing(5), "realised_20d", "").Realised20, 100*math.Sqrt(252.0/25*19)*step, 1e-9) // the closes around the gap are equal
+	why("a longer gap", missing(6), "realised_20d", "missing_sessions")
+	why("a split", history(60, func(i int, d *compute.VolatilityDay) {
+		if i > 10 {
+			d.Close = new(400.0)
+		}
+	}), "realised_20d", "price_jump")
+	unknown := compute.VolatilityResult{Today: compute.VolatilityDay{Session: today.Session}, Quality: result.Quality}.With(history(100, nil), cal)
+	equal(t, "unknown today", unknown.Quality.Unknown["rank_1y"], "no_expirations")
+	equal(t, "sessions without today", unknown.Data.Sessions, 100)
 }
