@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Verifies an answer of strikecache, gex/{u}, gex/{u}/matrix or {u}-max-pain, with Python's standard library alone.
+"""Verifies an answer of strikecache, gex/{u}, gex/{u}/matrix, volatility/{u} or {u}-max-pain, with Python's standard library alone.
 
 The program reads the answer and the documents that its receipt names, and checks every digest. Then it computes the
 figures again from the documents, as the methods page says (compute/METHODS.md; § names a section of that page). It
@@ -94,8 +94,8 @@ def number(x, most):
 
 # §1.1: the rows of a chain
 
-# sign is 1 for a call, -1 for a put. mid is None without bid > 0 and ask >= bid. F and v come with Chain.price.
-Row = collections.namedtuple("Row", "symbol sign oi volume mid iv K T settles F v", defaults=(None, None))
+# sign is 1 for a call, -1 for a put. mid is None without bid > 0 and ask >= bid, wide says that ask > 3·bid. F and v come with Chain.price.
+Row = collections.namedtuple("Row", "symbol sign oi volume mid wide iv K T settles F v", defaults=(None, None))
 
 
 class Chain:
@@ -144,7 +144,7 @@ class Chain:
             return "settled"
         mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
         self.series[key][int(strike)][right] = Row(
-            symbol, 1 if right == "C" else -1, oi, number(option.get("volume"), 1e8) or 0, mid, number(option.get("iv"), 100) or 0,
+            symbol, 1 if right == "C" else -1, oi, number(option.get("volume"), 1e8) or 0, mid, mid and ask > 3 * bid, number(option.get("iv"), 100) or 0,
             int(strike) / 1000, self.years[key], self.settles[key])
         return None
 
@@ -450,6 +450,244 @@ def verify_changes(table, answer, now, before, dollars):
         table.check(f"§1.5 net_gex_dollars.{name}", served["net_gex_dollars"][name], own, dollars)
 
 
+# §1.11: volatility/{u}
+
+DELTAS = {"25": 0.6744897501960817, "10": 1.2815515655446004}
+SMILE = "atm_volatility risk_reversal_25 risk_reversal_10 butterfly_25 butterfly_10 expected_move model_free_volatility".split()
+
+
+def w_at(a, b, x):
+    return a[1] + (b[1] - a[1]) * (x - a[0]) / (b[0] - a[0])
+
+
+def smile(chain, key):
+    """Returns the points (x, w, mid) of a root and date."""
+    (F, _), points = chain.forwards[key], []
+    for k, rights in sorted(chain.series[key].items()):
+        call = k / 1000 >= F
+        row = rights.get("C" if call else "P")
+        if row and row.mid and not row.wide and k and row.mid * math.exp(chain.rate * row.T) < (F if call else row.K):
+            points.append((math.log(row.K / F), chain.rows[row.symbol].v ** 2, row.mid))
+    return points
+
+
+def at_the_money(points):
+    """Returns w(0), or the reason why it is unknown."""
+    if len(points) < 5:
+        return "few_strikes"
+    above, below = [p for p in points if p[0] >= 0], [p for p in points if p[0] < 0]
+    if not above or not below and above[0][0] > 0:
+        return "not_bracketed"
+    if len(above) > 1 and above[0][2] <= above[-1][2] or len(below) > 1 and below[-1][2] <= below[0][2]:
+        return "flat_prices"
+    if above[0][0] == 0:
+        return above[0][1]
+    w = w_at(below[-1], above[0], 0)
+    return w if max(-below[-1][0], above[0][0]) <= math.sqrt(w) else "wide_gap"
+
+
+def w_at_d1(points, d1):
+    """Returns w where d1 has a value, at the crossing nearest the forward, or None."""
+    def beyond(x, w):
+        return -x / math.sqrt(w) + math.sqrt(w) / 2 > d1
+    found = []
+    for a, b in zip(points, points[1:]):
+        if beyond(*a[:2]) != beyond(*b[:2]):
+            low, high = a[0], b[0]
+            while high - low > 1e-12:
+                x = (low + high) / 2
+                low, high = (x, high) if beyond(x, w_at(a, b, x)) == beyond(*a[:2]) else (low, x)
+            found.append((abs(low), w_at(a, b, low)))
+    return min(found)[1] if found else None
+
+
+def model_free(chain, key):
+    """Returns the variance a year by the formula of the VIX, or the reason why it is unknown."""
+    strikes, T, (F, _) = chain.series[key], chain.years[key], chain.forwards[key]
+    both = [k for k, rights in strikes.items() if len(rights) == 2 and all(row.mid for row in rights.values()) and 0 < k / 1000 <= F]
+    if not both:
+        return "not_bracketed"
+    center = max(both)
+    Q = {center: sum(row.mid for row in strikes[center].values()) / 2}
+    at = Q[center]
+    for right, side in (("P", sorted((k for k in strikes if 0 < k < center), reverse=True)), ("C", sorted(k for k in strikes if k > center))):
+        unquoted, last = 0, at
+        for row in (strikes[k][right] for k in side if right in strikes[k]):
+            if row.mid:
+                unquoted, last = 0, row.mid
+                Q[round(row.K * 1000)] = row.mid
+            else:
+                unquoted += 1
+            if unquoted == 2:
+                if last > 0.05 * at:
+                    return "quote_gap"
+                break
+    if len(Q) < 5:
+        return "few_strikes"
+    K = [k / 1000 for k in sorted(Q)]
+    widths = [(K[min(i + 1, len(K) - 1)] - K[max(i - 1, 0)]) / (2 if 0 < i < len(K) - 1 else 1) for i in range(len(K))]
+    total = sum(width / strike ** 2 * math.exp(chain.rate * T) * Q[round(strike * 1000)] for width, strike in zip(widths, K))
+    variance = 2 / T * total - (F / (center / 1000) - 1) ** 2 / T
+    return variance if variance > 0 else "not_positive"
+
+
+def put_call(rows, unknown):
+    out = {}
+    for name, of in (("put_call_open_interest", "oi"), ("put_call_volume", "volume")):
+        call, put = (sum(getattr(row, of) for row in rows if row.sign == sign) for sign in (1, -1))
+        out[name] = put / call if call else None
+        if not call:
+            unknown[name] = "no_calls"
+    return out
+
+
+def date_volatility(chain, key):
+    """Returns the row of a root and date."""
+    strikes, T, (F, _), why = chain.series[key], chain.years[key], chain.forwards[key], {}
+    row = {"forward": F, **dict.fromkeys(SMILE), **put_call([row for rights in strikes.values() for row in rights.values()], why), "unknown": why}
+    nearest = min(strikes, key=lambda k: (abs(k / 1000 - F), k))
+    mids = [row.mid for row in strikes[nearest].values()]
+    row["atm_straddle"] = sum(mids) if len(mids) == 2 and all(mids) else None
+    if row["atm_straddle"] is None:
+        why["atm_straddle"] = "no_quote"
+    points = smile(chain, key)
+    w = at_the_money(points)
+    if isinstance(w, str):
+        why.update(dict.fromkeys(SMILE, w))
+        return row
+    def sigma(w):
+        return 100 * math.sqrt(w / T)
+    row["atm_volatility"] = sigma(w)
+    row["expected_move"] = None if chain.mismatch else chain.S * math.sqrt(w)
+    if chain.mismatch:
+        why["expected_move"] = "spot_mismatch"
+    for name, d1 in DELTAS.items():
+        call, put = w_at_d1(points, -d1), w_at_d1(points, d1)
+        if call and put:
+            row["risk_reversal_" + name], row["butterfly_" + name] = sigma(call) - sigma(put), (sigma(call) + sigma(put)) / 2 - sigma(w)
+        else:
+            why["risk_reversal_" + name] = why["butterfly_" + name] = "not_bracketed"
+    variance = model_free(chain, key)
+    if isinstance(variance, str):
+        why["model_free_volatility"] = variance
+    else:
+        row["model_free_volatility"] = 100 * math.sqrt(variance)
+    return row
+
+
+def third_friday(day):
+    return nth(day.year, day.month, 4, 3)
+
+
+def of_the_vix(chain, key):
+    """Says whether Cboe takes a root and date for VIX."""
+    friday = key[1] + DAY * ((4 - key[1].weekday()) % 7)
+    last = friday
+    while not closing(last):
+        last -= DAY
+    return key[1] == last and (friday == third_friday(friday)) == (chain.settlement[key[0]] == "am")
+
+
+def month(rows, name, power=1):
+    """Returns the figure for 30 days, or None. power 2: of total variance."""
+    T = 30 / 365
+    near = max((t for t in rows if 7 / 365 <= t <= T and rows[t][name] is not None), default=None)
+    far = min((t for t in rows if t > T and rows[t][name] is not None), default=None)
+    if near is None or far is None:
+        return None
+    if power == 2:
+        a, b = rows[near][name] ** 2 * near, rows[far][name] ** 2 * far
+        return math.sqrt((a + (b - a) * (T - near) / (far - near)) / T)
+    a, b = rows[near][name], rows[far][name]
+    return a + (b - a) * (T - near) / (far - near)
+
+
+def realised(days, n):
+    """Returns the realised volatility of the last n closes, or the reason why it is unknown."""
+    closes = [(dt.date.fromisoformat(day["session"]), day["close"]) for day in days if day["close"] is not None][-n - 1:]
+    if len(closes) <= n:
+        return "few_sessions"
+    first, last = closes[0][0], closes[-1][0]
+    m = sum(1 for i in range((last - first).days) if closing(first + DAY * (i + 1)))
+    if m > 1.25 * n:
+        return "missing_sessions"
+    moves = [math.log(b / a) for (_, a), (_, b) in zip(closes, closes[1:])]
+    if any(abs(move) > math.log(1.5) for move in moves):
+        return "price_jump"
+    return 100 * math.sqrt(252 / m * sum(move * move for move in moves))
+
+
+def verify_history(table, data, unknown, chain, own, days):
+    """Checks the figures that rest on the stored sessions. own has those of the chain, and gets the reasons."""
+    why, now = own["unknown"], own["atm_30d"]
+    over = chain.q >= at(chain.session, closing(chain.session))
+    days = days + [{"session": str(chain.session), "close": chain.spot if over else None, "atm_30d": now}]
+    values = [day["atm_30d"] for day in days if day["atm_30d"] is not None]
+    own.update(sessions=len(values), rank_1y=None, percentile_1y=None, implied_minus_realised=None)
+    reason = "no_expirations" if now is None else "few_sessions" if len(values) < 60 else None
+    if reason:
+        why.update(rank_1y=reason, percentile_1y=reason)
+    else:
+        own["percentile_1y"] = 100 * sum((x < now) + (x == now) / 2 for x in values) / len(values)
+        if max(values) > min(values):
+            own["rank_1y"] = 100 * (now - min(values)) / (max(values) - min(values))
+        else:
+            why["rank_1y"] = "no_range"
+    for name, n in (("realised_20d", 20), ("realised_60d", 60)):
+        x = realised(days, n)
+        own[name] = None if isinstance(x, str) else x
+        if isinstance(x, str):
+            why[name] = x
+    if own["realised_20d"] is None:
+        why["implied_minus_realised"] = why["realised_20d"]
+    elif now is None:
+        why["implied_minus_realised"] = "no_expirations"
+    else:
+        own["implied_minus_realised"] = now - own["realised_20d"]
+    del own["unknown"]
+    for name, x in own.items():
+        table.check(f"§1.11 {name}", data[name], x, 2e-3 if name in ("rank_1y", "percentile_1y") else 2e-4)
+    table.check("§1.11 unknown", unknown, why)
+
+
+def verify_volatility(table, answer, chain, days):
+    data, quality = answer["data"], answer["meta"]["quality"]
+    chain.price(answer["meta"]["receipt"]["parameters"]["risk_free_rate"])
+    for row in chain.rows.values():
+        if not row.oi or not row.v:
+            chain.skipped["no_volatility" if row.oi else "no_open_interest"] += 1
+    table.check("§1.0 spot_gap_pct", quality["spot_gap_pct"], chain.gap, 2e-4)
+    table.check("§1.0 effective_spot", data["effective_spot"], chain.S, 0.01)
+    rows, by_T, counts = {}, {}, collections.Counter(listed=len(chain.series), used=0, under_one_hour=0, no_parity_forward=0)
+    for key in sorted(chain.series, key=lambda key: (key[1], chain.settlement[key[0]])):
+        near = chain.settles[key] - chain.q < dt.timedelta(hours=1)
+        kept = not near and chain.forwards[key][1] == "parity"
+        counts["used" if kept else "under_one_hour" if near else "no_parity_forward"] += 1
+        if kept:
+            by_T[key] = rows[f"{key[1]} {chain.settlement[key[0]]}"] = date_volatility(chain, key)
+    table.check("§1.11 quality.expirations", quality["expirations"], dict(counts))
+    tolerances = {"forward": 0.01, **dict.fromkeys(SMILE, 2e-4), "expected_move": 0.01, "atm_straddle": 0.01, "put_call_open_interest": 2e-4,
+                  "put_call_volume": 2e-4, "unknown": 0}
+    table.columns("§1.11 expirations", {f"{row['expiration']} {row['settlement']}": row for row in data["expirations"]}, rows, tolerances)
+    dates = {chain.years[key]: row for key, row in by_T.items()}
+    vix = {chain.years[key]: row for key, row in by_T.items() if data["symbol"] != "SPX" or of_the_vix(chain, key)}
+    why = {}
+    own = {"atm_30d": month(dates, "atm_volatility", 2), "model_free_30d": month(vix, "model_free_volatility", 2),
+           "risk_reversal_25_30d": None, "term_slope": None, **put_call(chain.rows.values(), why), "unknown": why}
+    quarter = [t for t, row in dates.items() if row["atm_volatility"] is not None and 45 / 365 <= t <= 135 / 365]
+    if own["atm_30d"] is not None:
+        with_atm = {t: row for t, row in dates.items() if row["atm_volatility"] is not None}
+        around = max(t for t in with_atm if 7 / 365 <= t <= 30 / 365), min(t for t in with_atm if t > 30 / 365)
+        own["risk_reversal_25_30d"] = month({t: dates[t] for t in around}, "risk_reversal_25")
+        if quarter:
+            own["term_slope"] = dates[min(quarter, key=lambda t: (abs(t - 90 / 365), t))]["atm_volatility"] - own["atm_30d"]
+    for name, reason in (("atm_30d", "no_expirations"), ("model_free_30d", "no_expirations"), ("term_slope", "no_expirations"),
+                         ("risk_reversal_25_30d", "no_expirations" if own["atm_30d"] is None else "not_bracketed")):
+        if own[name] is None:
+            why[name] = reason
+    verify_history(table, data, quality["unknown"], chain, own, days)
+
+
 # §4: {u}-max-pain
 
 def pain(series, spot):
@@ -528,6 +766,8 @@ def verify(table, answer, documents, strike):
     table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
     if meta["receipt"]["method"] == "gex/3":
         verify_gamma(table, answer, chain, previous, strike)
+    elif meta["receipt"]["method"] == "volatility/1":
+        verify_volatility(table, answer, chain, json.loads(documents["state/volatility-history"]))
     else:
         verify_pain(table, answer, chain)
     table.check("§1.7 listed", contracts["listed"], chain.listed)
@@ -549,8 +789,8 @@ def main():
             body = response.read()
         answer = json.loads(body)
         receipt = answer["meta"]["receipt"]
-        if receipt["method"] not in ("gex/3", "maxpain/2"):
-            parser.error(f"the answer has method {receipt['method']}; this program knows gex/3 and maxpain/2")
+        if receipt["method"] not in ("gex/3", "volatility/1", "maxpain/2"):
+            parser.error(f"the answer has method {receipt['method']}; this program knows gex/3, volatility/1 and maxpain/2")
     except (OSError, ValueError, LookupError, TypeError) as e:
         parser.error(f"no answer in {args.answer}: {e!r}")
     table = Table()
