@@ -108,7 +108,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
-			identical(t, dir, date, refresh.GammaResource, "gex/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
+			identical(t, dir, date, refresh.GammaResource, "gex/xlf", "volatility/spx", "volatility/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
 		}
 	})
 	for product, rests := range map[string]bool{

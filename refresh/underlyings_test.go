@@ -65,8 +65,13 @@ func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 			}
 			for i, row := range table.Rows {
 				resource := "gex/" + strings.ToLower(all[i])
-				var gamma map[string]any
+				var gamma, volatility map[string]any
 				r.data(resource, &gamma)
+				r.data("volatility/"+strings.ToLower(all[i]), &volatility)
+				for _, field := range []string{"atm_30d", "rank_1y", "put_call_open_interest"} {
+					gamma[field] = volatility[field]
+				}
+				gamma["volatility_data_sha256"] = r.meta("volatility/" + strings.ToLower(all[i])).Receipt.DataSHA256
 				for field, value := range row {
 					switch meta := r.meta(resource); field {
 					case "as_of":

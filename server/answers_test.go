@@ -123,14 +123,14 @@ func TestCountdown(t *testing.T) {
 func TestMisplacedParameters(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t)))
 	for target, want := range map[string]string{
-		"/api/v1/gex/spx?date=2026-11-19":                        "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical and /api/v1/gex/spx/intraday",
-		"/api/v1/gex/spx?x=1&Date":                               "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical and /api/v1/gex/spx/intraday",
+		"/api/v1/gex/spx?date=2026-11-19":                        "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical",
+		"/api/v1/gex/spx?x=1&Date":                               "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical",
 		"/api/v1/gex/spx/historical?Date=2026-11-19":             "Date must be written date",
 		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":    "dAte must be written date",
 		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":     "/api/v1/gex/spx/historical takes no limit; it is a parameter of /api/v1/options/flow/unusual",
 		"/api/v1/options/flow/unusual?expiration=2026-12-18":     "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
 		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":         "EXPIRATION must be written expiration",
-		"/api/public/vix-term-structure?date=%32026-11-19&date=": "/api/public/vix-term-structure takes no date; it is a parameter of /api/v1/gex/spx/historical and /api/v1/gex/spx/intraday",
+		"/api/public/vix-term-structure?date=%32026-11-19&date=": "/api/public/vix-term-structure takes no date; it is a parameter of /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical",
 	} {
 		resp, body := do(t, c, "GET", target)
 		var answer struct {

@@ -116,7 +116,7 @@ func FuzzTarget(f *testing.F) {
 }
 
 // ofUnderlying matches the paths of an underlying.
-var ofUnderlying = regexp.MustCompile(`^(?:/api/v1/gex/([a-z]{1,6})(?:/(?:historical|intraday|levels|matrix|series))?|/api/public/([a-z]{1,6})-max-pain)$`)
+var ofUnderlying = regexp.MustCompile(`^(?:/api/v1/gex/([a-z]{1,6})(?:/(?:historical|intraday|levels|matrix|series))?|/api/v1/volatility/([a-z]{1,6})(?:/(?:historical|series))?|/api/public/([a-z]{1,6})-max-pain)$`)
 
 // expected returns the documented answer to a target; 0 if the target begins with no slash and is not of the table above.
 func expected(target string) (status int, code string) {
@@ -139,9 +139,9 @@ func expected(target string) (status int, code string) {
 		own = parameters[at].name
 	} else if slices.Contains([]string{"/healthz", "/readyz"}, path) || server.IsPage(path) {
 		return 200, ""
-	} else if m := ofUnderlying.FindStringSubmatch(path); m != nil && m[1]+m[2] != "spx" {
+	} else if m := ofUnderlying.FindStringSubmatch(path); m != nil && m[1]+m[2]+m[3] != "spx" {
 		return 404, "unknown_underlying"
-	} else if !slices.Contains([]string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/gex/spx/levels", "/api/v1/gex/spx/matrix", "/api/v1/underlyings", "/api/v1/sectors/rotation", "/api/public/vix-term-structure"}, path) {
+	} else if !slices.Contains([]string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/gex/spx/levels", "/api/v1/gex/spx/matrix", "/api/v1/volatility/spx", "/api/v1/volatility/spx/series", "/api/v1/underlyings", "/api/v1/sectors/rotation", "/api/public/vix-term-structure"}, path) {
 		return 404, "not_found"
 	}
 	var given []string

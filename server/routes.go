@@ -160,7 +160,7 @@ func (r *route) misplaced(given, known string) *apiError {
 				takers = append(takers, routes[i].of(cmp.Or(r.underlying, example)).path)
 			}
 		}
-		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, " and ")
+		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, ", ")
 	}
 	return apiError{status: 400, code: "invalid_parameter", message: message, parameter: known}.rendered()
 }

@@ -90,7 +90,7 @@ func (r *killer) arm(choices *rand.Rand) {
 	steps := []string{"create", "write", "sync", "rename", "sync_dir"} // most kills come one step later
 	r.step, r.nth = steps[choices.IntN(len(steps))], choices.IntN(8)
 	if choices.IntN(2) == 0 { // else at any file
-		files := []string{"gex-spx", "gex-spx-intraday", "gex-spx-matrix", "spx-max-pain", "options-flow-unusual", "sectors-rotation"}
+		files := []string{"gex-spx", "gex-spx-intraday", "gex-spx-matrix", "volatility-spx", "spx-max-pain", "options-flow-unusual", "sectors-rotation"}
 		r.of, r.nth = files[choices.IntN(len(files))], choices.IntN(2)
 	}
 	if choices.IntN(4) == 0 {

@@ -21,6 +21,7 @@ const (
 	seriesPath  = "/api/v1/gex/spx/series"
 	trackPath   = "/api/v1/gex/spx/intraday"
 	matrixPath  = "/api/v1/gex/spx/matrix"
+	volPath     = "/api/v1/volatility/spx"
 	painPath    = "/api/public/spx-max-pain"
 	flowPath    = "/api/v1/options/flow/unusual"
 	sectorsPath = "/api/v1/sectors/rotation"
@@ -29,6 +30,7 @@ const (
 
 var targets = []string{
 	gammaPath, "/api/v1/gex/spx/historical", trackPath, matrixPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath,
+	volPath, volPath + "/historical", volPath + "/series",
 }
 
 // The day of the simulated market at which the shared server's clock stands still, and a session before it.

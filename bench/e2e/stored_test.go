@@ -47,7 +47,7 @@ func TestRecompute(t *testing.T) {
 	if err := os.Remove(input); err != nil {
 		t.Fatal(err)
 	}
-	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, gex/spx/intraday, gex/spx/levels, gex/spx/matrix, gex/spx/series, options/flow/unusual, spx-max-pain")
+	expect(marketDay, 3, nil, digest, "inputs_gone: gex/spx, gex/spx/intraday, gex/spx/levels, gex/spx/matrix, gex/spx/series, options/flow/unusual, spx-max-pain, volatility/spx, volatility/spx/series")
 	expect(marketDay, 0, []string{"--product", "sectors/rotation"}, "sectors/rotation identical\n")
 	expect("2001-01-01", 1, nil, "nothing of 2001-01-01 is stored")
 }

@@ -65,10 +65,10 @@ func TestAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
 	documents := filepath.Join(market.dir, "simulated", "objects")
-	for _, target := range []string{gammaPath, datePath + earlierDay, matrixPath, painPath, painPath + "?expiration=2026-12-18"} {
+	for _, target := range []string{gammaPath, datePath + earlierDay, matrixPath, volPath, volPath + "/historical?date=" + earlierDay, painPath, painPath + "?expiration=2026-12-18"} {
 		verifies(t, documents, p.url+target)
 	}
-	figure(t, "5 answers of the simulated market verified by a second program, from their documents")
+	figure(t, "7 answers of the simulated market verified by a second program, from their documents")
 }
 
 // The same for an index with other roots and hours than SPX, for a fund and for a stock. A wrong figure of each of them is named.
@@ -84,7 +84,7 @@ func TestAnswersOfEveryUnderlyingAreVerified(t *testing.T) {
 			_, answers[u] = p.get(gamma)
 			return bytes.Contains(answers[u], []byte(`"changes":{`))
 		})
-		for _, target := range []string{gamma, strings.Replace(matrixPath, "spx", u, 1), strings.Replace(painPath, "spx", u, 1)} {
+		for _, target := range []string{gamma, strings.Replace(matrixPath, "spx", u, 1), strings.Replace(volPath, "spx", u, 1), strings.Replace(painPath, "spx", u, 1)} {
 			verifies(t, documents, p.url+target)
 		}
 	}
@@ -95,7 +95,7 @@ func TestAnswersOfEveryUnderlyingAreVerified(t *testing.T) {
 	} {
 		verifies(t, documents, edited(t, answers[wrong.underlying], edit{wrong.pattern, wrong.with}), wrong.name)
 	}
-	figure(t, "12 answers of two indices, a fund and a stock verified by a second program, and a wrong figure of three of them named")
+	figure(t, "16 answers of two indices, a fund and a stock verified by a second program, and a wrong figure of three of them named")
 }
 
 // The same for a real chain, whose answers agree with the OpenAPI document: it has oddities that the simulated chain does not
@@ -117,7 +117,7 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 		}
 		c.ask(status, http.MethodGet, target)
 	}
-	for _, target := range []string{gammaPath, matrixPath, painPath, painPath + "?expiration=2026-08-21", painPath + "?expiration=2026-09-17"} {
+	for _, target := range []string{gammaPath, matrixPath, volPath, painPath, painPath + "?expiration=2026-08-21", painPath + "?expiration=2026-09-17"} {
 		verifies(t, documents, p.url+target)
 	}
 }
@@ -129,6 +129,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	documents := filepath.Join(market.dir, "simulated", "objects")
 	_, gamma := p.get(gammaPath)
 	_, matrix := p.get(matrixPath)
+	_, volatility := p.get(volPath)
 	_, pain := p.get(painPath)
 	verifies(t, documents, edited(t, gamma,
 		edit{`"effective_spot":\d+`, `"effective_spot":7000`},
@@ -139,6 +140,8 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		"§0 data_sha256", "§0 input_sha256", "§0 input options/_SPX.json")
 	verifies(t, documents, edited(t, matrix, edit{`"strike":7500,"call_gex_dollars":\d`, `"strike":7500,"call_gex_dollars":9`}),
 		"§1.6 zero_dte[7500.0].call_gex_dollars")
+	verifies(t, documents, edited(t, volatility, edit{`"atm_30d":\d`, `"atm_30d":9`}, edit{`"sessions":\d`, `"sessions":9`}, edit{`"butterfly_10":\d`, `"butterfly_10":9`}),
+		"§1.11 expirations[2026-11-20 pm].butterfly_10", "§1.11 atm_30d", "§1.11 sessions")
 	verifies(t, documents, edited(t, pain, edit{`"max_pain":\d+`, `"max_pain":7000`}), "§4 max_pain")
 
 	// A document with one digit more is another document.
@@ -155,7 +158,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(gamma))
 	verifies(t, altered, file, "§0 input options/_SPX.json")
-	figure(t, "7 alterations of answers and an altered document: the verifier names what differs")
+	figure(t, "10 alterations of answers and an altered document: the verifier names what differs")
 
 	for _, args := range [][]string{{}, {"--documents", documents, filepath.Join(t.TempDir(), "missing")}} {
 		if _, stderr, code := run(t, verifier(t, args...)); code != 2 || stderr == "" {
