@@ -119,11 +119,11 @@ func (r *strike) quoted() bool {
 // option is an option of the model-free volatility.
 type option struct{ k, mid float64 }
 
-// modelFreeVariance returns the variance a year by the formula of the Cboe Volatility Index, or why it is unknown. The center K0 is the
-// highest strike at or below the forward at which both rights are quoted.
+// modelFree returns the total variance by the formula of the Cboe Volatility Index, NaN and the reason where unknown. The center K0 is
+// the highest strike at or below the forward at which both rights are quoted.
 //
 // Source: Cboe, Volatility Index Mathematics Methodology, steps 1 and 2.
-func (s *series) modelFreeVariance() (variance float64, why string) {
+func (s *series) modelFree() (w float64, why string) {
 	center := -1
 	for i := range s.strikes {
 		if row := &s.strikes[i]; row.k > 0 && row.k <= s.forward && row.quoted() {
@@ -131,19 +131,19 @@ func (s *series) modelFreeVariance() (variance float64, why string) {
 		}
 	}
 	if center < 0 {
-		return 0, notBracketed
+		return math.NaN(), notBracketed
 	}
 	k0 := &s.strikes[center]
 	at := option{k0.k, (k0.contracts[Call].Mid() + k0.contracts[Put].Mid()) / 2}
 	puts, gap := s.outOfTheMoney(Put, center, at)
 	calls, gapAbove := s.outOfTheMoney(Call, center, at)
 	if gap || gapAbove {
-		return 0, quoteGap
+		return math.NaN(), quoteGap
 	}
 	slices.Reverse(puts)
 	options := append(append(puts, at), calls...)
 	if len(options) < leastPoints {
-		return 0, fewStrikes
+		return math.NaN(), fewStrikes
 	}
 	sum := 0.0
 	for i, o := range options {
@@ -151,10 +151,10 @@ func (s *series) modelFreeVariance() (variance float64, why string) {
 		sum += (options[above].k - options[below].k) / float64(above-below) / (o.k * o.k) * o.mid
 	}
 	away := s.forward/k0.k - 1
-	if variance = (2*sum/s.discount - away*away) / s.years; !(variance > 0) {
-		return 0, notPositive
+	if w = 2*sum/s.discount - away*away; !(w > 0) {
+		return math.NaN(), notPositive
 	}
-	return variance, ""
+	return w, ""
 }
 
 // outOfTheMoney returns the quoted puts below the center or the quoted calls above it, nearest first. It ends at two neighbouring options

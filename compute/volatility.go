@@ -1,9 +1,7 @@
 package compute
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"time"
 )
 
@@ -137,10 +135,12 @@ const (
 	quarterTerm, quarterReach = 90 * 24 * time.Hour, 45 * 24 * time.Hour
 )
 
-// datedVolatility is a series and its unrounded figures as fractions, NaN where unknown.
-type datedVolatility struct {
-	*series
-	atm, reversal, modelFree float64
+// known returns a figure, and notes the reason if it is nil.
+func known[T any](figure *T, unknown map[string]string, name, reason string) *T {
+	if figure == nil {
+		unknown[name] = reason
+	}
+	return figure
 }
 
 // volatility computes the figures that rest on the chain alone.
@@ -152,8 +152,7 @@ func (e *exposure) volatility() VolatilityResult {
 	var all positions
 	for _, s := range e.byDate() {
 		q.Expirations.Listed++
-		held := s.positions()
-		all.add(held)
+		all.add(s)
 		switch {
 		case s.left < leastLeft:
 			q.Expirations.Near++
@@ -161,13 +160,12 @@ func (e *exposure) volatility() VolatilityResult {
 			q.Expirations.NoForward++
 		default:
 			row, d := e.dateVolatility(s)
-			row.PutCallOpenInterest, row.PutCallVolume = held.ratios(row.Unknown)
 			v.Expirations, dates = append(v.Expirations, row), append(dates, d)
 		}
 	}
 	q.Expirations.Used = len(dates)
 	v.PutCallOpenInterest, v.PutCallVolume = all.ratios(q.Unknown)
-	e.constantMaturity(v, dates, q.Unknown)
+	v.constantMaturity(dates, q.Unknown)
 	if v.ATM30 != nil {
 		r.Today.ATM30 = new(float64(*v.ATM30))
 	}
@@ -177,112 +175,93 @@ func (e *exposure) volatility() VolatilityResult {
 	return r
 }
 
-// dateVolatility returns the row of a series, still without its positions.
+// datedVolatility is what the figures of 30 days need of a row: total variances, and a risk reversal in percentage points. Each is NaN
+// where unknown, and modelFree also where the exchange's volatility index does not take the row.
+type datedVolatility struct {
+	*series
+	atm, modelFree, reversal float64
+}
+
+// dateVolatility returns the row of a series.
 func (e *exposure) dateVolatility(s *series) (ExpirationVolatility, datedVolatility) {
-	row := ExpirationVolatility{Expiration: s.Expiration, Settlement: s.settlement, Forward: Level(s.forward), Unknown: map[string]string{}}
-	d := datedVolatility{s, math.NaN(), math.NaN(), math.NaN()}
-	if row.Straddle = s.straddle(); row.Straddle == nil {
-		row.Unknown["atm_straddle"] = noQuote
-	}
+	unknown, d := map[string]string{}, datedVolatility{s, math.NaN(), math.NaN(), math.NaN()}
+	row := ExpirationVolatility{Expiration: s.Expiration, Settlement: s.settlement, Forward: Level(s.forward), Unknown: unknown}
+	var held positions
+	held.add(s)
+	row.PutCallOpenInterest, row.PutCallVolume = held.ratios(unknown)
+	row.Straddle = known(s.straddle(), unknown, "atm_straddle", noQuote)
 	m := s.smile()
 	w, why := m.atTheMoney()
 	if why != "" {
 		for _, name := range []string{"atm_volatility", "risk_reversal_25", "risk_reversal_10", "butterfly_25", "butterfly_10", "expected_move", "model_free_volatility"} {
-			row.Unknown[name] = why
+			unknown[name] = why
 		}
 		return row, d
 	}
-	percent := func(x float64) *Ratio { return new(Ratio(100 * x)) }
-	d.atm = math.Sqrt(w / s.years)
-	row.ATM = percent(d.atm)
+	percent := func(w float64) Ratio { return Ratio(100 * math.Sqrt(w/s.years)) } // NaN of NaN
+	d.atm, row.ATM = w, new(percent(w))
 	if row.ExpectedMove = new(Level(e.level * math.Sqrt(w))); e.mismatch() {
-		row.ExpectedMove, row.Unknown["expected_move"] = nil, spotMismatch
+		row.ExpectedMove = known[Level](nil, unknown, "expected_move", spotMismatch)
 	}
 	wings := func(delta float64, suffix string) (reversal, butterfly *Ratio) {
-		call, put := math.Sqrt(m.atDelta(-delta)/s.years), math.Sqrt(m.atDelta(delta)/s.years)
-		if !finite(call) || !finite(put) {
-			row.Unknown["risk_reversal_"+suffix], row.Unknown["butterfly_"+suffix] = notBracketed, notBracketed
-			return nil, nil
-		}
-		return percent(call - put), percent((call+put)/2 - d.atm)
+		call, put := percent(m.atDelta(-delta)), percent(m.atDelta(delta))
+		return known(finiteOrNil(call-put), unknown, "risk_reversal_"+suffix, notBracketed),
+			known(finiteOrNil((call+put)/2-*row.ATM), unknown, "butterfly_"+suffix, notBracketed)
 	}
 	row.RiskReversal25, row.Butterfly25 = wings(delta25, "25")
 	row.RiskReversal10, row.Butterfly10 = wings(delta10, "10")
 	if row.RiskReversal25 != nil {
 		d.reversal = float64(*row.RiskReversal25)
 	}
-	if variance, why := s.modelFreeVariance(); why == "" {
-		d.modelFree = math.Sqrt(variance)
-		row.ModelFree = percent(d.modelFree)
-	} else {
-		row.Unknown["model_free_volatility"] = why
+	free, why := s.modelFree()
+	row.ModelFree = known(finiteOrNil(percent(free)), unknown, "model_free_volatility", why)
+	if !e.underlying.volatilityIndex || s.ofVolatilityIndex(e.Calendar) {
+		d.modelFree = free
 	}
 	return row, d
 }
 
 // constantMaturity fills in the figures of 30 days, and the slope.
-func (e *exposure) constantMaturity(v *Volatility, dates []datedVolatility, unknown map[string]string) {
-	// between returns the figures before and after 30 days and the weight of the second, or ok false without both.
-	between := func(figure func(*datedVolatility) float64) (a, b *datedVolatility, weight float64, ok bool) {
-		for i := range dates {
-			d := &dates[i]
-			switch {
-			case d.left < leastTerm || !finite(figure(d)):
-			case d.left <= monthTerm && (a == nil || d.left > a.left):
-				a = d
-			case d.left > monthTerm && (b == nil || d.left < b.left):
-				b = d
-			}
-		}
-		if a == nil || b == nil {
-			return a, b, 0, false
-		}
-		return a, b, (monthTerm - a.left).Seconds() / (b.left - a.left).Seconds(), true
-	}
-	month := monthTerm.Seconds() / secondsPerYear
-	volatility := func(figure func(*datedVolatility) float64) *Ratio {
-		a, b, weight, ok := between(figure)
-		if !ok {
-			return nil
-		}
-		total := func(d *datedVolatility) float64 { return figure(d) * figure(d) * d.years }
-		return new(Ratio(100 * math.Sqrt((total(a)+weight*(total(b)-total(a)))/month)))
-	}
+func (v *Volatility) constantMaturity(dates []datedVolatility, unknown map[string]string) {
 	atm := func(d *datedVolatility) float64 { return d.atm }
-	if v.ATM30 = volatility(atm); v.ATM30 == nil {
-		unknown["atm_30d"], unknown["risk_reversal_25_30d"], unknown["term_slope"] = noDates, noDates, noDates
-	} else {
-		a, b, weight, _ := between(atm)
-		if v.RiskReversal30 = finiteOrNil(Ratio(a.reversal + weight*(b.reversal-a.reversal))); v.RiskReversal30 == nil {
-			unknown["risk_reversal_25_30d"] = notBracketed
-		}
-		if far := nearestQuarter(dates); far != nil {
-			v.TermSlope = new(Ratio(100*far.atm) - *v.ATM30)
-		} else {
-			unknown["term_slope"] = noDates
+	free := func(d *datedVolatility) float64 { return d.modelFree }
+	percent := func(w float64) *Ratio {
+		return finiteOrNil(Ratio(100 * math.Sqrt(w*secondsPerYear/monthTerm.Seconds())))
+	}
+	v.ATM30 = known(percent(inMonth(dates, atm, atm)), unknown, "atm_30d", noDates)
+	v.ModelFree30 = known(percent(inMonth(dates, free, free)), unknown, "model_free_30d", noDates)
+	why := noDates
+	if v.ATM30 != nil {
+		v.RiskReversal30 = finiteOrNil(Ratio(inMonth(dates, atm, func(d *datedVolatility) float64 { return d.reversal })))
+		why = notBracketed
+	}
+	known(v.RiskReversal30, unknown, "risk_reversal_25_30d", why)
+	away := quarterReach + 1
+	for i := range dates {
+		if d := &dates[i]; v.ATM30 != nil && finite(d.atm) && (d.left-quarterTerm).Abs() < away { // the earlier of two
+			away, v.TermSlope = (d.left - quarterTerm).Abs(), new(Ratio(100*math.Sqrt(d.atm/d.years))-*v.ATM30)
 		}
 	}
-	v.ModelFree30 = volatility(func(d *datedVolatility) float64 {
-		if e.underlying.volatilityIndex && !d.ofVolatilityIndex(e.Calendar) {
-			return math.NaN()
-		}
-		return d.modelFree
-	})
-	if v.ModelFree30 == nil {
-		unknown["model_free_30d"] = noDates
-	}
+	known(v.TermSlope, unknown, "term_slope", noDates)
 }
 
-// nearestQuarter returns the expiration with an at-the-money volatility that is nearest 90 days, the earlier of two; nil if none is near.
-func nearestQuarter(dates []datedVolatility) (nearest *datedVolatility) {
-	away := func(d *datedVolatility) time.Duration { return (d.left - quarterTerm).Abs() }
+// inMonth returns a figure at T = 30 days, linear in T between the nearest dates that have another figure; NaN without a date on each side.
+func inMonth(dates []datedVolatility, has, figure func(*datedVolatility) float64) float64 {
+	var a, b *datedVolatility
 	for i := range dates {
 		d := &dates[i]
-		if finite(d.atm) && away(d) <= quarterReach && (nearest == nil || away(d) < away(nearest)) {
-			nearest = d
+		switch {
+		case d.left < leastTerm || !finite(has(d)):
+		case d.left <= monthTerm && (a == nil || d.left > a.left):
+			a = d
+		case d.left > monthTerm && (b == nil || d.left < b.left):
+			b = d
 		}
 	}
-	return nearest
+	if a == nil || b == nil {
+		return math.NaN()
+	}
+	return figure(a) + (monthTerm-a.left).Seconds()/(b.left-a.left).Seconds()*(figure(b)-figure(a))
 }
 
 // ofVolatilityIndex says whether the exchange's volatility index takes the series: AM on the third Friday of a month, PM on the other
@@ -293,10 +272,10 @@ func (s *series) ofVolatilityIndex(cal *Calendar) bool {
 	return s.Expiration == cal.OnOrBefore(friday) && third == (s.settlement == AM)
 }
 
-// positions are the contracts of a series or a chain by right.
+// positions are sums over contracts, by right.
 type positions struct{ openInterest, volume [2]float64 }
 
-func (s *series) positions() (p positions) {
+func (p *positions) add(s *series) {
 	for i := range s.strikes {
 		for right, c := range s.strikes[i].contracts {
 			if c != nil {
@@ -305,124 +284,12 @@ func (s *series) positions() (p positions) {
 			}
 		}
 	}
-	return p
 }
 
-func (p *positions) add(other positions) {
-	for right := range p.volume {
-		p.openInterest[right] += other.openInterest[right]
-		p.volume[right] += other.volume[right]
-	}
-}
-
-// ratios returns put/call by open interest and by volume, and notes which is unknown.
+// ratios returns put/call by open interest and by volume.
 func (p *positions) ratios(unknown map[string]string) (openInterest, volume *Ratio) {
-	ratio := func(name string, of [2]float64) *Ratio {
-		if of[Call] == 0 {
-			unknown[name] = noCalls
-			return nil
-		}
-		return new(Ratio(of[Put] / of[Call]))
+	ratio := func(of [2]float64, name string) *Ratio {
+		return known(finiteOrNil(Ratio(of[Put]/of[Call])), unknown, name, noCalls)
 	}
-	return ratio("put_call_open_interest", p.openInterest), ratio("put_call_volume", p.volume)
-}
-
-// VolatilityHistory is how many earlier sessions a rank counts at most: 252 with its own.
-const VolatilityHistory = 251
-
-const (
-	leastRanked = 60 // values that a rank needs
-	// mostJump is the greatest ratio of neighbouring closes: a larger one is a split, not a return.
-	mostJump = 1.5
-)
-
-// With returns the result with the figures that rest on earlier sessions, which must be rising, before that of the result, and at most
-// [VolatilityHistory]. It does not change the receiver.
-func (r VolatilityResult) With(earlier []VolatilityDay, cal *Calendar) VolatilityResult {
-	r.Quality.Unknown = maps.Clone(r.Quality.Unknown)
-	v, unknown := &r.Data, r.Quality.Unknown
-	days := append(slices.Clone(earlier), r.Today)
-	r.rank(days)
-	for name, f := range map[string]struct {
-		n    int
-		into **Ratio
-	}{"realised_20d": {20, &v.Realised20}, "realised_60d": {60, &v.Realised60}} {
-		var why string
-		if *f.into, why = realised(days, f.n, cal); why != "" {
-			unknown[name] = why
-		}
-	}
-	switch {
-	case v.Realised20 == nil:
-		unknown["implied_minus_realised"] = unknown["realised_20d"]
-	case v.ATM30 == nil:
-		unknown["implied_minus_realised"] = noDates
-	default:
-		v.ImpliedMinusRealised = new(*v.ATM30 - *v.Realised20)
-	}
-	return r
-}
-
-// rank places today's value, the last one, among the values of the days.
-func (r *VolatilityResult) rank(days []VolatilityDay) {
-	v, unknown := &r.Data, r.Quality.Unknown
-	low, high, below := math.Inf(1), math.Inf(-1), 0.0
-	for _, d := range days {
-		if d.ATM30 == nil {
-			continue
-		}
-		v.Sessions++
-		low, high = min(low, *d.ATM30), max(high, *d.ATM30)
-		switch today := r.Today.ATM30; {
-		case today == nil:
-		case *d.ATM30 < *today:
-			below++
-		case *d.ATM30 == *today:
-			below += 0.5
-		}
-	}
-	why := ""
-	switch {
-	case r.Today.ATM30 == nil:
-		why = noDates
-	case v.Sessions < leastRanked:
-		why = fewSessions
-	default:
-		v.Percentile = new(Ratio(below / float64(v.Sessions) * 100))
-		if high > low {
-			v.Rank = new(Ratio((*r.Today.ATM30 - low) / (high - low) * 100))
-			return
-		}
-		unknown["rank_1y"] = noRange
-		return
-	}
-	unknown["rank_1y"], unknown["percentile_1y"] = why, why
-}
-
-// realised returns √(252/m · Σ ln²(C/C before)) in percent over the last n+1 closes, m being the sessions from the first to the last: n
-// unless closes are missing. why says why it is unknown.
-func realised(days []VolatilityDay, n int, cal *Calendar) (_ *Ratio, why string) {
-	var closes []VolatilityDay
-	for _, d := range days {
-		if d.Close != nil {
-			closes = append(closes, d)
-		}
-	}
-	if len(closes) <= n {
-		return nil, fewSessions
-	}
-	closes = closes[len(closes)-n-1:]
-	m := cal.SessionsBetween(closes[0].Session, closes[n].Session)
-	if 4*m > 5*n {
-		return nil, missingSessions
-	}
-	sum := 0.0
-	for i, d := range closes[1:] {
-		move := math.Log(*d.Close / *closes[i].Close)
-		if math.Abs(move) > math.Log(mostJump) {
-			return nil, priceJump
-		}
-		sum += move * move
-	}
-	return new(Ratio(100 * math.Sqrt(252/float64(m)*sum))), ""
+	return ratio(p.openInterest, "put_call_open_interest"), ratio(p.volume, "put_call_volume")
 }
