@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"strikecache/compute"
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -82,3 +83,8 @@ func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfil
 
 // ChainOf returns the name of the chain of an underlying.
 func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }
+
+// VolatilityDays returns the history of volatility/{u} before a session.
+func VolatilityDays(r *Refresher, name string, before compute.Date) ([]compute.VolatilityDay, error) {
+	return r.memory.volatilityDays(name, before)
+}

@@ -115,6 +115,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		"the session before":            inputOf(t, dir, refresh.GammaResource, "2026-11-20", "previous/options/_SPX.json") != "",
 		"volatilities of SPX":           inputOf(t, dir, refresh.FlowResource, "2026-11-20", "previous/options/_SPX.json") != "",
 		"volatilities of another chain": inputOf(t, dir, refresh.FlowResource, "2026-11-20", "previous/options/XLF.json") != "",
+		"earlier sessions":              strings.Contains(inputOf(t, dir, "volatility/spx", "2026-11-20", "state/volatility-history"), `{"session":"2026-11-19","close":`),
 		"settlements of the day before": strings.Contains(inputOf(t, dir, refresh.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
 	} {
 		if !rests {
