@@ -150,7 +150,7 @@ func formed(t testing.TB, s *snapshots.Snapshot) *snapshots.Snapshot {
 	t.Helper()
 	text := string(s.Data())
 	s, err := s.WithForms(
-		snapshots.Form{Name: "csv", ContentType: "text/csv; charset=utf-8", Body: []byte("a,b\r\n" + strings.Repeat(text+",2\r\n", 100))},
+		snapshots.Form{Name: "csv", ContentType: "text/csv; charset=utf-8", Body: []byte("a,b\r\n" + strings.Repeat("1,2\r\n", 100) + text)},
 		snapshots.Form{Name: "line", ContentType: "text/plain; charset=utf-8", Body: []byte("$SPX: Call Wall, 6000, " + text)},
 	)
 	if err != nil {

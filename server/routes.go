@@ -192,7 +192,7 @@ func (s *Server) inForm(form string, r *route, found *snapshots.Snapshot, value 
 	case value == nil: // of an older version, until it is computed again
 		return nil, s.notReady(r.endpoint)
 	}
-	with := []string{}
+	var with []string
 	e := s.cfg.Finder.Current(r.endpoint)
 	for _, name := range e.Names() {
 		if e.Variants[name].Form(form) != nil {
