@@ -172,7 +172,7 @@ func expected(target string) (status int, code string) {
 			given = append(given, value)
 		}
 	}
-	if len(format) > 1 || len(format) == 1 && (!slices.Contains(formats[path], format[0]) || format[0] == "csv" && slices.Equal(given, []string{"1"})) {
+	if len(format) > 1 || len(format) == 1 && (!slices.Contains(formats[path], format[0]) || format[0] == "csv" && len(given) > 0 && given[0] != "20" && given[0] != "100") {
 		return 400, "invalid_parameter"
 	}
 	switch len(given) {

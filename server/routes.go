@@ -21,6 +21,7 @@ type route struct {
 	underlying string   // in small letters; "" if the resource is not that of one underlying
 	parameter  string   // the only query parameter that it takes besides format; "" for none
 	formats    []string // the values of the parameter format besides json
+	formed     []string // the values of parameter whose answers have other forms; nil: all
 	dated      string   // the resource whose stored dates the parameter date chooses from; "" for none
 	past       bool     // the answer is always that of a stored date
 	longest    int      // of the first underlying: the largest max-age in seconds, whatever the refresh interval; 0: the refresh interval
@@ -39,7 +40,7 @@ var routes = []route{
 	{path: "/api/v1/underlyings", endpoint: "underlyings"},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
 	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration},
-	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, formats: table},
+	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, formats: table, formed: []string{"20", "100"}},
 	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
 }
 
@@ -165,23 +166,18 @@ func (r *route) values(query []byte) (value []byte, form string, _ *apiError) {
 	if asked == nil || string(asked) == "json" {
 		return value, "", nil
 	}
-	for _, form := range r.formats {
+	for _, form = range r.formats {
 		if string(asked) == form {
+			if value != nil && r.formed != nil && !slices.Contains(r.formed, string(value)) {
+				return nil, "", invalid(r.parameter, r.parameter+" must be "+strings.Join(r.formed, " or ")+" with format="+form)
+			}
 			return value, form, nil
 		}
 	}
-	return nil, "", r.noFormat()
+	return nil, "", invalid(format, "format must be json or "+strings.Join(r.formats, " or ")+" on "+r.path)
 }
 
-// noFormat returns the error for a value of format that the route does not have.
-func (r *route) noFormat() *apiError {
-	return apiError{
-		status: 400, code: "invalid_parameter", parameter: format, message: "format must be json or " + strings.Join(r.formats, " or ") + " on " + r.path,
-	}.rendered()
-}
-
-// inForm returns the form of an answer, found for a value of the route's parameter. Of a resource with a parameter, some answers have
-// no form.
+// inForm returns a form of the answer that was found for a value of the route's parameter.
 func (s *Server) inForm(form string, r *route, found *snapshots.Snapshot, value []byte, past bool) (*snapshots.Snapshot, *apiError) {
 	f := found.Form(form)
 	switch {
@@ -189,20 +185,8 @@ func (s *Server) inForm(form string, r *route, found *snapshots.Snapshot, value 
 		return f, nil
 	case past: // an older version stored it
 		return nil, s.noSnapshot(r, value)
-	case value == nil: // of an older version, until it is computed again
-		return nil, s.notReady(r.endpoint)
 	}
-	var with []string
-	e := s.cfg.Finder.Current(r.endpoint)
-	for _, name := range e.Names() {
-		if e.Variants[name].Form(form) != nil {
-			with = append(with, name)
-		}
-	}
-	return nil, apiError{
-		status: 400, code: "invalid_parameter", parameter: r.parameter,
-		message: "with format=" + form + ", " + r.parameter + " must be one of " + strings.Join(with, ", "),
-	}.rendered()
+	return nil, s.notReady(r.endpoint) // of an older version, until it is computed again
 }
 
 // misplaced returns the error for the parameter given, which the route does not take. known is its name in small letters. It names
@@ -218,7 +202,7 @@ func (r *route) misplaced(given, known string) *apiError {
 		}
 		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, " and ")
 	}
-	return apiError{status: 400, code: "invalid_parameter", message: message, parameter: known}.rendered()
+	return invalid(known, message)
 }
 
 // unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is
