@@ -317,7 +317,7 @@ func (a *answer) matches(e *snapshots.Edition, cfg *Config) bool {
 		return false
 	}
 	for name, data := range a.variants {
-		if s := served[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) || !hasForms(s, a.forms[data]) {
+		if s := served[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) || otherForms(s, a.forms[data]) != nil {
 			return false
 		}
 	}

@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"fmt"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/goccy/go-json"
 
-	"strikecache/compute"
 	"strikecache/snapshots"
 )
 
@@ -53,8 +51,8 @@ func otherForms(s *snapshots.Snapshot, forms []snapshots.Form) (names []string) 
 	return names
 }
 
-// csvForm is a table as CSV (RFC 4180) with a header row. table returns the rows, the header row first.
-func csvForm(table func(data []byte) ([][]string, error)) Form {
+// csvForm is a table as CSV (RFC 4180). table returns its rows, the names of the columns first.
+func csvForm(table func(data []byte) ([][]any, error)) Form {
 	return Form{"csv", "text/csv; charset=utf-8", func(data []byte) ([]byte, error) {
 		rows, err := table(data)
 		if err != nil {
@@ -63,49 +61,85 @@ func csvForm(table func(data []byte) ([][]string, error)) Form {
 		var out bytes.Buffer
 		w := csv.NewWriter(&out)
 		w.UseCRLF = true
-		err = w.WriteAll(rows)
-		return out.Bytes(), err
+		var record []string
+		for _, row := range rows {
+			record = record[:0]
+			for _, value := range row {
+				record = append(record, text(value))
+			}
+			if err := w.Write(record); err != nil {
+				return nil, err
+			}
+		}
+		w.Flush()
+		return out.Bytes(), w.Error()
 	}}
 }
 
-// tableCSV is the CSV of data with the fields columns and rows, which are lists of values.
-var tableCSV = csvForm(func(data []byte) ([][]string, error) {
-	var table struct {
-		Columns []string            `json:"columns"`
-		Rows    [][]json.RawMessage `json:"rows"`
-	}
-	if err := json.Unmarshal(data, &table); err != nil {
-		return nil, err
-	}
-	rows := [][]string{table.Columns}
-	for _, values := range table.Rows {
-		row, err := texts(values)
-		if err != nil {
-			return nil, err
+// text returns the text of a decoded value: empty for null, a list with spaces between its values, and else as in JSON, a string without
+// its quotes.
+func text(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	case json.Number:
+		return value.String()
+	case []any:
+		var texts []string
+		for _, v := range value {
+			texts = append(texts, text(v))
 		}
-		rows = append(rows, row)
+		return strings.Join(texts, " ")
 	}
-	return rows, nil
+	return fmt.Sprint(value)
+}
+
+// decodeTable decodes data. A number keeps its digits.
+func decodeTable(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// tableCSV is the CSV of data with the fields columns and rows, which are lists of values.
+var tableCSV = csvForm(func(data []byte) ([][]any, error) {
+	var table struct {
+		Columns []any
+		Rows    [][]any
+	}
+	err := decodeTable(data, &table)
+	return append([][]any{table.Columns}, table.Rows...), err
 })
 
 // listCSV is the CSV of a list of objects in a field of data. item is a zero value of an object's Go type: its fields are the columns.
 // The field b of an object in the field a is the column a_b.
 func listCSV(field string, item any) Form {
-	columns := columnsOf(reflect.TypeOf(item))
-	return csvForm(func(data []byte) ([][]string, error) {
-		var lists map[string]json.RawMessage
-		if err := json.Unmarshal(data, &lists); err != nil {
+	paths := pathsOf(nil, reflect.TypeOf(item))
+	var names []any
+	for _, path := range paths {
+		names = append(names, strings.Join(path, "_"))
+	}
+	return csvForm(func(data []byte) ([][]any, error) {
+		var all map[string]any
+		if err := decodeTable(data, &all); err != nil {
 			return nil, err
 		}
-		var items []json.RawMessage
-		if err := json.Unmarshal(lists[field], &items); err != nil {
-			return nil, fmt.Errorf("%s: %w", field, err)
+		items, isList := all[field].([]any)
+		if !isList {
+			return nil, fmt.Errorf("%s is not a list", field)
 		}
-		rows := [][]string{appendNames(nil, "", columns)}
-		for _, item := range items {
-			row, err := appendValues(nil, item, columns)
-			if err != nil {
-				return nil, err
+		rows := [][]any{names}
+		for _, value := range items {
+			var row []any
+			for _, path := range paths {
+				v := value
+				for _, name := range path {
+					object, _ := v.(map[string]any)
+					v = object[name]
+				}
+				row = append(row, v)
 			}
 			rows = append(rows, row)
 		}
@@ -113,132 +147,55 @@ func listCSV(field string, item any) Form {
 	})
 }
 
-// column is a field of an object, with the columns of the object in it, if there is one.
-type column struct {
-	name string
-	of   []column
-}
-
-// columnsOf returns the columns of a struct in the order of its fields, which is that of the JSON.
-func columnsOf(t reflect.Type) (columns []column) {
+// pathsOf returns the paths to the values of a struct and of the structs in it, in the order of the JSON.
+func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
 	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		path := append(prefix[:len(prefix):len(prefix)], name)
 		inner := f.Type
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		c := column{name: name}
 		if inner.Kind() == reflect.Struct && !inner.Implements(reflect.TypeFor[json.Marshaler]()) {
-			c.of = columnsOf(inner)
-		}
-		columns = append(columns, c)
-	}
-	return columns
-}
-
-func appendNames(names []string, prefix string, columns []column) []string {
-	for _, c := range columns {
-		if c.of != nil {
-			names = appendNames(names, prefix+c.name+"_", c.of)
-			continue
-		}
-		names = append(names, prefix+c.name)
-	}
-	return names
-}
-
-// appendValues appends the texts of the values of an object. That of an absent field is empty.
-func appendValues(row []string, object json.RawMessage, columns []column) (_ []string, err error) {
-	var fields map[string]json.RawMessage
-	if len(object) > 0 {
-		if err := json.Unmarshal(object, &fields); err != nil {
-			return nil, err
-		}
-	}
-	for _, c := range columns {
-		if c.of != nil {
-			row, err = appendValues(row, fields[c.name], c.of)
+			paths = append(paths, pathsOf(path, inner)...)
 		} else {
-			var value string
-			value, err = text(fields[c.name])
-			row = append(row, value)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
+			paths = append(paths, path)
 		}
 	}
-	return row, nil
-}
-
-// texts returns the texts of JSON values.
-func texts(values []json.RawMessage) (row []string, err error) {
-	row = make([]string, len(values))
-	for i, value := range values {
-		if row[i], err = text(value); err != nil {
-			return nil, err
-		}
-	}
-	return row, nil
-}
-
-// text returns the text of a JSON value: empty for null, a list with spaces between its values, and else as in JSON, a string without
-// its quotes.
-func text(value json.RawMessage) (s string, err error) {
-	switch cmp.Or(string(value[:min(1, len(value))]), "n") {
-	case "n":
-		return "", nil
-	case `"`:
-		err = json.Unmarshal(value, &s)
-		return s, err
-	case "[":
-		var list []json.RawMessage
-		if err := json.Unmarshal(value, &list); err != nil {
-			return "", err
-		}
-		row, err := texts(list)
-		return strings.Join(row, " "), err
-	case "{":
-		return "", fmt.Errorf("an object is no value of a table: %.40s", value)
-	}
-	return string(value), nil
+	return paths
 }
 
 // matrixCSV is the CSV of a matrix: one row for each of its cells, strike by strike.
-var matrixCSV = csvForm(func(data []byte) ([][]string, error) {
+var matrixCSV = csvForm(func(data []byte) ([][]any, error) {
 	var m struct {
-		Strikes     []struct{ Strike json.RawMessage }
-		Expirations []struct{ Expiration, Settlement json.RawMessage }
-		Net         [][]json.RawMessage `json:"net_gex_dollars"`
+		Strikes     []struct{ Strike any }
+		Expirations []struct{ Expiration, Settlement any }
+		Net         [][]any `json:"net_gex_dollars"`
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, err
-	}
-	rows := [][]string{{"strike", "expiration", "settlement", "net_gex_dollars"}}
-	for i, strike := range m.Strikes {
-		for j, e := range m.Expirations {
-			row, err := texts([]json.RawMessage{strike.Strike, e.Expiration, e.Settlement, m.Net[i][j]})
-			if err != nil {
-				return nil, err
-			}
-			rows = append(rows, row)
+	err := decodeTable(data, &m)
+	rows := [][]any{{"strike", "expiration", "settlement", "net_gex_dollars"}}
+	for i, cells := range m.Net {
+		for j, net := range cells {
+			e := m.Expirations[j]
+			rows = append(rows, []any{m.Strikes[i].Strike, e.Expiration, e.Settlement, net})
 		}
 	}
-	return rows, nil
+	return rows, err
 })
 
 // levelsLine is the levels in one line, as chart scripts take it: $SPX: Call Wall, 6000, Put Wall, 5800.
 var levelsLine = Form{"line", "text/plain; charset=utf-8", func(data []byte) ([]byte, error) {
-	var levels compute.KeyLevels
-	if err := json.Unmarshal(data, &levels); err != nil {
-		return nil, err
-	}
-	var pairs []string
-	for _, l := range levels.Levels {
-		price, err := json.Marshal(l.Price)
-		if err != nil {
-			return nil, err
+	var k struct {
+		Symbol string
+		Levels []struct {
+			Label string
+			Price json.Number
 		}
-		pairs = append(pairs, l.Label, string(price))
 	}
-	return []byte("$" + levels.Symbol + ": " + strings.Join(pairs, ", ")), nil
+	err := decodeTable(data, &k)
+	var pairs []string
+	for _, l := range k.Levels {
+		pairs = append(pairs, l.Label, l.Price.String())
+	}
+	return []byte("$" + k.Symbol + ": " + strings.Join(pairs, ", ")), err
 }}
