@@ -36,11 +36,6 @@ func (a *answer) renderForms() error {
 	return nil
 }
 
-// hasForms says whether a snapshot has these forms.
-func hasForms(s *snapshots.Snapshot, forms []snapshots.Form) bool {
-	return len(otherForms(s, forms)) == 0
-}
-
 // otherForms returns the names of the forms that a snapshot does not have, or has with other bytes.
 func otherForms(s *snapshots.Snapshot, forms []snapshots.Form) (names []string) {
 	for _, f := range forms {
