@@ -17,9 +17,9 @@ import (
 //
 //	sed -n 2p FILE
 //
-// prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in and followed by those of its forms,
-// and the summary follow without separators. The header begins with the format and the digest. The digest covers everything after it, including
-// the rest of the header. The header names every document that the answer was computed from.
+// prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in and followed by those of its
+// forms, and the summary follow without separators. The header begins with the format and the digest. The digest covers
+// everything after it, including the rest of the header. The header names every document that the answer was computed from.
 
 // key is the place of a file in the directory of a source: currentDir, objectsDir or a date, and a name.
 type key struct{ dir, name string }

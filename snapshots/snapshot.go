@@ -1,11 +1,12 @@
 // Package snapshots keeps answers as the exact bytes that clients receive.
 //
 // A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in every content coding, with
-// entity tags. [Snapshot.WithForms] adds other forms of the same answer, such as CSV, which have no envelope. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
-// resource's parameter. A [Store] keeps editions twice. In memory, editions that are published together switch at the same
-// instant. On disk there is a current file of each product and one for each UTC date, and the documents that they were
-// computed from. They are written so that a crash at any instant leaves the old file or the new one. The bytes of a snapshot must
-// never be changed: they are shared, and sent without a copy.
+// entity tags. [Snapshot.WithForms] adds other forms of the same answer, such as CSV, which have no envelope. An [Edition] is
+// what one resource serves at one time: a default snapshot, and one for each value of the resource's parameter. A [Store] keeps
+// editions twice. In memory, editions that are published together switch at the same instant. On disk there is a current file
+// of each product and one for each UTC date, and the documents that they were computed from. They are written so that a crash
+// at any instant leaves the old file or the new one. The bytes of a snapshot must never be changed: they are shared, and sent
+// without a copy.
 //
 // If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
 // again. A damaged file is logged and counted when the store opens, and is never served.
