@@ -57,6 +57,8 @@ type productRow struct {
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
 	deltas []string
+	// forms are the forms of its answers besides JSON. Rare variants ([answer.rare]) have none.
+	forms []Form
 
 	// offered says whether the source has the documents of the product.
 	offered func(*product, *Config) bool
@@ -70,7 +72,7 @@ type productRow struct {
 	// The following functions may be nil.
 
 	// reopen returns what is served of a stored answer, and its [answer.restsOn]. If it is nil, the stored edition is served.
-	reopen func(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)
+	reopen func(p *product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)
 	// past returns, for back-fill, the names of the documents of a past session and the instant at which they are final.
 	past func(p *product, c *Config, d compute.Date) ([]upstream.Name, time.Time)
 	// pastSessions is how many past sessions are filled in at most; 0: as many as the configuration says.
@@ -146,9 +148,10 @@ type answer struct {
 	summary []byte // short form stored in the same file; may be nil
 	late    bool   // its UTC date had closed when its last document arrived
 
-	parameters, qualityJSON json.RawMessage    // of parameters and quality
-	encoded                 map[any][]byte     // JSON of data and variants, by their pointers
-	edition                 *snapshots.Edition // nil before seal
+	parameters, qualityJSON json.RawMessage          // of parameters and quality
+	encoded                 map[any][]byte           // JSON of data and variants, by their pointers
+	forms                   map[any][]snapshots.Form // of data and variants, by their pointers
+	edition                 *snapshots.Edition       // nil before seal
 }
 
 // only returns the variants of a resource without a parameter.
@@ -180,7 +183,7 @@ func dateClosed(date compute.Date, now time.Time) bool {
 	return now.After((date + 1).Midnight().Add(closesAfter))
 }
 
-// encode fills in the JSON. Data of the type *json.RawMessage is JSON already.
+// encode fills in the JSON and the other forms. Data of the type *json.RawMessage is JSON already.
 func (a *answer) encode() (err error) {
 	if a.parameters, err = json.Marshal(a.inputs.parameters); err != nil {
 		return fmt.Errorf("parameters: %w", err)
@@ -202,7 +205,7 @@ func (a *answer) encode() (err error) {
 			return fmt.Errorf("variant %q: %w", name, err)
 		}
 	}
-	return nil
+	return a.renderForms()
 }
 
 // seal seals the answer with the given freshness.
@@ -242,7 +245,10 @@ func (a *answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 				codings = nil
 			}
 			var err error
-			if sealed[data], err = snapshots.SealIn(a.encoded[data], meta, codings...); err != nil {
+			if sealed[data], err = snapshots.SealIn(a.encoded[data], meta, codings...); err == nil && a.forms[data] != nil {
+				sealed[data], err = sealed[data].WithForms(a.forms[data]...)
+			}
+			if err != nil {
 				return nil, fmt.Errorf("variant %s: %w", name, err)
 			}
 		}
@@ -281,17 +287,13 @@ func (a *answer) objects() (objects []snapshots.Object) {
 	return objects
 }
 
-// storedData returns the JSON that the file stores, by parameter value. The key is "" when the file stores one value. The
-// caller must not change the bytes.
-func (a *answer) storedData() map[string][]byte {
+// storedData returns the data that the file stores, as keys of encoded and forms, by parameter value. The key is "" when the file
+// stores one value.
+func (a *answer) storedData() map[string]any {
 	if a.storedVariant != "" {
-		return map[string][]byte{"": a.encoded[a.variants[a.storedVariant]]}
+		return only(a.variants[a.storedVariant])
 	}
-	all := map[string][]byte{}
-	for name, data := range a.variants {
-		all[name] = a.encoded[data]
-	}
-	return all
+	return a.variants
 }
 
 // Build returns the Go version and the architecture, such as "go1.26.0 amd64". The last digits of numbers may depend on
@@ -315,7 +317,7 @@ func (a *answer) matches(e *snapshots.Edition, cfg *Config) bool {
 		return false
 	}
 	for name, data := range a.variants {
-		if s := served[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) {
+		if s := served[name]; s == nil || !bytes.Equal(a.encoded[data], s.Data()) || otherForms(s, a.forms[data]) != nil {
 			return false
 		}
 	}

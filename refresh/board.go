@@ -104,7 +104,7 @@ func (b *board) stored(f snapshots.File) (*currentAnswer, error) {
 	h := &currentAnswer{edition: f.Edition, inputs: f.Inputs, digest: b.cfg.Store.Digest(snapshots.CurrentPath(f.Product)), health: healths{}}
 	if p := productOf(f.Product); p != nil && p.reopen != nil {
 		var err error
-		if h.edition, h.restsOn, err = p.reopen(f.Edition.Default); err != nil {
+		if h.edition, h.restsOn, err = p.reopen(p, f.Edition.Default); err != nil {
 			return nil, fmt.Errorf("open stored answer of %s: %w", f.Product, err)
 		}
 	}

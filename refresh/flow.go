@@ -183,7 +183,7 @@ func flowVariants(f compute.Flow) (map[string]any, error) {
 }
 
 // reopenFlow seals an answer for every limit from the stored answer, which has all rows, and returns the symbols of its chains.
-func reopenFlow(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
+func reopenFlow(p *product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
 	var flow compute.Flow
 	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
 		return nil, nil, err
@@ -192,7 +192,7 @@ func reopenFlow(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error
 	if err := json.Unmarshal(stored.Meta.Quality, &q); err != nil {
 		return nil, nil, err
 	}
-	a := &answer{inputs: &inputs{}, byDefault: defaultFlow, rare: rareFlow, restsOn: []string{}}
+	a := &answer{product: p, inputs: &inputs{}, byDefault: defaultFlow, rare: rareFlow, restsOn: []string{}}
 	for _, c := range q.Chains {
 		a.restsOn = append(a.restsOn, c.Symbol)
 	}

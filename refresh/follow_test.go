@@ -39,7 +39,18 @@ func equal(t *testing.T, when string, a, b *rig) {
 		if one == nil || other == nil || !slices.Equal(one.Names(), other.Names()) {
 			t.Fatalf("%s: %s: editions %v and %v", when, resource, one, other)
 		}
-		same := func(name string, x, y *snapshots.Snapshot) {
+		var same func(name string, x, y *snapshots.Snapshot)
+		same = func(name string, x, y *snapshots.Snapshot) {
+			for _, form := range []string{"csv", "line"} {
+				if f, g := x.Form(form), y.Form(form); (f == nil) != (g == nil) {
+					t.Errorf("%s: %s %s: one has no %s", when, resource, name, form)
+				} else if f != nil {
+					same(name+" "+form, f, g)
+				}
+			}
+			if x.Lines != y.Lines {
+				t.Errorf("%s: %s %s: %q and %q", when, resource, name, x.Lines, y.Lines)
+			}
 			for c := range snapshots.Codings {
 				if bodies++; !bytes.Equal(x.Body(c), y.Body(c)) || x.ETag(c) != y.ETag(c) || x.LastModified() != y.LastModified() {
 					t.Errorf("%s: %s %s differs in %s: freshness %+v and %+v", when, resource, name, c, x.Meta.Freshness, y.Meta.Freshness)

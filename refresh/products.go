@@ -32,26 +32,26 @@ var table = []*productRow{
 	{
 		pattern: "gex/{u}/intraday", feed: optionsFeed, method: trackMethod, notice: modelledNotice,
 		every: chainEvery, finalAtClose: true, accumulates: true, offered: chainOffered,
-		gather: gatherTrack, compute: computeTrack,
+		gather: gatherTrack, compute: computeTrack, forms: []Form{tableCSV},
 		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
 	},
 	{
 		pattern: "gex/{u}/series", feed: optionsFeed, method: seriesMethod, notice: modelledNotice,
 		every: chainEvery, expires: true, offered: chainOffered,
-		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &seriesData{seriesColumns, rows} }),
+		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &seriesData{seriesColumns, rows} }), forms: []Form{tableCSV},
 		deltas: defaultOnly, data: seriesData{}, quality: seriesQuality{},
 	},
 	{
 		pattern: "gex/{u}/matrix", feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
 		every: chainEvery, expires: true, offered: chainOffered,
-		gather: gatherExposure, compute: computeMatrix,
+		gather: gatherExposure, compute: computeMatrix, forms: []Form{matrixCSV},
 		data: compute.Matrix{}, quality: matrixQuality{},
 	},
 	{
 		pattern: "gex/{u}/levels", feed: optionsFeed, method: compute.KeyLevelsMethod,
 		notice: modelled + "; levels of futures are fair values from option quotes, not prices of a futures exchange" + notAdvice,
 		every:  chainEvery, expires: true, offered: chainOffered,
-		gather: gatherExposure, compute: computeLevels,
+		gather: gatherExposure, compute: computeLevels, forms: []Form{listCSV("levels", compute.KeyLevel{}), levelsLine},
 		data: compute.KeyLevels{}, quality: matrixQuality{},
 	},
 	{
@@ -63,7 +63,7 @@ var table = []*productRow{
 	{
 		pattern: "volatility/{u}/series", feed: optionsFeed, method: seriesMethod, notice: derivedNotice,
 		every: chainEvery, expires: true, offered: chainOffered,
-		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &volatilitySeriesData{volatilityColumns, rows} }),
+		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &volatilitySeriesData{volatilityColumns, rows} }), forms: []Form{tableCSV},
 		data: volatilitySeriesData{}, quality: seriesQuality{},
 	},
 	{
@@ -85,7 +85,7 @@ var table = []*productRow{
 		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
 		every:  anyChainEvery, everyChain: true, expires: true,
 		offered: func(_ *product, c *Config) bool { return len(offeredChains(c)) > 0 },
-		gather:  gatherFlow, compute: computeFlow, reopen: reopenFlow, past: pastChains, pastSessions: 2,
+		gather:  gatherFlow, compute: computeFlow, reopen: reopenFlow, past: pastChains, pastSessions: 2, forms: []Form{listCSV("items", compute.FlowItem{})},
 		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
 	},
 	{
@@ -207,14 +207,17 @@ func Deltas(underlyings []string) map[string][]string {
 	return deltas
 }
 
-// Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`.
-type Shape struct{ Data, Quality any }
+// Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`, and its forms besides JSON.
+type Shape struct {
+	Data, Quality any
+	Forms         []Form
+}
 
 // Shapes returns the shape of each resource, for the API description, by name with {u} in place of the underlying.
 func Shapes() map[string]Shape {
 	shapes := map[string]Shape{}
 	for _, r := range table {
-		shapes[r.pattern] = Shape{r.data, r.quality}
+		shapes[r.pattern] = Shape{r.data, r.quality, r.forms}
 	}
 	return shapes
 }

@@ -218,9 +218,14 @@ func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) er
 			f.Details = append(f.Details, difference(name, "an answer", absent))
 			continue
 		}
-		found, err := differences(strings.TrimPrefix(name+": data", ": "), answers[name].Data(), data)
+		found, err := differences(strings.TrimPrefix(name+": data", ": "), answers[name].Data(), a.encoded[data])
 		if err != nil {
 			return err
+		}
+		if found == nil {
+			for _, form := range otherForms(answers[name], a.forms[data]) {
+				found = append(found, difference(strings.TrimPrefix(name+": "+form, ": "), "other bytes or none", "of the same data"))
+			}
 		}
 		f.Details = append(f.Details, found...)
 	}

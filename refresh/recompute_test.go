@@ -210,8 +210,10 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 			meta.Quality = bytes.Replace(meta.Quality, []byte(`"history_rows":`), []byte(`"history_rows":9`), 1)
 			return data
 		})
+		changed(t, r, "gex/spx/levels", date, func(data string, _ *snapshots.Meta) string { return data }) // sealed without its forms
 		found := recomputeAll(t, dir, date)
 		for product, want := range map[string][]string{
+			"gex/spx/levels":        {"differs", "csv: stored other bytes or none", "line: stored other bytes or none"},
 			refresh.GammaResource:   {"differs", "data.contracts_analyzed: stored 1"},
 			refresh.FlowResource:    {"method_changed"},
 			refresh.SectorsResource: {"differs", "meta.quality.funds[0].history_rows: stored 9"},

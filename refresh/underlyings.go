@@ -151,7 +151,7 @@ func computeUnderlyings(in *inputs) (*answer, error) {
 }
 
 // reopenUnderlyings returns a stored answer as it is, and the symbols of its rows.
-func reopenUnderlyings(stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
+func reopenUnderlyings(_ *product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
 	var data underlyingsData
 	if err := json.Unmarshal(stored.Data(), &data); err != nil {
 		return nil, nil, err

@@ -61,7 +61,8 @@ func TestNoAllocations(t *testing.T) {
 	gamma, large := s.editions["gex/spx"].Default, seal(t, "gex/spx/matrix", `"`+strings.Repeat("0123456789", 3400)+`"`) // over writeSize
 	s.editions["gex/spx/matrix"] = &snapshots.Edition{Default: large}
 	store, earlier := withDeltas(t, s)
-	delta := store.Current("options/flow/unusual").Default.Delta([]byte(announced(earlier)))
+	flow := store.Current("options/flow/unusual")
+	delta, csv := flow.Default.Delta([]byte(announced(earlier))), s.editions["gex/spx/series"].Default.Form("csv")
 	dictionary := "Accept-Encoding: gzip, deflate, br, zstd, dcb, dcz\r\nAvailable-Dictionary: "
 	proxies, err := limits.ParseProxies("192.0.2.0/24,127.0.0.1")
 	if err != nil {
@@ -100,6 +101,13 @@ func TestNoAllocations(t *testing.T) {
 		{"historical date", "/api/v1/gex/spx/historical?date=2026-11-17", "", "200", s.dated["2026-11-17"].Body(snapshots.Identity)},
 		{"track", "/api/v1/gex/spx/intraday", "", "200", s.editions["gex/spx/intraday"].Default.Body(snapshots.Identity)},
 		{"track of a date", "/api/v1/gex/spx/intraday?date=2026-11-18", "", "200", s.tracks["2026-11-18"].Body(snapshots.Identity)},
+		{"csv", "/api/v1/gex/spx/series?format=csv", "", "200", csv.Body(snapshots.Identity)},
+		{"csv in br", "/api/v1/gex/spx/series?format=csv", "Accept-Encoding: gzip, br\r\n", "200", csv.Body(snapshots.Brotli)},
+		{"csv with a key", "/api/v1/gex/spx/series?format=csv", key, "200", csv.Body(snapshots.Identity)},
+		{"304 of csv", "/api/v1/gex/spx/series?format=csv", "If-None-Match: " + csv.ETag(snapshots.Gzip) + "\r\n", "304", nil},
+		{"csv of a limit", "/api/v1/options/flow/unusual?limit=100&format=csv", "", "200", formed(t, flow.Variants["100"]).Form("csv").Body(snapshots.Identity)},
+		{"csv of a date", "/api/v1/gex/spx/intraday?format=csv&date=2026-11-18", "", "200", s.tracks["2026-11-18"].Form("csv").Body(snapshots.Identity)},
+		{"line", "/api/v1/gex/spx/levels?format=line", "", "200", s.editions["gex/spx/levels"].Default.Form("line").Body(snapshots.Identity)},
 		{"keyed 200", "/api/v1/gex/spx", key, "200", nil},
 		{"keyed gzip", "/api/v1/gex/spx", key + "Accept-Encoding: gzip\r\n", "200", nil},
 		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: \"" + id + "." + gamma.ETag(snapshots.Gzip)[1:] + "\r\n", "304", nil},

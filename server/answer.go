@@ -22,10 +22,15 @@ func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) 
 	}
 	r := rep.route
 	closed := false
-	value, e := r.value(h.query)
+	value, form, e := r.values(h.query)
 	if e == nil {
 		rep.past = r.past || r.dated != "" && value != nil
 		rep.snapshot, closed, e = s.find(r, value, rep.past)
+	}
+	if e == nil && form != "" {
+		if rep.snapshot, e = s.inForm(form, r, rep.snapshot, value, rep.past); e == nil {
+			rep.contentType = rep.snapshot.ContentType
+		}
 	}
 	if e != nil {
 		s.fail(rep, e)
@@ -36,11 +41,11 @@ func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) 
 		rep.delta = rep.snapshot.Delta(h.dictionary)
 	}
 	rep.coding = choose(h.encodings, rep.snapshot, rep.delta)
-	if notModified(&h.fields, rep.snapshot, rep.entry) {
+	if notModified(&h.fields, rep.snapshot, rep.user()) {
 		rep.status = fasthttp.StatusNotModified
 		return
 	}
-	if rep.entry != nil {
+	if rep.user() != nil {
 		rep.tail = rep.snapshot.AppendTail(rep.tail, rep.coding, rep.usage)
 	}
 }
@@ -89,8 +94,8 @@ func (s *Server) fail(rep *response, e *apiError) {
 
 // notModified says whether the response is 304. It evaluates If-None-Match, or If-Modified-Since when there is no
 // If-None-Match (RFC 9110 §13.2.2). The date must equal the snapshot's Last-Modified: a later date does not count, because a
-// snapshot may be replaced by one with an earlier date. entry is the key of the request, nil without one. For a key the date
-// never counts, because it does not tell the `usage` of one caller from that of another.
+// snapshot may be replaced by one with an earlier date. entry is the key whose `usage` is in the body, nil without one. For a key the
+// date never counts, because it does not tell the `usage` of one caller from that of another.
 func notModified(f *fields, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if f.noneMatch != nil {
 		return anyTag(f.noneMatch, s, entry)

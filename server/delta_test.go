@@ -25,7 +25,7 @@ func withDeltas(t testing.TB, f *finder) (*snapshots.Store, *snapshots.Snapshot)
 	text := strings.Repeat(`"an observation of unusual activity",`, 100)
 	earlier := seal(t, "options/flow/unusual", `{"items":[`+text+`1]}`)
 	flow := f.editions["options/flow/unusual"]
-	flow.Default = seal(t, "options/flow/unusual", `{"items":[`+text+`2]}`)
+	flow.Default = formed(t, seal(t, "options/flow/unusual", `{"items":[`+text+`2]}`))
 	flow.Variants["20"], flow.Variants["100"] = flow.Default, flow.Default
 	store := storeOf(t, &finder{editions: map[string]*snapshots.Edition{
 		"options/flow/unusual": {Default: earlier, Variants: map[string]*snapshots.Snapshot{"100": earlier}},

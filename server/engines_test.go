@@ -39,7 +39,8 @@ func TestEnginesAnswerAlike(t *testing.T) {
 	targets := []string{
 		"/api/v1/gex/spx", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/v1/gex/spx/historical?date=2026-11-18", "/api/public/spx-max-pain?expiration=2026-11-27",
 		"/api/public/spx-max-pain?expiration=x", "/api/v1/options/flow/unusual?limit=1", "/api/v1/options/flow/unusual?limit=0", "/api/v1/gex/spx?a=//b",
-		"/api/v1/gex/spx/series?x=%zz", "/nosuch", "/healthz", "/", "http://a/api/v1/gex/spx",
+		"/api/v1/gex/spx/series?x=%zz", "/nosuch", "/healthz", "/", "http://a/api/v1/gex/spx", "/api/v1/gex/spx/levels?format=line",
+		"/api/v1/gex/spx/levels?format=x",
 	}
 	for _, fields := range []string{
 		"", "Host: a\r\n", "Host: :80\r\n", "Host: a:\r\n", "Host: a:99999999\r\n", "Host: a..b\r\n", "Host: -\r\n", "Host: 1.2.3.4.5:1\r\n", "Host: :\r\n", "Host: a\r\nConnection: close\r\n",

@@ -65,7 +65,12 @@ func define(e apiError) *apiError {
 
 // repeated returns the error for a parameter that is given twice.
 func repeated(parameter string) *apiError {
-	return apiError{status: 400, code: "invalid_parameter", message: parameter + " is given more than once", parameter: parameter}.rendered()
+	return invalid(parameter, parameter+" is given more than once")
+}
+
+// invalid returns the error for a parameter that is wrong for the reason in the message.
+func invalid(parameter, message string) *apiError {
+	return apiError{status: 400, code: "invalid_parameter", message: message, parameter: parameter}.rendered()
 }
 
 // rendered returns the error with its body.

@@ -28,6 +28,13 @@ type parameter struct{ path, name, good string }
 
 var parameters = []parameter{
 	{"/api/v1/gex/spx/historical", "date", "2026-11-19"}, {"/api/public/spx-max-pain", "expiration", "2026-11-27"}, {"/api/v1/options/flow/unusual", "limit", "20"},
+	{"/api/v1/gex/spx/levels", "format", "line"}, {"/api/v1/gex/spx/series", "format", "csv"},
+}
+
+// formats are the values of the parameter format by path.
+var formats = map[string][]string{
+	"/api/v1/gex/spx/levels": {"json", "csv", "line"}, "/api/v1/gex/spx/series": {"json", "csv"}, "/api/v1/gex/spx/matrix": {"json", "csv"},
+	"/api/v1/options/flow/unusual": {"json", "csv"},
 }
 
 // queries returns queries with a parameter at and beyond its bounds, and with other parameters.
@@ -80,6 +87,8 @@ func FuzzTarget(f *testing.F) {
 		for _, query := range x.queries() {
 			f.Add(x.path + "?" + query)
 		}
+		f.Add(x.path + "?format=csv&" + x.name + "=" + x.good)
+		f.Add(x.path + "?" + x.name + "=1&format=csv")
 	}
 	for _, target := range []string{
 		"/", "//a/api/v1/gex/spx", "/?date=2024-01-01", "/api/v1/gex/spx", "/api/v1/gex/spx?", "/api/v1/gex/spx?/../..", "/api/v1/gex/spx??", "/api/v1/gex/spx?x=http://a", "/api/v1/gex/spx?" + strings.Repeat("a", 4080), "/api/v1/gex/spx/series?date=x", "/api/public/vix-term-structure?", "/healthz?x=1", "/readyz?x",
@@ -144,20 +153,27 @@ func expected(target string) (status int, code string) {
 	} else if !slices.Contains([]string{"/api/v1/gex/spx", "/api/v1/gex/spx/series", "/api/v1/gex/spx/levels", "/api/v1/gex/spx/matrix", "/api/v1/volatility/spx", "/api/v1/volatility/spx/series", "/api/v1/underlyings", "/api/v1/sectors/rotation", "/api/public/vix-term-structure"}, path) {
 		return 404, "not_found"
 	}
-	var given []string
+	var given, format []string
 	for _, pair := range strings.Split(query, "&") {
 		name, value, _ := strings.Cut(pair, "=")
 		plain, err := url.QueryUnescape(name)
-		if lower := strings.ToLower(plain); err != nil || lower != "date" && lower != "expiration" && lower != "limit" || len(lower) != len(plain) {
+		if lower := strings.ToLower(plain); err != nil || lower != "date" && lower != "expiration" && lower != "limit" && lower != "format" || len(lower) != len(plain) {
 			continue
 		}
-		if plain != own {
+		if plain != own && (plain != "format" || formats[path] == nil) {
 			return 400, "invalid_parameter"
 		}
 		if plain, err := url.QueryUnescape(value); err == nil {
 			value = plain
 		}
-		given = append(given, value)
+		if plain == "format" {
+			format = append(format, value)
+		} else {
+			given = append(given, value)
+		}
+	}
+	if len(format) > 1 || len(format) == 1 && (!slices.Contains(formats[path], format[0]) || format[0] == "csv" && len(given) > 0 && given[0] != "20" && given[0] != "100") {
+		return 400, "invalid_parameter"
 	}
 	switch len(given) {
 	case 0:

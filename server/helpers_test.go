@@ -134,7 +134,29 @@ func newFinder(t testing.TB) *finder {
 			f.editions[name] = &snapshots.Edition{Default: seal(t, name, `{"x":1}`)}
 		}
 	}
+	for _, name := range []string{"gex/spx/intraday", "gex/spx/levels", "gex/spx/matrix", "gex/spx/series"} {
+		f.editions[name].Default = formed(t, f.editions[name].Default)
+	}
+	flow["20"], flow["100"] = formed(t, flow["20"]), formed(t, flow["100"])
+	f.editions["options/flow/unusual"].Default = flow["20"]
+	for date, track := range f.tracks {
+		f.tracks[date] = formed(t, track)
+	}
 	return f
+}
+
+// formed returns an answer with forms.
+func formed(t testing.TB, s *snapshots.Snapshot) *snapshots.Snapshot {
+	t.Helper()
+	text := string(s.Data())
+	s, err := s.WithForms(
+		snapshots.Form{Name: "csv", ContentType: "text/csv; charset=utf-8", Body: []byte("a,b\r\n" + strings.Repeat("1,2\r\n", 100) + text)},
+		snapshots.Form{Name: "line", ContentType: "text/plain; charset=utf-8", Body: []byte("$SPX: Call Wall, 6000, " + text)},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
 
 // newServer returns a server that listens nowhere yet.

@@ -50,10 +50,18 @@ func (rep *response) body() (prepared, tail []byte) {
 		return nil, rep.tail
 	case rep.status == fasthttp.StatusNotModified:
 		return nil, nil
-	case rep.entry != nil:
+	case rep.user() != nil:
 		return rep.snapshot.Prefix(rep.coding), rep.tail
 	}
 	return bodyIn(rep.coding, rep.snapshot, rep.delta), nil
+}
+
+// user returns the key whose `usage` is in the body, nil if there is none: without a key, and in a form without an envelope.
+func (rep *response) user() *keys.Entry {
+	if rep.snapshot.ContentType != "" {
+		return nil
+	}
+	return rep.entry
 }
 
 // etag returns the strong entity tag of the body, with its quotes.
@@ -139,17 +147,16 @@ func (rep *response) appendLines(dst []byte) []byte {
 		}
 		return dst
 	}
-	keyed := rep.entry != nil
-	dst = append(rep.caching.append(dst, keyed), "ETag: "...)
-	if keyed { // weak, because `usage` in the body changes and the tag does not; of this key alone, see [matches]
-		dst = append(append(append(append(dst, `W/"`...), rep.entry.ID...), '.'), rep.etag()[1:]...)
+	dst = append(rep.caching.append(dst, rep.entry != nil), "ETag: "...)
+	if user := rep.user(); user != nil { // weak, because `usage` in the body changes and the tag does not; of this key alone, see [matches]
+		dst = append(append(append(append(dst, `W/"`...), user.ID...), '.'), rep.etag()[1:]...)
 	} else {
 		dst = append(dst, rep.etag()...)
 	}
 	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
 	dst = append(append(append(dst, "\r\nCache-Tag: "+serverName+","...), rep.route.endpoint...), ',')
 	dst = rep.appendVary(append(append(dst, rep.snapshot.Date()...), "\r\n"...))
-	return rep.verdict.AppendFields(append(dst, commonLines...))
+	return rep.verdict.AppendFields(append(append(dst, rep.snapshot.Lines...), commonLines...))
 }
 
 // appendVary appends the field lines Vary and, to an answer without a key that is a dictionary, Use-As-Dictionary.

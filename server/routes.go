@@ -17,12 +17,14 @@ import (
 // request.
 type route struct {
 	path       string
-	endpoint   string // the canonical name, as meta.endpoint has it
-	underlying string // in small letters; "" if the resource is not that of one underlying
-	parameter  string // the only query parameter that it takes; "" for none
-	dated      string // the resource whose stored dates the parameter date chooses from; "" for none
-	past       bool   // the answer is always that of a stored date
-	longest    int    // of the first underlying: the largest max-age in seconds, whatever the refresh interval; 0: the refresh interval
+	endpoint   string   // the canonical name, as meta.endpoint has it
+	underlying string   // in small letters; "" if the resource is not that of one underlying
+	parameter  string   // the only query parameter that it takes besides format; "" for none
+	formats    []string // the values of the parameter format besides json
+	formed     []string // the values of parameter whose answers have other forms; nil: all
+	dated      string   // the resource whose stored dates the parameter date chooses from; "" for none
+	past       bool     // the answer is always that of a stored date
+	longest    int      // of the first underlying: the largest max-age in seconds, whatever the refresh interval; 0: the refresh interval
 	// unknown makes the error for a value of the parameter that the resource does not have.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
 }
@@ -31,19 +33,22 @@ type route struct {
 var routes = []route{
 	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}", longest: gammaInterval},
 	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", parameter: "date", dated: "gex/{u}", past: true, longest: gammaInterval},
-	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", parameter: "date", dated: "gex/{u}/intraday"},
-	{path: "/api/v1/gex/{u}/levels", endpoint: "gex/{u}/levels"},
-	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix"},
-	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series"},
+	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", parameter: "date", dated: "gex/{u}/intraday", formats: table},
+	{path: "/api/v1/gex/{u}/levels", endpoint: "gex/{u}/levels", formats: []string{"csv", "line"}},
+	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix", formats: table},
+	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series", formats: table},
 	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}"},
 	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", parameter: "date", dated: "volatility/{u}", past: true},
-	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series"},
+	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},
 	{path: "/api/v1/underlyings", endpoint: "underlyings"},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
 	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration},
-	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit},
+	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, formats: table, formed: []string{"20", "100"}},
 	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
 }
+
+// table is the formats of resources that are a table.
+var table = []string{"csv"}
 
 // placeholder stands for an underlying in the table of routes.
 const placeholder = "{u}"
@@ -123,46 +128,84 @@ var parameters = func() (names []string) {
 		}
 	}
 	slices.Sort(names)
-	return names
+	return append(names, format)
 }()
 
-// value returns the decoded value of the route's parameter in a query, nil when the parameter is absent. A parameter of another
-// route, or one in other letters, is an error: ignored, it would give an answer that the client did not ask for.
-func (r *route) value(query []byte) (value []byte, _ *apiError) {
+// format is the name of the parameter that asks for another form of an answer.
+const format = "format"
+
+// takes says whether the route has a parameter.
+func (r *route) takes(parameter string) bool {
+	return parameter == r.parameter || parameter == format && r.formats != nil
+}
+
+// values returns the decoded value of the route's parameter in a query, nil when the parameter is absent, and the format asked for, ""
+// for JSON. A parameter of another route, or one in other letters, is an error: ignored, it would give an answer that the client did
+// not ask for.
+func (r *route) values(query []byte) (value []byte, form string, _ *apiError) {
+	var asked []byte
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
 		key, v, _ := bytes.Cut(pair, []byte{'='})
-		if key = unescape(key); r.parameter != "" && string(key) == r.parameter {
-			if value != nil {
-				return nil, repeated(r.parameter)
-			}
-			value = unescape(v)
-			continue
-		}
+		key = unescape(key)
 		for _, known := range parameters {
-			if equalFold(key, known) {
-				return nil, r.misplaced(string(key), known)
+			if !equalFold(key, known) {
+				continue
 			}
+			into := &value
+			if known == format {
+				into = &asked
+			}
+			switch {
+			case string(key) != known || !r.takes(known):
+				return nil, "", r.misplaced(string(key), known)
+			case *into != nil:
+				return nil, "", repeated(known)
+			}
+			*into = unescape(v)
 		}
 	}
-	return value, nil
+	if asked == nil || string(asked) == "json" {
+		return value, "", nil
+	}
+	for _, form = range r.formats {
+		if string(asked) == form {
+			if value != nil && r.formed != nil && !slices.Contains(r.formed, string(value)) {
+				return nil, "", invalid(r.parameter, r.parameter+" must be "+strings.Join(r.formed, " or ")+" with format="+form)
+			}
+			return value, form, nil
+		}
+	}
+	return nil, "", invalid(format, "format must be json or "+strings.Join(r.formats, " or ")+" on "+r.path)
+}
+
+// inForm returns a form of the answer that was found for a value of the route's parameter.
+func (s *Server) inForm(form string, r *route, found *snapshots.Snapshot, value []byte, past bool) (*snapshots.Snapshot, *apiError) {
+	f := found.Form(form)
+	switch {
+	case f != nil:
+		return f, nil
+	case past: // an older version stored it
+		return nil, s.noSnapshot(r, value)
+	}
+	return nil, s.notReady(r.endpoint) // of an older version, until it is computed again
 }
 
 // misplaced returns the error for the parameter given, which the route does not take. known is its name in small letters. It names
 // the routes that take it: for the underlying of the route, if they are those of an underlying.
 func (r *route) misplaced(given, known string) *apiError {
 	message := given + " must be written " + known
-	if r.parameter != known {
+	if !r.takes(known) {
 		var takers []string
 		for i := range routes {
-			if routes[i].parameter == known {
+			if routes[i].takes(known) {
 				takers = append(takers, routes[i].of(cmp.Or(r.underlying, example)).path)
 			}
 		}
 		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, ", ")
 	}
-	return apiError{status: 400, code: "invalid_parameter", message: message, parameter: known}.rendered()
+	return invalid(known, message)
 }
 
 // unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is

@@ -17,9 +17,9 @@ import (
 //
 //	sed -n 2p FILE
 //
-// prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in, and the summary follow
-// without separators. The header begins with the format and the digest. The digest covers everything after it, including
-// the rest of the header. The header names every document that the answer was computed from.
+// prints that body. The compressed bodies of all snapshots, each in every coding it is sealed in and followed by those of its
+// forms, and the summary follow without separators. The header begins with the format and the digest. The digest covers
+// everything after it, including the rest of the header. The header names every document that the answer was computed from.
 
 // key is the place of a file in the directory of a source: currentDir, objectsDir or a date, and a name.
 type key struct{ dir, name string }
@@ -79,10 +79,13 @@ type fileHeader struct {
 	Summary    int           `json:"summary,omitempty"` // bytes at the end of the payload
 }
 
-// fileEntry is one snapshot and the lengths of its bodies. A body of length 0 is not stored.
+// fileEntry is one snapshot and the lengths of its bodies. A body of length 0 is not stored. An entry with a form is a form of the
+// snapshot before.
 type fileEntry struct {
 	Name    string       `json:"name"`
-	Lengths [Codings]int `json:"lengths"` // identity, gzip, br, zstd
+	Form    string       `json:"form,omitempty"`
+	Type    string       `json:"type,omitempty"` // content type of a form
+	Lengths [Codings]int `json:"lengths"`        // identity, gzip, br, zstd
 }
 
 // File is an answer in its stored form: what a restart, a request for a past date, or a recomputation reads.
@@ -114,8 +117,8 @@ func encodeFile(f *File) (h fileHeader, b []byte, err error) {
 		ComputedAt: f.Edition.Default.Meta.ComputedAt, Build: f.Build, Inputs: f.Inputs, Summary: len(f.Summary),
 	}
 	payload := [][]byte{nil} // the header's place
-	f.Edition.snapshots(func(name string, s *Snapshot) bool {
-		e := fileEntry{Name: name}
+	add := func(name string, s *Snapshot) {
+		e := fileEntry{Name: name, Form: s.form, Type: s.ContentType}
 		for c, body := range s.bodies {
 			if Coding(c) == Identity && len(h.Entries) > 0 {
 				continue // decodeFile gets it from the gzip body
@@ -127,8 +130,13 @@ func encodeFile(f *File) (h fileHeader, b []byte, err error) {
 			}
 		}
 		h.Entries = append(h.Entries, e)
-		return true
-	})
+	}
+	for name, s := range f.Edition.snapshots {
+		add(name, s)
+		for _, form := range s.forms {
+			add(name, form)
+		}
+	}
 	line, err := json.Marshal(h)
 	if err != nil {
 		return h, nil, fmt.Errorf("encode header: %w", err)
@@ -190,6 +198,7 @@ func decodeFile(b []byte, k key) (File, error) {
 		return out
 	}
 	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated, entry: newEntry(h, b)}
+	var last *Snapshot
 	for i, e := range h.Entries {
 		var bodies [Codings][]byte
 		for c, n := range e.Lengths {
@@ -200,11 +209,14 @@ func decodeFile(b []byte, k key) (File, error) {
 				take(1) // the newline
 			}
 		}
-		s, err := parse(bodies)
+		if e.Form != "" && last != nil {
+			err = last.parseForm(e.Form, e.Type, bodies)
+		} else if last, err = parse(bodies); err == nil {
+			f.Edition.add(e.Name, last)
+		}
 		if err != nil {
 			return File{}, fmt.Errorf("%w: entry %.40q: %w", ErrTorn, e.Name, err)
 		}
-		f.Edition.add(e.Name, s)
 	}
 	if f.Summary = bytes.Clone(take(h.Summary)); short || len(payload) > 0 || f.Edition.Default == nil {
 		return File{}, fmt.Errorf("%w: the lengths in the header do not match the payload", ErrTorn)

@@ -24,6 +24,10 @@ func files(t testing.TB) map[string]File {
 	mixed := variants(t)
 	mixed.Variants["2026-11-27"] = sealedIn(t, `{"expiration":"first"}`)
 	mixed.Variants["2027-01-15"] = sealedIn(t, `{"expiration":"last"}`, Zstd)
+	forms := variants(t)
+	forms.Variants["2026-11-27"] = formed(t, forms.Variants["2026-11-27"])
+	forms.Variants["2026-12-18"] = formed(t, forms.Default)
+	forms.Default = forms.Variants["2026-12-18"]
 	return map[string]File{
 		"one": single(t, `{"a":1}`),
 		"inputs": {Edition: &Edition{Default: sealed(t, `{"a":1}`)}, Inputs: []StoredInput{
@@ -39,6 +43,7 @@ func files(t testing.TB) map[string]File {
 		"fewer codings":          {Edition: mixed, Summary: []byte(`1`)},
 		"large":                  single(t, string(document(300_000))),
 		"null":                   single(t, `null`),
+		"forms":                  {Edition: forms, Summary: []byte(`1`)},
 	}
 }
 
@@ -84,7 +89,10 @@ func refused(err error) bool { return errors.Is(err, ErrTorn) || errors.Is(err, 
 
 // A file is refused if one byte of its header or payload is changed, and if it is cut off at any place.
 func TestFileDamage(t *testing.T) {
-	b := encoded(t, pain, File{Edition: variants(t), Build: "abc", Summary: []byte(`{"b":2}`)})
+	three := variants(t)
+	three.Default = formed(t, three.Default)
+	three.Variants["2026-12-18"] = three.Default
+	b := encoded(t, pain, File{Edition: three, Build: "abc", Summary: []byte(`{"b":2}`)})
 	header, full := bytes.IndexByte(b, '\n'), os.Getenv("STRIKECACHE_FULL") != "" && !raceEnabled
 	for i := range b {
 		for mask := range byte(255) {

@@ -157,12 +157,14 @@ func sameFile(t testing.TB, got, want File) {
 		t.Errorf("summary %q, inputs %v, build %q, want %q, %v, %q", got.Summary, got.Inputs, got.Build, want.Summary, want.Inputs, want.Build)
 	}
 	sameSnapshot(t, "default", got.Edition.Default, want.Edition.Default)
+	sameForms(t, "default", got.Edition.Default, want.Edition.Default)
 	names, wanted := got.Edition.Names(), want.Edition.Names()
 	if !reflect.DeepEqual(names, wanted) {
 		t.Fatalf("variants %q, want %q", names, wanted)
 	}
 	for _, name := range names {
 		sameSnapshot(t, name, got.Edition.Variants[name], want.Edition.Variants[name])
+		sameForms(t, name, got.Edition.Variants[name], want.Edition.Variants[name])
 	}
 }
 

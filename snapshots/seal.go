@@ -131,15 +131,16 @@ func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 	return s, nil
 }
 
-// Reseal returns the snapshot with other meta around the same data, in the same codings.
+// Reseal returns the snapshot with other meta around the same data, in the same codings and forms.
 func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
-	var codings []Coding
-	for c := range Codings {
-		if s.Has(c) {
-			codings = append(codings, c)
-		}
+	again, err := SealIn(s.Data(), meta, s.codings()...)
+	if err != nil {
+		return nil, err
 	}
-	return SealIn(s.Data(), meta, codings...)
+	for _, f := range s.forms {
+		again.forms = append(again.forms, again.formOf(f))
+	}
+	return again, nil
 }
 
 // SealPage seals bytes that are not an envelope, such as a web page, in every coding. LastModified returns modified. The
@@ -188,9 +189,10 @@ func (s *Snapshot) setIdentity(prefix []byte) {
 }
 
 // setTags derives the entity tags from the bytes after data in the identity body. These bytes contain the digest of data, so
-// the tags depend on every byte of the body. The tags of a page are derived from the whole body.
+// the tags depend on every byte of the body. The tags of a page are derived from the whole body, and those of a form also from its
+// header fields: a client that polls a form learns of another freshness.
 func (s *Snapshot) setTags() {
-	stem := digest(s.bodies[Identity][s.data[1]:])[:32]
+	stem := digest(append([]byte(s.Lines), s.bodies[Identity][s.data[1]:]...))[:32]
 	for c := range Codings {
 		s.tags[c] = `"` + stem + c.tagSuffix() + `"`
 	}
@@ -275,18 +277,26 @@ func parse(bodies [Codings][]byte) (*Snapshot, error) {
 		return nil, errors.New("body is not a sealed envelope")
 	}
 	s := newSnapshot(envelope.Meta, n)
+	return s, s.adopt(bodies, len(prefix)+len(envelopeUsage), envelope.Usage, envelopeEnd)
+}
+
+// adopt gives a snapshot its stored bodies. The identity body is a prefix of n bytes, then tail, then end.
+func (s *Snapshot) adopt(bodies [Codings][]byte, n int, tail []byte, end string) error {
 	s.bodies = bodies
-	s.setIdentity(identity[:len(prefix)+len(envelopeUsage)])
-	for c := range Codings {
-		tail := s.AppendTail(nil, c, envelope.Usage)
-		coded, ok := bytes.CutSuffix(bodies[c], tail)
-		if !ok || bodies[c] == nil && c <= Gzip {
-			return nil, fmt.Errorf("%v body does not end as the identity body does", c)
+	s.setIdentity(bodies[Identity][:n])
+	for c, body := range bodies {
+		c := Coding(c)
+		if body == nil && c > Gzip {
+			continue
+		}
+		coded, ok := bytes.CutSuffix(body, s.appendTail(nil, c, tail, end))
+		if !ok {
+			return fmt.Errorf("%v body does not end as the identity body does", c)
 		}
 		s.prefix[c] = len(coded)
 	}
 	s.setTags()
-	return s, nil
+	return nil
 }
 
 func digest(b []byte) string {

@@ -1,11 +1,12 @@
 // Package snapshots keeps answers as the exact bytes that clients receive.
 //
 // A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in every content coding, with
-// entity tags. An [Edition] is what one resource serves at one time: a default snapshot, and one for each value of the
-// resource's parameter. A [Store] keeps editions twice. In memory, editions that are published together switch at the same
-// instant. On disk there is a current file of each product and one for each UTC date, and the documents that they were
-// computed from. They are written so that a crash at any instant leaves the old file or the new one. The bytes of a snapshot must
-// never be changed: they are shared, and sent without a copy.
+// entity tags. [Snapshot.WithForms] adds other forms of the same answer, such as CSV, which have no envelope. An [Edition] is
+// what one resource serves at one time: a default snapshot, and one for each value of the resource's parameter. A [Store] keeps
+// editions twice. In memory, editions that are published together switch at the same instant. On disk there is a current file
+// of each product and one for each UTC date, and the documents that they were computed from. They are written so that a crash
+// at any instant leaves the old file or the new one. The bytes of a snapshot must never be changed: they are shared, and sent
+// without a copy.
 //
 // If the disk refuses a file, the answer is served from memory, and the store writes the file when the disk is writable
 // again. A damaged file is logged and counted when the store opens, and is never served.
@@ -24,7 +25,11 @@ import (
 // Snapshot is one sealed answer. It is immutable and may be shared by any number of goroutines.
 type Snapshot struct {
 	// Meta is what the envelope says about the data.
-	Meta     Meta
+	Meta Meta
+	// ContentType is that of a form, and "" of an envelope or a page. Lines are the header field lines of a form that stand for Meta,
+	// each with its line end.
+	ContentType, Lines string
+
 	bodies   [Codings][]byte // nil: not sealed in this coding
 	prefix   [Codings]int    // bytes of a body before its coded usage
 	crc      uint32          // of the identity prefix
@@ -36,6 +41,9 @@ type Snapshot struct {
 	dictionary bool    // see IsDictionary
 	variant    string  // see Variant
 	deltas     []Delta // against earlier answers, newest first
+
+	forms []*Snapshot // see WithForms
+	form  string      // name of a form; "" of an envelope
 }
 
 // Body returns the whole response body in a coding, with the usage of an anonymous caller, or nil if the snapshot is not
@@ -88,13 +96,17 @@ func lastModified(m Meta) string {
 // Data returns the bytes of the envelope's data. They must not be changed.
 func (s *Snapshot) Data() []byte { return s.bodies[Identity][s.data[0]:s.data[1]] }
 
-// cost returns how many bytes of memory the bodies take.
+// cost returns how many bytes of memory the bodies take, with those of the forms.
 func (s *Snapshot) cost() int64 {
 	n := 0
 	for _, b := range s.bodies {
 		n += len(b)
 	}
-	return int64(n)
+	cost := int64(n)
+	for _, f := range s.forms {
+		cost += f.cost()
+	}
+	return cost
 }
 
 // Newer says whether s describes a later instant than t, or the same instant from a later document. Two answers of one document

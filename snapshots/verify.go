@@ -93,8 +93,10 @@ func verifyFile(path string, k key) error {
 		return err
 	}
 	for name, s := range f.Edition.snapshots {
-		if err := s.verify(); err != nil {
-			return fmt.Errorf("%w: entry %.40q: %w", ErrTorn, name, err)
+		for _, one := range append([]*Snapshot{s}, s.forms...) {
+			if err := one.verify(); err != nil {
+				return fmt.Errorf("%w: entry %.40q %s: %w", ErrTorn, name, one.form, err)
+			}
 		}
 	}
 	return nil

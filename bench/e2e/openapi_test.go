@@ -145,9 +145,10 @@ func (c *contract) everything(dates []string) {
 		painPath + "?expiration=" + expirations[len(expirations)-1].Expiration,
 		datePath + dates[0], datePath + dates[len(dates)-1],
 	}, targets...)
-	for _, target := range targets {
+	for _, target := range append(targets, forms...) {
 		c.ask(200, http.MethodGet, target)
 	}
+	c.ask(304, http.MethodGet, levelsPath+"?format=line", "If-None-Match", "*")
 	c.ask(404, http.MethodGet, "/no/such/path")
 	c.served(func(method, path string) {
 		if unknown := ofUnderlying.ReplaceAllString(path, "${1}${2}zzz${3}"); unknown != path && method != http.MethodOptions {
@@ -170,6 +171,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/gex/spx/historical?date=yesterday", false}, {400, "/api/v1/gex/spx/historical?date=20261119", false},
 		{400, "/api/v1/gex/spx/historical?date=2999-01-01", true}, {404, "/api/v1/gex/spx/historical?date=2000-01-01", true},
 		{404, "/api/v1/gex/spx/intraday?date=2000-01-01", true},
+		{400, levelsPath + "?format=xml", false}, {400, seriesPath + "?format=line", false}, {400, flowPath + "?limit=5&format=csv", true},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 	} {
 		c.ask(bad.status, http.MethodGet, bad.target, "X-API-Key", key)

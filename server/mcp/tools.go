@@ -55,10 +55,11 @@ func addTools(server *sdk.Server, c *client) error {
 		for _, p := range resource.Parameters {
 			parameter := document.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]
 			parameter.Schema["description"] = parameter.Description
-			switch parameter.In {
-			case "query":
+			switch {
+			case parameter.Name == "format": // an answer without meta would lack its time and source
+			case parameter.In == "query":
 				properties[parameter.Name] = parameter.Schema
-			case "path":
+			case parameter.In == "path":
 				parameter.Schema["default"] = "spx"
 				properties[underlying] = parameter.Schema
 			}

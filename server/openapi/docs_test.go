@@ -158,8 +158,12 @@ func (p *page) endpoint(path string) endpoint {
 			p.Components.Responses[ref.Component()].Status = status
 		}
 	}
-	content := p.Components.Responses[item.Get.Responses["200"].Component()].Content["application/json"]
-	e.Examples = content.Examples
+	all := p.Components.Responses[item.Get.Responses["200"].Component()].Content
+	content := all["application/json"]
+	e.Examples = maps.Clone(content.Examples)
+	for _, other := range all {
+		maps.Copy(e.Examples, other.Examples)
+	}
 	schemas := []*schema{content.Schema}
 	switch {
 	case content.Schema == nil:
@@ -360,6 +364,10 @@ func prose(text string) template.HTML {
 func indented(name string, value json.RawMessage) string {
 	var known map[string]json.RawMessage
 	var out bytes.Buffer
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		return strings.ReplaceAll(text, "\r", "")
+	}
 	if json.Unmarshal(answers, &known) == nil && known[name] != nil {
 		return strings.ReplaceAll(string(known[name]), "\n  ", "\n")
 	}

@@ -98,9 +98,11 @@ func makeDocument() (document []byte, faults []string) {
 		schemas[name+"Answer"] = object{"description": "Answer of " + endpoint + ".", "allOf": []any{
 			refer("schemas", "Answer"), object{"properties": object{"data": data, "meta": narrowed("Meta", "quality", quality)}},
 		}}
-		responses[name].(object)["content"] = content(refer("schemas", name+"Answer"), object{
+		media := content(refer("schemas", name+"Answer"), object{
 			"simulated": object{"summary": "An answer of the simulated market. Long lists are shortened.", "value": known[name]},
 		})
+		responses[name].(object)["content"] = media
+		g.addForms(media, item, components["parameters"].(object), shape.Forms, known[name])
 		var answer struct{ Data, Meta object }
 		d := json.NewDecoder(bytes.NewReader(known[name]))
 		d.UseNumber()
@@ -132,6 +134,35 @@ func makeDocument() (document []byte, faults []string) {
 		g.fault("%v", err)
 	}
 	return bytes.ReplaceAll(out.Bytes(), []byte("#/$defs/"), []byte("#/components/schemas/")), g.faults
+}
+
+// addForms adds the forms of a resource besides JSON to the content of its response. The parameter format of its path must have the
+// same values.
+func (g *reflector) addForms(media, item, parameters object, forms []refresh.Form, answer []byte) {
+	var known struct{ Data json.RawMessage }
+	if err := json.Unmarshal(answer, &known); err != nil {
+		g.fault("%v", err)
+		return
+	}
+	offered, described := []any{"json"}, []any{"json"}
+	for _, f := range forms {
+		body, err := f.Render(known.Data)
+		if err != nil {
+			g.fault("%s of %s: %v", f.Name, known.Data, err)
+		}
+		offered = append(offered, f.Name)
+		kind, _, _ := strings.Cut(f.ContentType, ";")
+		media[kind] = object{"schema": object{"type": "string"}, "examples": object{f.Name: object{"summary": "The same answer with format=" + f.Name + ".", "value": string(body)}}}
+	}
+	names, _ := item["parameters"].([]any)
+	for _, ref := range names {
+		if p := parameters[path.Base(ref.(object)["$ref"].(string))].(object); p["name"] == "format" {
+			described = p["schema"].(object)["enum"].([]any)
+		}
+	}
+	if !slices.Equal(offered, described) {
+		g.fault("%v: the parameter format has %v, the forms are %v", item, described, offered)
+	}
 }
 
 func refer(kind, name string) object { return object{"$ref": path.Join("#/components", kind, name)} }

@@ -1,0 +1,144 @@
+package snapshots
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// formed returns an answer with two forms.
+func formed(t testing.TB, s *Snapshot) *Snapshot {
+	t.Helper()
+	s, err := s.WithForms(
+		Form{"csv", "text/csv; charset=utf-8", []byte("name,label\r\n" + strings.Repeat("call_wall,\"Call, \"\"Wall\"\"\"\r\n", 200))},
+		Form{"line", "text/plain; charset=utf-8", []byte("$SPX: Call Wall, 6000")},
+	)
+	must(t, err)
+	return s
+}
+
+// sameForms compares the forms of two answers.
+func sameForms(t testing.TB, name string, got, want *Snapshot) {
+	t.Helper()
+	if len(got.forms) != len(want.forms) {
+		t.Fatalf("%s: %d forms, want %d", name, len(got.forms), len(want.forms))
+	}
+	for _, f := range want.forms {
+		g := got.Form(f.form)
+		if g == nil || g.ContentType != f.ContentType || g.Lines != f.Lines || g.LastModified() != f.LastModified() || g.Date() != f.Date() {
+			t.Fatalf("%s: the form %s is %+v, want %+v", name, f.form, g, f)
+		}
+		sameSnapshot(t, name+" "+f.form, g, f)
+		must(t, g.verify())
+	}
+}
+
+// A form is sealed in the codings of its answer, has tags of its own, and stays with the answer through a file and a restart. The
+// answer itself is the same as without forms.
+func TestForms(t *testing.T) {
+	plain := sealed(t, `{"a":1}`)
+	s := formed(t, plain)
+	sameSnapshot(t, "with forms", s, plain)
+	csv := s.Form("csv")
+	if csv.ContentType != "text/csv; charset=utf-8" || !strings.Contains(csv.Lines, "\r\nX-Source: simulated\r\nX-As-Of: 2026-11-20T20:00:00Z\r\nX-Freshness: fresh\r\n") ||
+		csv.LastModified() != s.LastModified() || csv.Date() != friday || s.Form("xml") != nil || plain.Form("csv") != nil || s.ContentType != "" || s.Lines != "" {
+		t.Errorf("%+v", csv)
+	}
+	tags := map[string]bool{}
+	for _, one := range []*Snapshot{s, csv, s.Form("line")} {
+		must(t, one.verify())
+		for c := range Codings {
+			tags[one.ETag(c)] = true
+			if !one.Has(c) || !one.Matches([]byte(one.ETag(c))) || one != s && s.Matches([]byte(one.ETag(c))) {
+				t.Errorf("%s in %v", one.form, c)
+			}
+		}
+	}
+	if len(tags) != 3*int(Codings) {
+		t.Errorf("%d tags", len(tags))
+	}
+	few := formed(t, sealedIn(t, `{"a":1}`)).Form("csv")
+	if few.Has(Brotli) || few.Has(Zstd) || !few.Has(Gzip) {
+		t.Error("a form has codings that its answer does not have")
+	}
+	if s.cost() <= plain.cost()+csv.cost() {
+		t.Errorf("with forms %d bytes, without %d", s.cost(), plain.cost())
+	}
+	for _, short := range []string{"", "x"} {
+		if _, err := s.WithForms(Form{Name: "csv", Body: []byte(short)}); err == nil {
+			t.Errorf("sealed %q", short)
+		}
+	}
+	if again, err := s.WithForms(); err != nil || again.Form("csv") != nil || s.Form("csv") == nil {
+		t.Error("WithForms keeps or changes the forms before")
+	}
+
+	store := open(t, t.TempDir())
+	must(t, save(store, gamma, friday, File{Edition: &Edition{Default: s}}))
+	for range 2 {
+		got, err := store.Historical(gamma, friday)
+		must(t, err)
+		sameForms(t, "of a date", got, s)
+		store = reopen(t, store)
+	}
+	if _, bad, err := Verify(store.opts.Dir); err != nil || len(bad) > 0 {
+		t.Errorf("%v, %v", bad, err)
+	}
+}
+
+// With another meta a form has the same bytes, other header fields, and another tag: a client that polls learns of the freshness.
+func TestResealKeepsForms(t *testing.T) {
+	s := formed(t, sealed(t, `{"a":1}`))
+	m := s.Meta
+	reason := "upstream_lag\r\nX-Injected: 1"
+	m.Freshness = Freshness{State: "stale", Reason: &reason, Since: asOf.Add(time.Hour)}
+	again, err := s.Reseal(m)
+	must(t, err)
+	was, is := s.Form("csv"), again.Form("csv")
+	if !strings.Contains(is.Lines, "\r\nX-Freshness: stale; reason=upstream_lagX-Injected: 1\r\n") || is.ETag(Gzip) == was.ETag(Gzip) || is.LastModified() == was.LastModified() ||
+		!reflect.DeepEqual(is.Meta, m) || &is.Body(Zstd)[0] != &was.Body(Zstd)[0] {
+		t.Errorf("%+v", is)
+	}
+	back, err := again.Reseal(s.Meta)
+	must(t, err)
+	sameForms(t, "with the meta before", back, s)
+}
+
+// A file whose header says something else of its forms is refused.
+func TestForeignForms(t *testing.T) {
+	s := formed(t, sealed(t, `{"a":1}`))
+	csv := s.Form("csv")
+	var payload bytes.Buffer
+	lengths := func(one *Snapshot, from Coding) (n [Codings]int) {
+		for c := from; c < Codings; c++ {
+			n[c] = len(one.Body(c))
+			payload.Write(one.Body(c))
+			if c == Identity {
+				payload.WriteByte('\n')
+			}
+		}
+		return n
+	}
+	answer, form := fileEntry{Lengths: lengths(s, Identity)}, fileEntry{Form: "csv", Type: csv.ContentType, Lengths: lengths(csv, Gzip)}
+	changed := func(alter func(*fileEntry)) []fileEntry {
+		e := form
+		alter(&e)
+		return []fileEntry{answer, e}
+	}
+	for name, entries := range map[string][]fileEntry{
+		"right":                  {answer, form},
+		"no content type":        changed(func(e *fileEntry) { e.Type = "" }),
+		"a line in the type":     changed(func(e *fileEntry) { e.Type = "text/csv\r\nX: 1" }),
+		"an answer, not a form":  changed(func(e *fileEntry) { e.Form = "" }),
+		"no gzip":                changed(func(e *fileEntry) { e.Lengths[Gzip] = 0 }),
+		"bodies of other length": changed(func(e *fileEntry) { e.Lengths[Brotli]--; e.Lengths[Zstd]++ }),
+	} {
+		b := reframed(t, payload.String(), func(h *fileHeader) { h.Entries = entries })
+		if f, err := decodeFile(b, keyOf(gamma)); (name == "right") != (err == nil) || err != nil && !errors.Is(err, ErrTorn) {
+			t.Errorf("%s: %v, %v", name, f.Edition, err)
+		}
+	}
+}
