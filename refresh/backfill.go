@@ -90,6 +90,7 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, before map[previ
 			b.documents[latestSettlement] = past
 		case p.feed == vixFeed:
 			m.keepClose(past, d)
+			b.documents[rung(name)] = past
 		default:
 			b.documents[name] = past
 		}

@@ -20,6 +20,8 @@ type memory struct {
 	cfg    *Config
 	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged
 	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
+
+	vixRows map[string]storedRow // of the series of curves, by date
 }
 
 // previousKey names a document that a stored answer names.
@@ -30,7 +32,7 @@ type previousKey struct {
 }
 
 func newMemory(cfg *Config) *memory {
-	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}}
+	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}, vixRows: map[string]storedRow{}}
 }
 
 // previous returns the document of a name that the answer of a product stored under the date of the session before names, after

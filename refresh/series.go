@@ -21,9 +21,9 @@ var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", 
 // rowsState names the state with the rows of the series.
 const rowsState = "series-rows"
 
-// seriesRow is a row of the series with the gamma snapshot that it was taken from.
+// seriesRow is a row of a series with the snapshot that it was taken from.
 type seriesRow struct {
-	Snapshot string          `json:"snapshot"` // data_sha256 of the gamma snapshot
+	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
 	Row      json.RawMessage `json:"row"`
 }
 
@@ -50,7 +50,7 @@ type seriesData struct {
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/SeriesRow"`
 }
 
-// seriesQuality is `meta.quality` of gex/spx/series.
+// seriesQuality is `meta.quality` of gex/spx/series and of vix-term-structure/series.
 type seriesQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"dates"` // Rows served.
 }
@@ -71,17 +71,26 @@ func computeSeries(in *inputs) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var rows []seriesRow
-	if found, err := in.decodeState(rowsState, &rows); err != nil {
+	rows, err := in.seriesRows()
+	if err != nil {
+		return nil, err
+	}
+	a := answerOf(chain)
+	a.variants, a.quality = only(&seriesData{seriesColumns, rows}), seriesQuality{len(rows)}
+	return a, nil
+}
+
+// seriesRows returns the rows of a series, oldest first. An answer without them is an error.
+func (in *inputs) seriesRows() ([]json.RawMessage, error) {
+	var stored []seriesRow
+	if found, err := in.decodeState(rowsState, &stored); err != nil {
 		return nil, err
 	} else if !found {
 		return nil, errors.New("inputs lack the rows")
 	}
-	data := &seriesData{Columns: seriesColumns, Rows: []json.RawMessage{}}
-	for _, r := range rows {
-		data.Rows = append(data.Rows, r.Row)
+	rows := []json.RawMessage{}
+	for _, r := range stored {
+		rows = append(rows, r.Row)
 	}
-	a := answerOf(chain)
-	a.variants, a.quality = only(data), seriesQuality{len(rows)}
-	return a, nil
+	return rows, nil
 }

@@ -48,6 +48,9 @@ func (in *instrument) price(p point) float64 {
 		level := termLevel * math.Exp(p.term)
 		return cents(level + 0.4 + 0.5*(math.Exp(p.vol)-level))
 	}
+	if rung, ok := ladder[in.symbol]; ok {
+		return cents(rung.level(math.Exp(p.vol), termLevel*math.Exp(p.term)))
+	}
 	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
 }
 
@@ -55,6 +58,11 @@ var instruments = [...]instrument{
 	{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
 	{symbol: vix},
 	{symbol: vix3m},
+	{symbol: "_VIX9D"},
+	{symbol: "_VIX6M"},
+	{symbol: "_VIX1Y"},
+	{symbol: "_VVIX"},
+	{symbol: "_SKEW"},
 	{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
 	{symbol: "_NDX", level: 28_208, beta: 1.2, own: 0.00004, twin: "QQQ", iv: 0.165, chain: &ndxChain, scale: 0.03, unit: 25_000},
 	{symbol: "_RUT", level: 2470, beta: 1.2, own: 0.006, iv: 0.2, chain: &rutChain, scale: 0.08, unit: 5000},
