@@ -82,3 +82,6 @@ func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfil
 
 // ChainOf returns the name of the chain of an underlying.
 func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }
+
+// VIXSeriesRow returns the row of the series for the data of a curve.
+var VIXSeriesRow = vixSeriesRow

@@ -21,9 +21,9 @@ var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", 
 // rowsState names the state with the rows of the series.
 const rowsState = "series-rows"
 
-// seriesRow is a row of a series with the snapshot that it was taken from.
+// seriesRow is a row of a series with the gamma snapshot that it was taken from.
 type seriesRow struct {
-	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
+	Snapshot string          `json:"snapshot,omitempty"` // data_sha256 of the gamma snapshot
 	Row      json.RawMessage `json:"row"`
 }
 

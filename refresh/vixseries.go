@@ -27,7 +27,8 @@ type vixSeries struct {
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VIXSeriesRow"`
 }
 
-// vixSeriesRow returns the [seriesRow] of the `data` of a curve. Its row is an array in the order of [vixSeriesColumns].
+// vixSeriesRow returns the [seriesRow] of the `data` of a curve. Its row is an array in the order of [vixSeriesColumns]. It names no
+// snapshot: of those of a date, which differ in the ladder alone, it may be any.
 func vixSeriesRow(data []byte) (json.RawMessage, error) {
 	var c compute.VIXCurve
 	if err := json.Unmarshal(data, &c); err != nil {
@@ -45,7 +46,7 @@ func vixSeriesRow(data []byte) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(seriesRow{sha256Hex(data), text})
+	return json.Marshal(seriesRow{Row: text})
 }
 
 // gatherVIXSeries returns the settlement file and the rows of the newest stored curves. The row of the curve of the same batch replaces

@@ -36,10 +36,11 @@ var routes = []route{
 	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix"},
 	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series"},
 	{path: "/api/v1/underlyings", endpoint: "underlyings"},
-	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
+	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", parameter: "date", dated: "sectors/rotation"},
 	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration},
 	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit},
-	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
+	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", parameter: "date", dated: "vix-term-structure"},
+	{path: "/api/public/vix-term-structure/series", endpoint: "vix-term-structure/series"},
 }
 
 // placeholder stands for an underlying in the table of routes.
