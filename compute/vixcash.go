@@ -5,16 +5,16 @@ import "time"
 // VIXIndices are the symbols of the volatility indices of [VIXCash], in its order.
 var VIXIndices = []string{"VIX9D", "VIX", "VIX3M", "VIX6M", "VIX1Y", "VVIX", "SKEW"}
 
-// VIXCash is the volatility indices of the exchange by delayed quotes, which go on after the settlement date. An index of which no quote
-// is known is `null`.
+// VIXCash is the volatility indices of the exchange by delayed quotes, which go on after the settlement date.
 type VIXCash struct {
-	VIX9D *CashIndex `json:"vix9d"` // Volatility over 9 days, of SPX options.
-	VIX   *CashIndex `json:"vix"`   // Volatility over 30 days.
-	VIX3M *CashIndex `json:"vix3m"` // Volatility over 3 months.
-	VIX6M *CashIndex `json:"vix6m"` // Volatility over 6 months.
-	VIX1Y *CashIndex `json:"vix1y"` // Volatility over a year.
-	VVIX  *CashIndex `json:"vvix"`  // Volatility of the VIX over 30 days, of VIX options.
-	SKEW  *CashIndex `json:"skew"`  // Skewness of SPX returns over 30 days. 100 is none. The exchange publishes it once a day.
+	VIX9D *CashIndex `json:"vix9d"` // Volatility over 9 days, of SPX options. `null` without a quote.
+	VIX   *CashIndex `json:"vix"`   // Volatility over 30 days. `null` without a quote.
+	VIX3M *CashIndex `json:"vix3m"` // Volatility over 3 months. `null` without a quote.
+	VIX6M *CashIndex `json:"vix6m"` // Volatility over 6 months. `null` without a quote.
+	VIX1Y *CashIndex `json:"vix1y"` // Volatility over a year. `null` without a quote.
+	VVIX  *CashIndex `json:"vvix"`  // Volatility of the VIX over 30 days, of VIX options. `null` without a quote.
+	// Skewness of SPX returns over 30 days. 100 is none. The exchange publishes it once a day. `null` without a quote.
+	SKEW *CashIndex `json:"skew"`
 }
 
 // CashIndex is the newest quote of an index.

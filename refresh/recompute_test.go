@@ -111,7 +111,11 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
-			identical(t, dir, date, refresh.GammaResource, "gex/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
+			stored := []string{refresh.GammaResource, "gex/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource}
+			if date == "2026-11-19" { // of the newest settlements
+				stored = append(stored, refresh.VIXSeriesResource)
+			}
+			identical(t, dir, date, stored...)
 		}
 	})
 	for product, rests := range map[string]bool{
