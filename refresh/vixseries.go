@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/goccy/go-json"
 
@@ -11,9 +10,6 @@ import (
 
 // vixSeriesMethod names the method of vix-term-structure/series in receipts.
 const vixSeriesMethod = "vixseries/1"
-
-// vixMonths is how many months a row of the series has.
-const vixMonths = 8
 
 // vixSeriesColumns are the columns of a row, in order.
 var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime"}
@@ -35,7 +31,7 @@ func vixSeriesRow(data []byte) (json.RawMessage, error) {
 		return nil, fmt.Errorf("decode curve: %w", err)
 	}
 	row := []any{c.SettlementDate}
-	for i := range vixMonths {
+	for i := range 8 {
 		var price *compute.VolPoints
 		if i < len(c.Curve) {
 			price = &c.Curve[i].Settlement
@@ -50,60 +46,37 @@ func vixSeriesRow(data []byte) (json.RawMessage, error) {
 }
 
 // gatherVIXSeries returns the settlement file and the rows of the newest stored curves. The row of the curve of the same batch replaces
-// the stored row of its date, if its file will be stored.
+// that of its date, if its file will be stored. A curve that cannot be read has no row.
 func gatherVIXSeries(_ *product, b *batch, m *memory) (*inputs, error) {
 	in := b.inputs(b.document(latestSettlement))
 	if in == nil {
 		return nil, nil
 	}
-	dates, newest := slices.Clone(m.cfg.Store.DatesOf(VIXResource)), ""
-	a := b.answers[VIXResource]
-	if a != nil && !a.late {
-		newest = a.date().String()
-		if i, found := slices.BinarySearch(dates, newest); !found {
-			dates = slices.Insert(dates, i, newest)
-		}
-	}
-	rows := []json.RawMessage{}
-	for _, date := range dates[max(0, len(dates)-maxSeriesRows):] {
-		var row json.RawMessage
-		var err error
-		if date == newest {
-			row, err = vixSeriesRow(a.storedData()[""])
-		} else {
-			row, err = m.vixRow(date)
-		}
+	rows := map[string]json.RawMessage{}
+	if a := b.answers[VIXResource]; a != nil && !a.late {
+		row, err := vixSeriesRow(a.storedData()[""])
 		if err != nil {
-			m.cfg.Log.Error("stored curve has no row in the series", "date", date, "err", err)
-			continue
+			return nil, err
 		}
-		rows = append(rows, row)
+		rows[a.date().String()] = row
 	}
-	return in, in.addState(rowsState, rows)
-}
-
-// vixRow returns the row of the stored curve of a date. It reads the file once.
-func (m *memory) vixRow(date string) (json.RawMessage, error) {
-	digest := m.cfg.Store.Digest(date + "/" + VIXResource)
-	if known := m.vixRows[date]; known.digest == digest {
-		return known.row, nil
+	for _, date := range m.cfg.Store.DatesOf(VIXResource) {
+		if rows[date] != nil {
+			continue // its file may still change
+		}
+		if m.vixRows[date] == nil {
+			f, err := m.cfg.Store.Load(VIXResource, date)
+			if err == nil {
+				m.vixRows[date], err = vixSeriesRow(f.Edition.Default.Data())
+			}
+			if err != nil {
+				m.cfg.Log.Error("stored curve has no row in the series", "date", date, "err", err)
+				continue
+			}
+		}
+		rows[date] = m.vixRows[date]
 	}
-	f, err := m.cfg.Store.Load(VIXResource, date)
-	if err != nil {
-		return nil, err
-	}
-	row, err := vixSeriesRow(f.Edition.Default.Data())
-	if err != nil {
-		return nil, err
-	}
-	m.vixRows[date] = storedRow{digest, row}
-	return row, nil
-}
-
-// storedRow is the row of a stored answer.
-type storedRow struct {
-	digest string // of the file
-	row    json.RawMessage
+	return in, in.addState(rowsState, newestRows(rows))
 }
 
 func computeVIXSeries(in *inputs) (*answer, error) {

@@ -48,10 +48,29 @@ func (in *instrument) price(p point) float64 {
 		level := termLevel * math.Exp(p.term)
 		return cents(level + 0.4 + 0.5*(math.Exp(p.vol)-level))
 	}
-	if rung, ok := ladder[in.symbol]; ok {
-		return cents(rung.level(math.Exp(p.vol), termLevel*math.Exp(p.term)))
+	if x := ladder(in.symbol, math.Exp(p.vol), termLevel*math.Exp(p.term)); x > 0 {
+		return cents(x)
 	}
 	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
+}
+
+// ladder returns an index of the VIX ladder, 0 for any other symbol, from the VIX and the level that it returns to. The longer the term of a
+// volatility, the less it moves.
+func ladder(symbol string, vix, level float64) float64 {
+	above := vix - level
+	switch symbol {
+	case "_VIX9D":
+		return level - 0.4 + 1.15*above
+	case "_VIX6M":
+		return level + 1.2 + 0.32*above
+	case "_VIX1Y":
+		return level + 2 + 0.2*above
+	case "_VVIX":
+		return 96 + 2.2*above
+	case "_SKEW":
+		return 141 - 0.9*above
+	}
+	return 0
 }
 
 var instruments = [...]instrument{
