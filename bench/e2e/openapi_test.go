@@ -143,7 +143,7 @@ func (c *contract) everything(dates []string) {
 	targets := append([]string{
 		painPath + "?expiration=" + expirations[mixed].Expiration,
 		painPath + "?expiration=" + expirations[len(expirations)-1].Expiration,
-		datePath + dates[0], datePath + dates[len(dates)-1],
+		datePath + dates[0], datePath + dates[len(dates)-1], sectorsPath + "?date=" + dates[0], vixPath + "?date=" + dates[0],
 	}, targets...)
 	for _, target := range targets {
 		c.ask(200, http.MethodGet, target)
@@ -170,6 +170,8 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/gex/spx/historical?date=yesterday", false}, {400, "/api/v1/gex/spx/historical?date=20261119", false},
 		{400, "/api/v1/gex/spx/historical?date=2999-01-01", true}, {404, "/api/v1/gex/spx/historical?date=2000-01-01", true},
 		{404, "/api/v1/gex/spx/intraday?date=2000-01-01", true},
+		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=", false},
+		{404, vixPath + "?date=2000-01-01", true}, {400, vixPath + "?date=2999-01-01", true}, {400, vixPath + "?date=2026-1-1", false},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 	} {
 		c.ask(bad.status, http.MethodGet, bad.target, "X-API-Key", key)
