@@ -259,7 +259,7 @@ func (c *contract) replays(ready int, files map[string]string) {
 		r.ask(ready, method, "/readyz")
 		for _, path := range c.resources() {
 			status := 503
-			if name := filepath.Base(path); ready == 200 && (name == "vix-term-structure" || name == "rotation" && len(files) > 1) {
+			if name := filepath.Base(path); ready == 200 && (strings.HasPrefix(path, vixPath) || name == "rotation" && len(files) > 1) {
 				status = 200
 			}
 			r.ask(status, method, path)
