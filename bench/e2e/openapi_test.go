@@ -170,7 +170,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/gex/spx/historical?date=yesterday", false}, {400, "/api/v1/gex/spx/historical?date=20261119", false},
 		{400, "/api/v1/gex/spx/historical?date=2999-01-01", true}, {404, "/api/v1/gex/spx/historical?date=2000-01-01", true},
 		{404, "/api/v1/gex/spx/intraday?date=2000-01-01", true},
-		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=", false},
+		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=today", false},
 		{404, vixPath + "?date=2000-01-01", true}, {400, vixPath + "?date=2999-01-01", true}, {400, vixPath + "?date=2026-1-1", false},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 	} {
