@@ -13,7 +13,7 @@ const (
 	OptionDelta                         // of a contract
 	OptionGamma                         // of a contract, per index point or USD
 	Price                               // of an index or a fund, in a quote, the head of a chain or a history; of a future other than VX
-	VolatilityPrice                     // of VIX and VIX3M, in a quote or a history; settlement of a VX future
+	VolatilityPrice                     // of an index VIX…, in a quote or a history; settlement of a VX future
 	Percentage                          // change of a price since the session before
 )
 

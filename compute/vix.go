@@ -69,6 +69,8 @@ type VIXCurve struct {
 	// not known.
 	VolLevel    *string        `json:"vol_level" jsonschema:"enum=low,enum=normal,enum=elevated,enum=stress"`
 	Percentiles VIXPercentiles `json:"percentiles"`
+	// Newest quotes of the volatility indices. They are delayed by 15 minutes, and go on after the settlement date.
+	Cash VIXCash `json:"cash"`
 }
 
 // VIXFuture is one monthly contract of the curve.
@@ -124,8 +126,9 @@ type VIXInput struct {
 	Now      time.Time // used only for stale_sessions
 	// VIX and VIX3M are the closes of the settlement date, nil when unknown.
 	VIX, VIX3M *float64
-	Previous   map[string]float64 // settlement by symbol in the previous stored file; may be nil
-	History    []VIXHistory       // stored dates before Date
+	Previous   map[string]float64         // settlement by symbol in the previous stored file; may be nil
+	History    []VIXHistory               // stored dates before Date
+	Cash       map[string]UnderlyingQuote // newest quotes of [VIXIndices], by symbol; may be nil
 }
 
 // VIXQuality is `meta.quality` of vix-term-structure.
@@ -159,6 +162,7 @@ func VIXTermStructure(in VIXInput) (VIXCurve, VIXQuality, bool) {
 	c.regimes(in)
 	c.cash(in)
 	c.percentiles(in.History)
+	c.Cash = vixCash(in.Cash)
 	return c, q, true
 }
 

@@ -21,6 +21,7 @@ const (
 	FlowResource        = "options/flow/unusual"
 	SectorsResource     = "sectors/rotation"
 	VIXResource         = "vix-term-structure"
+	VIXSeriesResource   = "vix-term-structure/series"
 )
 
 // The resources of the first underlying, by the canonical form of their keys.
@@ -51,7 +52,7 @@ type productRow struct {
 
 	everyChain   bool // rests on the chains of all underlyings
 	daily        bool // the upstream makes one document a day
-	finalAtClose bool // the file of a UTC date never changes after [dateClosed]
+	finalAtClose bool // the file of a UTC date never changes after [dateClosed], and past dates are served
 	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
 	expires      bool // files of dates older than Config.SnapshotMaxAge are removed
 
@@ -98,7 +99,11 @@ func (p *product) next(b *batch, m *memory) (*answer, error) {
 	if err := in.addClosures(); err != nil {
 		return nil, err
 	}
-	return p.answer(in)
+	a, err := p.answer(in)
+	if err == nil && p.daily { // the document may be published after its date has closed
+		a.late = dateClosed(a.date(), b.at) && (b.cfg.BackfillSessions > 0 || slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String()))
+	}
+	return a, err
 }
 
 // answer computes the product's answer and encodes it.
@@ -146,7 +151,9 @@ type answer struct {
 	restsOn []string
 
 	summary []byte // short form stored in the same file; may be nil
-	late    bool   // its UTC date had closed when its last document arrived
+	// late says that its UTC date had closed when its last document arrived. If the document is a daily one, the first answer of a date
+	// is not late, unless a back-fill gives the date its answer.
+	late bool
 
 	parameters, qualityJSON json.RawMessage          // of parameters and quality
 	encoded                 map[any][]byte           // JSON of data and variants, by their pointers

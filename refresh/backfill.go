@@ -116,6 +116,7 @@ func (r *Refresher) pastDocuments(p *product, d compute.Date, before map[previou
 			b.documents[latestSettlement] = past
 		case p.feed == vixFeed:
 			m.keepClose(past, d)
+			b.documents[rung(name)] = past
 		default:
 			b.documents[name] = past
 		}

@@ -143,8 +143,8 @@ func (k *checker) describe(d *document) {
 	case d.settlement != nil:
 	case slices.Contains(compute.FundSymbols(), key):
 		k.say("%s rests on the quote and the price history of a fund", SectorsResource)
-	case slices.Contains(vixIndices, key):
-		k.say("%s takes the close of the settlement date from it", VIXResource)
+	case slices.Contains(ladderQuotes(), upstream.Quotes(key)):
+		k.say("%s takes the close of the settlement date, or the newest level of the index, from it", VIXResource)
 	default:
 		k.say("NOT USED: no resource rests on it")
 	}

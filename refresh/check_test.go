@@ -174,7 +174,8 @@ func TestCheckEveryKind(t *testing.T) {
 	market := simulated.New(simulated.Config{Seed: 7, Now: func() time.Time { return now }, Calendar: calendar})
 	for name, want := range map[upstream.Name]string{
 		upstream.Options("XLF"): "options/flow/unusual scores", upstream.Quotes("XLK"): "sectors/rotation rests on", upstream.Quotes("_VIX"): "vix-term-structure takes the close",
-		upstream.History("XLK"): "price history: ", upstream.Quotes("XLZ"): "NOT USED", upstream.Settlement("2026-11-19"): "vix-term-structure has 9 months",
+		upstream.Quotes("_SKEW"): "the newest level of the index",
+		upstream.History("XLK"):  "price history: ", upstream.Quotes("XLZ"): "NOT USED", upstream.Settlement("2026-11-19"): "vix-term-structure has 9 months",
 	} {
 		body := `{"timestamp":"2026-11-20 19:15:00","data":{"symbol":"XLZ","current_price":7500,"last_trade_time":"2026-11-20T14:00:00"}}`
 		if name != upstream.Quotes("XLZ") {

@@ -30,29 +30,34 @@ func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 	}
 	f := b.settlement()
 	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || j.cfg.Version == nil && !j.settlementAsked.due(closesAsked, b.at, historyRetry) {
-		return j.findCloses(ctx, upstream.Quotes, dates...)
+		return j.findCloses(ctx, b, upstream.Quotes, dates...)
 	}
 	j.settlementAsked[closesAsked] = b.at
-	errs := j.findCloses(ctx, upstream.Quotes, append(dates, f.date)...)
-	return append(errs, j.findCloses(ctx, upstream.History, f.date)...)
+	errs := j.findCloses(ctx, b, upstream.Quotes, append(dates, f.date)...)
+	return append(errs, j.findCloses(ctx, b, upstream.History, f.date)...)
 }
 
 // closesAsked is the name in jobs.settlementAsked of the closes of a settlement date.
 const closesAsked = upstream.Name("closes")
 
-// findCloses fetches a document of each index whose close of one of the dates is unknown, and keeps it if it has the close.
+// findCloses fetches a document of each index whose close of one of the dates is unknown, and keeps it if it has the close. A quote also
+// comes into the batch, as one of the ladder.
 // name returns the name of the document, a quote or a history, from the symbol.
-func (j *jobs) findCloses(ctx context.Context, name func(symbol string) upstream.Name, dates ...compute.Date) (errs []error) {
+func (j *jobs) findCloses(ctx context.Context, b *batch, name func(symbol string) upstream.Name, dates ...compute.Date) (errs []error) {
 	for _, index := range vixIndices {
 		unknown := slices.DeleteFunc(slices.Clone(dates), func(date compute.Date) bool { return j.memory.closeOf(index, date) != nil })
 		if len(unknown) == 0 || !j.cfg.Source.Offers(name(index)) {
 			continue
 		}
+		j.settlementAsked[name(index)] = b.at
 		d, err := j.intake.fetch(ctx, name(index))
 		if err != nil {
 			j.log.Warn("index close not fetched", "document", name(index), "err", err)
 			errs = append(errs, fmt.Errorf("%s: %w", name(index), err))
 			continue
+		}
+		if d.quote != nil {
+			b.documents[rung(name(index))] = new(*d) // of its own: an accepted document is dropped when it is stored
 		}
 		for _, date := range unknown {
 			if d.closeOn(date, j.cal) != nil {

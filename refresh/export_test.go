@@ -88,3 +88,6 @@ func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }
 func VolatilityDays(r *Refresher, name string, before compute.Date) ([]compute.VolatilityDay, error) {
 	return r.memory.volatilityDays(name, before)
 }
+
+// VIXSeriesRow returns the row of the series for the data of a curve.
+var VIXSeriesRow = vixSeriesRow

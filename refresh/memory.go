@@ -20,6 +20,8 @@ type memory struct {
 	cfg    *Config
 	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged
 	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
+
+	vixRows map[string]json.RawMessage // of the series of curves, by date: of files that do not change any more
 }
 
 // previousKey names a document that a stored answer names.
@@ -30,7 +32,7 @@ type previousKey struct {
 }
 
 func newMemory(cfg *Config) *memory {
-	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}}
+	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}, vixRows: map[string]json.RawMessage{}}
 }
 
 // previous returns the document of a name that the answer of a product stored under the date of the session before names, after
@@ -87,6 +89,11 @@ func (m *memory) rows(name string, a *answer) []json.RawMessage {
 	if a != nil && !a.late {
 		rows[a.date().String()] = a.summary
 	}
+	return newestRows(rows)
+}
+
+// newestRows returns the rows of the newest 400 dates, oldest first.
+func newestRows(rows map[string]json.RawMessage) []json.RawMessage {
 	dates := slices.Sorted(maps.Keys(rows))
 	newest := []json.RawMessage{}
 	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {

@@ -193,7 +193,7 @@ func TestNothingIsPublishedInAQuietNight(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 		}
 		for name, n := range publications {
-			if want := map[bool]int{true: 2, false: 1}[name == refresh.VIXResource]; n != want {
+			if want := map[bool]int{true: 2, false: 1}[ofSettlements(name)]; n != want {
 				t.Errorf("%s was published %d times, want %d", name, n, want)
 			}
 		}

@@ -91,16 +91,23 @@ var table = []*productRow{
 	{
 		pattern: SectorsResource, feed: sectorsFeed, method: compute.SectorsMethod,
 		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
-		every:  func(_ *product, c *Config) time.Duration { return c.QuotesEvery }, offered: sectorsOffered,
+		every:  func(_ *product, c *Config) time.Duration { return c.QuotesEvery }, finalAtClose: true, offered: sectorsOffered,
 		gather: gatherSectors, compute: computeSectors, past: pastFunds,
 		deltas: defaultOnly, data: compute.Rotation{}, quality: sectorsQuality{},
 	},
 	{
 		pattern: VIXResource, feed: vixFeed, method: compute.VIXMethod,
-		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
-		every:  func(*product, *Config) time.Duration { return outsideEvery }, daily: true, offered: settlementsOffered,
+		notice: "Derived from daily settlement prices of VIX futures; cash quotes are delayed 15 minutes" + notAdvice,
+		every:  func(*product, *Config) time.Duration { return outsideEvery }, daily: true, finalAtClose: true, offered: settlementsOffered,
 		gather: gatherVIX, compute: computeVIX, past: pastSettlement,
 		data: compute.VIXCurve{}, quality: vixQuality{},
+	},
+	{
+		pattern: VIXSeriesResource, feed: vixFeed, method: vixSeriesMethod,
+		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
+		every:  func(*product, *Config) time.Duration { return outsideEvery }, daily: true, expires: true, offered: settlementsOffered,
+		gather: gatherVIXSeries, compute: computeVIXSeries, forms: []Form{tableCSV},
+		data: vixSeries{}, quality: seriesQuality{},
 	},
 }
 

@@ -92,8 +92,14 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 				t.Errorf("%s: %d of %d changes of volatility are unknown, said %v", at.time, unknown, items, note)
 			}
 			seen.check(r, refresh.SectorsResource, `{}`, fundDocuments()...)
-			seen.check(r, refresh.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session),
-				"settlement/"+at.settled+".csv", at.closes+"_VIX.json", at.closes+"_VIX3M.json", "state/vix-history")
+			curve := []string{"settlement/" + at.settled + ".csv", at.closes + "_VIX.json", at.closes + "_VIX3M.json"}
+			for _, symbol := range compute.VIXIndices { // in the evening, the newest quotes have the closes
+				if name := "quotes/_" + symbol + ".json"; !slices.Contains(curve, name) || at.session == "2026-11-19" {
+					curve = append(curve, name)
+				}
+			}
+			seen.check(r, refresh.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session), append(curve, "state/vix-history")...)
+			seen.check(r, refresh.VIXSeriesResource, `{}`, curve[0], "state/series-rows")
 		}
 		// The row of each date names the gamma snapshot that a client can fetch.
 		var rows []struct{ Snapshot string }

@@ -79,7 +79,10 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 	return ""
 }
 
-var quoted = slices.DeleteFunc(refresh.Resources(underlyings), func(name string) bool { return name == refresh.VIXResource })
+// quoted are the resources that rest on quotes: their newest date is today's, that of the others the date of the newest settlements.
+var quoted = slices.DeleteFunc(refresh.Resources(underlyings), ofSettlements)
+
+func ofSettlements(name string) bool { return strings.HasPrefix(name, refresh.VIXResource) }
 
 // The same input gives the same bytes. Recompute reproduces days with everything that changes the numbers: back-filled sessions,
 // refreshes that rest on the one before, volatilities of the session before, a restart.
@@ -108,7 +111,11 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
 		for _, date := range []string{"2026-11-18", "2026-11-19"} {
-			identical(t, dir, date, refresh.GammaResource, "gex/xlf", "volatility/spx", "volatility/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource)
+			stored := []string{refresh.GammaResource, "gex/xlf", "volatility/spx", "volatility/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource}
+			if date == "2026-11-19" { // of the newest settlements
+				stored = append(stored, refresh.VIXSeriesResource)
+			}
+			identical(t, dir, date, stored...)
 		}
 	})
 	for product, rests := range map[string]bool{
@@ -149,7 +156,7 @@ func TestRecordedDaysAreRecomputed(t *testing.T) {
 		t.Errorf("offered %v: a folder without price history feeds no sector rotation", offered)
 	}
 	identical(t, dir, "2026-08-11", slices.DeleteFunc(slices.Clone(quoted), func(name string) bool { return name == refresh.SectorsResource || strings.Contains(name, "xlf") })...)
-	identical(t, dir, "2026-10-05", refresh.VIXResource)
+	identical(t, dir, "2026-10-05", refresh.VIXResource, refresh.VIXSeriesResource)
 }
 
 // changed stores an answer with other data, sealed as if it were genuine.

@@ -204,7 +204,7 @@ var feedOf = map[string]bool{refresh.MatrixResource: true, refresh.SeriesResourc
 func TestAKillAtEveryFileLeavesTheInputs(t *testing.T) {
 	long(t)
 	t.Run("in session", func(t *testing.T) {
-		killAtEveryFile(t, slices.DeleteFunc(refresh.Resources(one), func(name string) bool { return name == refresh.VIXResource }), "2026-11-20", "2026-11-20 11:00")
+		killAtEveryFile(t, slices.DeleteFunc(refresh.Resources(one), ofSettlements), "2026-11-20", "2026-11-20 11:00")
 	})
 	t.Run("after the date has closed", func(t *testing.T) {
 		killAtEveryFile(t, refresh.Resources(one), "2026-11-18", "2026-11-18 17:30", 4*time.Hour)

@@ -89,6 +89,8 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 		kind, _ := name.Split()
 		if kind == upstream.SettlementKind {
 			name = latestSettlement
+		} else if p.feed == vixFeed {
+			name = rung(name)
 		}
 		other := b.documents[name]
 		if p.everyChain && other == nil { // the chains were taken before
@@ -108,8 +110,12 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 			continue // the clock was set back
 		}
 		if p.feed == vixFeed && kind != upstream.SettlementKind {
-			r.memory.keepClose(d, compute.DateOf(r.board.edition(p.name).Default.Meta.AsOf.In(compute.NewYork)))
-			continue
+			if settled := compute.DateOf(r.board.edition(p.name).Default.Meta.AsOf.In(compute.NewYork)); d.closeOn(settled, r.cal) != nil {
+				r.memory.keepClose(d, settled)
+			}
+			if d.quote == nil {
+				continue
+			}
 		}
 		b.documents[name] = d
 	}

@@ -24,7 +24,7 @@ const rowsState = "series-rows"
 
 // seriesRow is a row of a series with the snapshot that it was taken from.
 type seriesRow struct {
-	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
+	Snapshot string          `json:"snapshot,omitempty"` // data_sha256 of the snapshot
 	Row      json.RawMessage `json:"row"`
 }
 
@@ -80,18 +80,27 @@ func computeSeries(table func(rows []json.RawMessage) any) func(in *inputs) (*an
 		if err != nil {
 			return nil, err
 		}
-		var stored []seriesRow
-		if found, err := in.decodeState(rowsState, &stored); err != nil {
+		rows, err := in.seriesRows()
+		if err != nil {
 			return nil, err
-		} else if !found {
-			return nil, errors.New("inputs lack the rows")
-		}
-		rows := []json.RawMessage{}
-		for _, r := range stored {
-			rows = append(rows, r.Row)
 		}
 		a := answerOf(chain)
 		a.variants, a.quality = only(table(rows)), seriesQuality{len(rows)}
 		return a, nil
 	}
+}
+
+// seriesRows returns the rows of a series, oldest first. An answer without them is an error.
+func (in *inputs) seriesRows() ([]json.RawMessage, error) {
+	var stored []seriesRow
+	if found, err := in.decodeState(rowsState, &stored); err != nil {
+		return nil, err
+	} else if !found {
+		return nil, errors.New("inputs lack the rows")
+	}
+	rows := []json.RawMessage{}
+	for _, r := range stored {
+		rows = append(rows, r.Row)
+	}
+	return rows, nil
 }

@@ -87,7 +87,7 @@ func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			refresh.RunJob(r.Refresher, t.Context(), "aapl") // the rows of the others stay
 		}
-		identical(t, r.dir, "2026-11-20", slices.DeleteFunc(refresh.Resources(all), func(name string) bool { return name == refresh.VIXResource })...)
+		identical(t, r.dir, "2026-11-20", slices.DeleteFunc(refresh.Resources(all), ofSettlements)...)
 	})
 }
 

@@ -1,9 +1,12 @@
 package refresh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -63,9 +66,9 @@ func settlementsOffered(_ *product, c *Config) bool {
 	return c.Source.Offers(upstream.Settlement(c.Calendar.SessionDate(c.Clock.Now()).String()))
 }
 
-// refreshVIX fetches the settlement file that is due, and the closes of VIX and VIX3M on its date, and publishes the curve.
-// While the upstream still has the file of an earlier date, it asks again every 15 minutes. The error joins the refused
-// documents of closes.
+// refreshVIX fetches the settlement file that is due, and the closes of VIX and VIX3M on its date, and publishes the curve. Then it
+// fetches the ladder. While the upstream still has the file of an earlier date, it asks again every 15 minutes. The error joins the refused
+// documents of closes and of the ladder.
 func (j *jobs) refreshVIX(ctx context.Context) error {
 	b := j.newBatch("vix")
 	due := settlementDue(b.at, j.cal)
@@ -97,9 +100,13 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 		failure = fmt.Errorf("%w: no settlement file yet", errNoInput)
 	}
 	if failure != nil {
-		return errors.Join(j.board.fail(settlementFailure, failure, products), errors.Join(closesErrs...))
+		failure = j.board.fail(settlementFailure, failure, products)
 	}
-	return refusedAmong(closesErrs...)
+	errs := append(closesErrs, j.refreshLadder(ctx)...)
+	if failure != nil {
+		return errors.Join(failure, errors.Join(errs...))
+	}
+	return refusedAmong(errs...)
 }
 
 // fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted
@@ -160,12 +167,12 @@ func checkMonths(f *settlement, cal *compute.Calendar, now time.Time) error {
 	return nil
 }
 
-// vixDocuments returns the names of the settlement file of a date and of the quotes of both indices.
+// vixDocuments returns the names of the settlement file of a date and of the quotes of the ladder, with those of both indices.
 func vixDocuments(d compute.Date) []upstream.Name {
-	return []upstream.Name{upstream.Settlement(d.String()), upstream.Quotes(vixIndex), upstream.Quotes(vix3mIndex)}
+	return append([]upstream.Name{upstream.Settlement(d.String())}, ladderQuotes()...)
 }
 
-// pastSettlement returns the names of [vixDocuments] of session d, and the instant at which all three are final.
+// pastSettlement returns the names of [vixDocuments] of session d, and the instant at which all of them are final.
 func pastSettlement(_ *product, _ *Config, d compute.Date) ([]upstream.Name, time.Time) {
 	return vixDocuments(d), d.At(18, 45, 0, compute.NewYork)
 }
@@ -176,7 +183,8 @@ func gatherVIX(_ *product, b *batch, m *memory) (*inputs, error) {
 		return nil, nil
 	}
 	date := d.settlement.date
-	in := b.inputs(append([]*document{d}, m.closesOf(date)...)...)
+	closes := m.closesOf(date)
+	in := b.inputs(slices.Concat([]*document{d}, closes, b.ladder(closes))...)
 	in.parameters.StaleSessionsTo = new(b.cfg.Calendar.SessionDate(b.at))
 	history, err := m.vixHistory(date)
 	if err != nil {
@@ -208,7 +216,7 @@ func (m *memory) vixHistory(before compute.Date) ([]vixSummary, error) {
 type vixQuality struct {
 	compute.VIXQuality
 	UnreadableRows int `json:"unreadable_rows" jsonschema:"minimum=0" unit:"rows"` // Lines that cannot be read.
-	// Numbers of the quotes and histories of VIX and VIX3M that count as absent because no market has them. Absent when every
+	// Numbers of the quotes and histories of indices that count as absent because no market has them. Absent when every
 	// number is usable.
 	BadNumbers int               `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
 	Unknown    map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VIXUnknown"`
@@ -235,11 +243,12 @@ func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error
 		Date: f.date, Rows: f.rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
 	}
 	for _, d := range documents[1:] {
-		if d.isOf(vixIndex) {
-			numbers.VIX = d.closeOn(f.date, in.calendar)
-		} else {
-			numbers.VIX3M = d.closeOn(f.date, in.calendar)
+		if price := d.closeOn(f.date, in.calendar); d.isOf(vixIndex) {
+			numbers.VIX = cmp.Or(numbers.VIX, price)
+		} else if d.isOf(vix3mIndex) {
+			numbers.VIX3M = cmp.Or(numbers.VIX3M, price)
 		}
+		addQuote(&numbers, d)
 	}
 	for _, h := range history {
 		numbers.History = append(numbers.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
@@ -266,14 +275,21 @@ func computeVIX(in *inputs) (*answer, error) {
 	for _, c := range curve.Curve {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
-	a := &answer{asOf: f.date.At(16, 0, 0, compute.NewYork).UTC(), variants: only(&curve), quality: vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}}
-	if !d.Generated.IsZero() {
-		a.captured = new(d.Generated)
-	}
+	a := settledAnswer(d)
+	a.variants, a.quality = only(&curve), vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}
 	if a.summary, err = json.Marshal(summary); err != nil {
 		return nil, fmt.Errorf("encode summary: %w", err)
 	}
 	return a, nil
+}
+
+// settledAnswer returns an answer with as_of and captured_at of a settlement file.
+func settledAnswer(d *document) *answer {
+	a := &answer{asOf: d.settlement.date.At(16, 0, 0, compute.NewYork).UTC()}
+	if !d.Generated.IsZero() {
+		a.captured = new(d.Generated)
+	}
+	return a
 }
 
 // unknownVIX returns the reason for each null field of the curve, by field name.
@@ -290,6 +306,9 @@ func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 	}
 	if c.Percentiles.ContangoM1M2.Percentile == nil || c.Percentiles.SpotBasis.Percentile == nil {
 		why["percentiles"] = "fewer than 20 stored dates"
+	}
+	if len(c.Cash.Unknown()) > 0 {
+		why["cash"] = "no quote is known of " + strings.Join(c.Cash.Unknown(), ", ")
 	}
 	if len(c.Curve) < 7 {
 		why["slope_per_month"] = "fewer than 7 months"

@@ -22,7 +22,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
 		Dir: t.TempDir(), Source: "simulated",
-		DatedProducts: []string{"gex/spx", "gex/spx/intraday"}, Deltas: map[string][]string{"gex/spx/series": {""}, "options/flow/unusual": {"", "100"}}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		DatedProducts: []string{"gex/spx", "gex/spx/intraday", "sectors/rotation", "vix-term-structure"}, Deltas: map[string][]string{"gex/spx/series": {""}, "options/flow/unusual": {"", "100"}}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 			t.Fatal(err)
 		}
 	}
-	for _, resource := range []string{"gex/spx", "gex/spx/intraday"} {
+	for _, resource := range []string{"gex/spx", "gex/spx/intraday", "sectors/rotation", "vix-term-structure"} {
 		for _, snapshot := range s.of(resource) {
 			save(resource, snapshot)
 		}
@@ -108,6 +108,7 @@ func TestNoAllocations(t *testing.T) {
 		{"csv of a limit", "/api/v1/options/flow/unusual?limit=100&format=csv", "", "200", formed(t, flow.Variants["100"]).Form("csv").Body(snapshots.Identity)},
 		{"csv of a date", "/api/v1/gex/spx/intraday?format=csv&date=2026-11-18", "", "200", s.tracks["2026-11-18"].Form("csv").Body(snapshots.Identity)},
 		{"line", "/api/v1/gex/spx/levels?format=line", "", "200", s.editions["gex/spx/levels"].Default.Form("line").Body(snapshots.Identity)},
+		{"curve of a date", "/api/public/vix-term-structure?date=2026-11-16", "", "200", s.others["vix-term-structure"]["2026-11-16"].Body(snapshots.Identity)},
 		{"keyed 200", "/api/v1/gex/spx", key, "200", nil},
 		{"keyed gzip", "/api/v1/gex/spx", key + "Accept-Encoding: gzip\r\n", "200", nil},
 		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: \"" + id + "." + gamma.ETag(snapshots.Gzip)[1:] + "\r\n", "304", nil},

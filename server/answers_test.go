@@ -48,6 +48,10 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 		"/api/v1/options/flow/unusual?limit=100":              {s.editions["options/flow/unusual"].Variants["100"], minute},
 		"/api/v1/options/flow/unusual?limit=%31":              {s.editions["options/flow/unusual"].Variants["1"], minute},
 		"/api/public/vix-term-structure":                      {s.editions["vix-term-structure"].Default, minute},
+		"/api/public/vix-term-structure?date=2026-11-19":      {s.others["vix-term-structure"]["2026-11-19"], minute},
+		"/api/public/vix-term-structure?date=2026-11-16":      {s.others["vix-term-structure"]["2026-11-16"], closed},
+		"/api/public/vix-term-structure/series":               {s.editions["vix-term-structure/series"].Default, minute},
+		"/api/v1/sectors/rotation?date=2026-11-13":            {s.others["sectors/rotation"]["2026-11-13"], closed},
 	} {
 		for _, coding := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip} {
 			resp, body := do(t, c, "GET", target, "Accept-Encoding", coding.String())
@@ -84,6 +88,7 @@ func TestMaxAgeCountsDown(t *testing.T) {
 		{"/api/v1/gex/spx/historical", "gex/spx", 7, 7, 25}, {"/api/v1/gex/spx/historical?date=2026-11-20", "gex/spx", 7, 7, 25},
 		{"/api/v1/gex/spx/intraday", "gex/spx/intraday", 7, 7, 60}, {"/api/v1/gex/spx/intraday?date=2026-11-20", "gex/spx/intraday", 61, 60, 60},
 		{"/api/v1/options/flow/unusual?limit=1", "options/flow/unusual", 9, 9, 60}, {"/api/public/vix-term-structure", "vix-term-structure", 59, 59, 60},
+		{"/api/v1/sectors/rotation?date=2026-11-19", "sectors/rotation", 9, 9, 60}, {"/api/public/vix-term-structure?date=2026-11-19", "vix-term-structure", 9, 9, 60},
 	} {
 		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) {
 			c.NextChange = func(resource string, now time.Time) time.Time {
@@ -122,15 +127,16 @@ func TestCountdown(t *testing.T) {
 // A parameter that belongs to another resource, or in other letters, would otherwise give an answer that nobody asked for.
 func TestMisplacedParameters(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t)))
+	const takers = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/vix-term-structure"
 	for target, want := range map[string]string{
-		"/api/v1/gex/spx?date=2026-11-19":                        "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical",
-		"/api/v1/gex/spx?x=1&Date":                               "/api/v1/gex/spx takes no date; it is a parameter of /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical",
-		"/api/v1/gex/spx/historical?Date=2026-11-19":             "Date must be written date",
-		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":    "dAte must be written date",
-		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":     "/api/v1/gex/spx/historical takes no limit; it is a parameter of /api/v1/options/flow/unusual",
-		"/api/v1/options/flow/unusual?expiration=2026-12-18":     "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
-		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":         "EXPIRATION must be written expiration",
-		"/api/public/vix-term-structure?date=%32026-11-19&date=": "/api/public/vix-term-structure takes no date; it is a parameter of /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical",
+		"/api/v1/gex/spx?date=2026-11-19":                               "/api/v1/gex/spx takes no date; it is a parameter of " + takers,
+		"/api/v1/gex/spx?x=1&Date":                                      "/api/v1/gex/spx takes no date; it is a parameter of " + takers,
+		"/api/v1/gex/spx/historical?Date=2026-11-19":                    "Date must be written date",
+		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":           "dAte must be written date",
+		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; it is a parameter of /api/v1/options/flow/unusual",
+		"/api/v1/options/flow/unusual?expiration=2026-12-18":            "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
+		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":                "EXPIRATION must be written expiration",
+		"/api/public/vix-term-structure/series?date=%32026-11-19&date=": "/api/public/vix-term-structure/series takes no date; it is a parameter of " + takers,
 	} {
 		resp, body := do(t, c, "GET", target)
 		var answer struct {
@@ -147,6 +153,39 @@ func TestMisplacedParameters(t *testing.T) {
 	for _, target := range []string{"/api/v1/gex/spx?dat=1&limits=2&=3&&%", "/api/v1/gex/spx/historical?da%74e=2026-11-19", "/?date=2026-11-19"} {
 		if resp, body := do(t, c, "GET", target); resp.StatusCode != 200 {
 			t.Errorf("%s: %d %s", target, resp.StatusCode, body)
+		}
+	}
+}
+
+// Every resource that takes a date answers each kind of date in the same way, to GET and HEAD, and with its tag with 304.
+func TestDates(t *testing.T) {
+	s := newFinder(t)
+	c := clientOf(t, newServer(s))
+	for _, path := range []string{"/api/v1/sectors/rotation", "/api/public/vix-term-structure"} {
+		for date, want := range map[string]struct {
+			status   int
+			contains string
+		}{
+			"2026-11-12": {404, `"nearest":{"earlier":null,"later":"2026-11-13"}`},         // before the first
+			"2026-11-14": {404, `"nearest":{"earlier":"2026-11-13","later":"2026-11-16"}`}, // a Saturday
+			"2026-11-20": {404, `"nearest":{"earlier":"2026-11-19","later":null}`},         // today
+			"2026-11-21": {400, "future"}, "2026-11-31": {400, "calendar date"}, "": {400, "calendar date"}, "2026-11-16&date=2026-11-16": {400, "more than once"},
+			"2026-11-13": {200, `{"day":13}`}, "2026-11-16": {200, `{"day":16}`}, "2026-11-19": {200, `{"day":19}`},
+		} {
+			target := path + "?date=" + date
+			get, body := do(t, c, "GET", target)
+			head, none := do(t, c, "HEAD", target)
+			if get.StatusCode != want.status || !strings.Contains(string(body), want.contains) || head.StatusCode != want.status || len(none) > 0 {
+				t.Errorf("%s: %d and %d %s", target, get.StatusCode, head.StatusCode, body)
+			}
+			if stored := get.Header.Get("Cache-Control") != "no-store"; stored != (want.status == 200) || head.Header.Get("Cache-Control") != get.Header.Get("Cache-Control") {
+				t.Errorf("%s: %q", target, get.Header.Get("Cache-Control"))
+			}
+			if tag := get.Header.Get("ETag"); tag != "" {
+				if again, body := do(t, c, "GET", target, "If-None-Match", tag); again.StatusCode != 304 || len(body) > 0 || again.Header.Get("Cache-Control") != get.Header.Get("Cache-Control") {
+					t.Errorf("%s with its tag: %d %q", target, again.StatusCode, again.Header.Get("Cache-Control"))
+				}
+			}
 		}
 	}
 }

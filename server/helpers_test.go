@@ -58,8 +58,9 @@ const (
 // finder is a server.Finder with a few sealed snapshots.
 type finder struct {
 	editions map[string]*snapshots.Edition
-	dated    map[string]*snapshots.Snapshot // of gex/spx, by date
-	tracks   map[string]*snapshots.Snapshot // of gex/spx/intraday, by date
+	dated    map[string]*snapshots.Snapshot            // of gex/spx, by date
+	tracks   map[string]*snapshots.Snapshot            // of gex/spx/intraday, by date
+	others   map[string]map[string]*snapshots.Snapshot // of other dated resources, by resource and date
 	err      error
 }
 
@@ -70,6 +71,9 @@ func (f *finder) Publications() uint64 { return 0 }
 func (f *finder) of(resource string) map[string]*snapshots.Snapshot {
 	if resource == "gex/spx/intraday" {
 		return f.tracks
+	}
+	if other, found := f.others[resource]; found {
+		return other
 	}
 	return f.dated
 }
@@ -128,6 +132,13 @@ func newFinder(t testing.TB) *finder {
 		tracks: map[string]*snapshots.Snapshot{
 			"2026-11-18": sealOf(t, "2026-11-18", "gex/spx/intraday", `{"track":18}`), "2026-11-20": sealOf(t, "2026-11-20", "gex/spx/intraday", `{"track":20}`),
 		},
+		others: map[string]map[string]*snapshots.Snapshot{},
+	}
+	for _, resource := range []string{"sectors/rotation", "vix-term-structure"} {
+		f.others[resource] = map[string]*snapshots.Snapshot{}
+		for _, date := range []string{"2026-11-13", "2026-11-16", "2026-11-19"} {
+			f.others[resource][date] = sealOf(t, date, resource, `{"day":`+date[8:]+`}`)
+		}
 	}
 	for _, name := range server.New(server.Config{Finder: f, Log: slog.New(slog.DiscardHandler)}).Resources() {
 		if f.editions[name] == nil {

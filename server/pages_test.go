@@ -85,7 +85,7 @@ func TestLandingPage(t *testing.T) {
 			}
 			links++
 		}
-		if links != 24 { // fourteen resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script
+		if links != 25 { // fifteen resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script
 			t.Errorf("%s: %d links", source, links)
 		}
 	}

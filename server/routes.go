@@ -41,10 +41,11 @@ var routes = []route{
 	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", parameter: "date", dated: "volatility/{u}", past: true},
 	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},
 	{path: "/api/v1/underlyings", endpoint: "underlyings"},
-	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation"},
+	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", parameter: "date", dated: "sectors/rotation"},
 	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration},
 	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, formats: table, formed: []string{"20", "100"}},
-	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure"},
+	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", parameter: "date", dated: "vix-term-structure"},
+	{path: "/api/public/vix-term-structure/series", endpoint: "vix-term-structure/series", formats: table},
 }
 
 // table is the formats of resources that are a table.

@@ -69,7 +69,8 @@ type Receipt struct {
 	// object is empty in every other resource.
 	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"type=object"`
 	// Every document from which the answer was computed: first the upstream's documents, then those of the session before, then
-	// states of earlier answers and of the configuration.
+	// states of earlier answers and of the configuration. A quote of vix-term-structure can be there twice: the one with the close of
+	// the settlement date, and the newest.
 	Inputs []Input `json:"inputs,omitempty"`
 	// The digests of `inputs`, in the same order.
 	InputSHA256 []string `json:"input_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
@@ -81,7 +82,7 @@ type Receipt struct {
 type Input struct {
 	// Path of the document at the upstream. `previous/` before a path: the document of the last snapshot of the session before.
 	// `state/` and a name: a state. `state/track-rows`: the rows of the track before the newest. `state/series-rows`: the rows
-	// of the series, each with the `data_sha256` of its gamma snapshot. `state/vix-history`: values of the VIX curves of earlier
+	// of a series, those of gex/spx/series each with the `data_sha256` of its gamma snapshot. `state/vix-history`: values of the VIX curves of earlier
 	// dates. `state/closed-dates`: closures of the exchange that the operator added.
 	Name string `json:"name"`
 	// SHA-256 of the decoded, uncompressed bytes, hexadecimal.

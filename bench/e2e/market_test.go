@@ -26,10 +26,11 @@ const (
 	flowPath    = "/api/v1/options/flow/unusual"
 	sectorsPath = "/api/v1/sectors/rotation"
 	vixPath     = "/api/public/vix-term-structure"
+	curvesPath  = "/api/public/vix-term-structure/series"
 )
 
 var targets = []string{
-	gammaPath, "/api/v1/gex/spx/historical", trackPath, matrixPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath,
+	gammaPath, "/api/v1/gex/spx/historical", trackPath, matrixPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath, curvesPath,
 	volPath, volPath + "/historical", volPath + "/series",
 }
 

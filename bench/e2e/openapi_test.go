@@ -143,7 +143,7 @@ func (c *contract) everything(dates []string) {
 	targets := append([]string{
 		painPath + "?expiration=" + expirations[mixed].Expiration,
 		painPath + "?expiration=" + expirations[len(expirations)-1].Expiration,
-		datePath + dates[0], datePath + dates[len(dates)-1],
+		datePath + dates[0], datePath + dates[len(dates)-1], sectorsPath + "?date=" + dates[0], vixPath + "?date=" + dates[0],
 	}, targets...)
 	for _, target := range append(targets, forms...) {
 		c.ask(200, http.MethodGet, target)
@@ -172,6 +172,8 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/gex/spx/historical?date=2999-01-01", true}, {404, "/api/v1/gex/spx/historical?date=2000-01-01", true},
 		{404, "/api/v1/gex/spx/intraday?date=2000-01-01", true},
 		{400, levelsPath + "?format=xml", false}, {400, seriesPath + "?format=line", false}, {400, flowPath + "?limit=5&format=csv", true},
+		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=today", false},
+		{404, vixPath + "?date=2000-01-01", true}, {400, vixPath + "?date=2999-01-01", true}, {400, vixPath + "?date=2026-1-1", false},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 	} {
 		c.ask(bad.status, http.MethodGet, bad.target, "X-API-Key", key)
@@ -259,7 +261,7 @@ func (c *contract) replays(ready int, files map[string]string) {
 		r.ask(ready, method, "/readyz")
 		for _, path := range c.resources() {
 			status := 503
-			if name := filepath.Base(path); ready == 200 && (name == "vix-term-structure" || name == "rotation" && len(files) > 1) {
+			if name := filepath.Base(path); ready == 200 && (strings.HasPrefix(path, vixPath) || name == "rotation" && len(files) > 1) {
 				status = 200
 			}
 			r.ask(status, method, path)

@@ -29,7 +29,7 @@ func TestRecompute(t *testing.T) {
 			}
 		}
 	}
-	expect(earlierDay, 0, nil, "gex/spx identical\n", "sectors/rotation identical\n")
+	expect(earlierDay, 0, nil, "gex/spx identical\n", "sectors/rotation identical\n", "vix-term-structure identical\n")
 	expect(marketDay, 0, nil, "gex/spx identical\n", "sectors/rotation identical\n", "options/flow/unusual identical\n", "spx-max-pain identical, ")
 	from = dir
 	body, err := os.ReadFile(input)

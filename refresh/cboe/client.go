@@ -59,7 +59,7 @@ const (
 )
 
 // Client fetches documents over HTTP. It spaces the requests to each host. Waiting requests go in the order of their
-// priority: the SPX chain, VIX quotes and settlements, other quotes, other chains, histories. It is safe for concurrent use.
+// priority: the SPX chain, settlements and the quotes that they rest on, quotes of funds, other chains, histories and quotes of other indices. It is safe for concurrent use.
 type Client struct {
 	cfg     ClientConfig
 	http    *http.Client
@@ -326,9 +326,9 @@ func priority(name upstream.Name) int {
 	switch kind, key := name.Split(); {
 	case name == spxOptions:
 		return 0
-	case kind == upstream.SettlementKind, kind == upstream.QuotesKind && strings.HasPrefix(key, "_VIX"):
+	case kind == upstream.SettlementKind, kind == upstream.QuotesKind && (key == "_VIX" || key == "_VIX3M"):
 		return 1
-	case kind == upstream.QuotesKind:
+	case kind == upstream.QuotesKind && !strings.HasPrefix(key, "_"):
 		return quotesPriority
 	case kind == upstream.OptionsKind:
 		return 3

@@ -315,4 +315,9 @@ func TestPriorities(t *testing.T) {
 			t.Errorf("%s has priority %d, want %d", name, priority(name), i)
 		}
 	}
+	for _, name := range []upstream.Name{upstream.Quotes("_VIX9D"), upstream.Quotes("_SKEW")} { // nothing waits for them
+		if priority(name) != 4 {
+			t.Errorf("%s has priority %d", name, priority(name))
+		}
+	}
 }

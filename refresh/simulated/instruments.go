@@ -48,13 +48,40 @@ func (in *instrument) price(p point) float64 {
 		level := termLevel * math.Exp(p.term)
 		return cents(level + 0.4 + 0.5*(math.Exp(p.vol)-level))
 	}
+	if x := ladder(in.symbol, math.Exp(p.vol), termLevel*math.Exp(p.term)); x > 0 {
+		return cents(x)
+	}
 	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
+}
+
+// ladder returns an index of the VIX ladder, 0 for any other symbol, from the VIX and the level that it returns to. The longer the term of a
+// volatility, the less it moves.
+func ladder(symbol string, vix, level float64) float64 {
+	above := vix - level
+	switch symbol {
+	case "_VIX9D":
+		return level - 0.4 + 1.15*above
+	case "_VIX6M":
+		return level + 1.2 + 0.32*above
+	case "_VIX1Y":
+		return level + 2 + 0.2*above
+	case "_VVIX":
+		return 96 + 2.2*above
+	case "_SKEW":
+		return 141 - 0.9*above
+	}
+	return 0
 }
 
 var instruments = [...]instrument{
 	{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
 	{symbol: vix},
 	{symbol: vix3m},
+	{symbol: "_VIX9D"},
+	{symbol: "_VIX6M"},
+	{symbol: "_VIX1Y"},
+	{symbol: "_VVIX"},
+	{symbol: "_SKEW"},
 	{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
 	{symbol: "_NDX", level: 28_208, beta: 1.2, own: 0.00004, twin: "QQQ", iv: 0.165, chain: &ndxChain, scale: 0.03, unit: 25_000},
 	{symbol: "_RUT", level: 2470, beta: 1.2, own: 0.006, iv: 0.2, chain: &rutChain, scale: 0.08, unit: 5000},

@@ -8,8 +8,8 @@
 // A chain is made in the order of the files clock (what the upstream shows at an instant), prices, instruments, listing (series and
 // strikes), surface (volatilities and quotes), contracts (open interest and trades) and chain (the bytes).
 //
-// It has the indices SPX, NDX, RUT, VIX and VIX3M, the funds SPY, QQQ and IWM, the 11 sector funds and 6 stocks. All but the VIX and the
-// VIX3M have options.
+// It has the indices SPX, NDX and RUT, the VIX with its ladder (VIX9D, VIX3M, VIX6M, VIX1Y, VVIX, SKEW), the funds SPY, QQQ and IWM, the 11
+// sector funds and 6 stocks. All but the VIX and its ladder have options.
 //
 // The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as
 // European ones, strikes are listed around the trend of a price, a contract trades evenly over the session, an index stands

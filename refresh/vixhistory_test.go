@@ -1,0 +1,323 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// ladderCurve is the part of a VIX curve that these tests look at.
+type ladderCurve struct {
+	Settled string `json:"settlement_date"`
+	Stale   int    `json:"stale_sessions"`
+	Curve   []struct{ Change *float64 }
+	VIX     *float64
+	Cash    map[string]*struct {
+		Value  float64
+		AsOf   time.Time `json:"as_of"`
+		Change *float64  `json:"change_pct"`
+	}
+}
+
+// vixJob runs the job of the curve at a time, and returns what is served then.
+func (r *rig) vixJob(at string) (c ladderCurve) {
+	r.t.Helper()
+	time.Sleep(ny(r.t, at).Sub(r.clock.Now()))
+	if !refresh.RunJob(r.Refresher, r.t.Context(), "vix") {
+		r.t.Errorf("%s: the job failed", at)
+	}
+	r.data(refresh.VIXResource, &c)
+	return c
+}
+
+// past returns the stored answer of a date, nil if there is none.
+func (r *rig) past(resource, date string) []byte {
+	r.t.Helper()
+	s, err := r.store.Historical(resource, date)
+	if errors.Is(err, snapshots.ErrNoSnapshot) {
+		return nil
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s.Body(snapshots.Identity)
+}
+
+// The curve of a date is stored until the date closes. After that, the newer quotes of the next session, its count of sessions and a
+// start change what is served, and not the file.
+func TestTheCurveOfADateIsFinal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-19 18:45")
+		r.vixJob("2026-11-19 18:46")
+		evening := r.vixJob("2026-11-19 19:05") // 00:05 UTC
+		final := r.past(refresh.VIXResource, "2026-11-19")
+		if evening.Settled != "2026-11-19" || evening.Stale != 0 || final == nil || evening.Cash["vix"].Value != *evening.VIX {
+			t.Fatalf("in the evening: %+v", evening)
+		}
+		for _, at := range []string{"2026-11-20 00:30", "2026-11-20 11:00", "2026-11-20 16:50", "2026-11-20 18:20"} {
+			c := r.vixJob(at)
+			if newer := c.Cash["skew"].AsOf.After(evening.Cash["skew"].AsOf); c.Settled != "2026-11-19" || c.Stale != 1 || newer != (at != "2026-11-20 00:30") {
+				t.Errorf("%s: %+v", at, c)
+			}
+			if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
+				t.Errorf("%s: the stored answer of the date before has changed", at)
+			}
+		}
+		r.close()
+		r = newRig(t, r.dir, "2026-11-20 18:25").restored()
+		defer r.close()
+		r.vixJob("2026-11-20 18:26")
+		if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
+			t.Error("a start has changed the stored answer")
+		}
+		if c := r.vixJob("2026-11-20 18:45"); c.Settled != "2026-11-20" || c.Curve[0].Change == nil || r.past(refresh.VIXResource, "2026-11-20") == nil {
+			t.Errorf("the next settlements: %+v", c)
+		}
+		identical(t, r.dir, "2026-11-19", refresh.VIXResource, refresh.VIXSeriesResource)
+		identical(t, r.dir, "2026-11-20", refresh.VIXResource, refresh.VIXSeriesResource)
+	})
+}
+
+// A settlement file that is published on the next morning gives its closed date an answer: the first, which then stays.
+func TestTheCurveOfADateThatClosedBeforeItsSettlements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-19 16:45")
+		r.vixJob("2026-11-19 16:46")
+		r.market.Fail(upstream.Settlement("2026-11-19"), faultStaleSettlement, -1)
+		for _, at := range []string{"2026-11-19 18:45", "2026-11-19 20:00", "2026-11-20 10:00"} {
+			if c := r.vixJob(at); c.Settled != "2026-11-18" || r.past(refresh.VIXResource, "2026-11-19") != nil {
+				t.Errorf("%s: %+v", at, c)
+			}
+		}
+		r.market.ClearFaults()
+		c := r.vixJob("2026-11-20 10:20")
+		first := r.past(refresh.VIXResource, "2026-11-19")
+		if c.Settled != "2026-11-19" || c.VIX == nil || c.Curve[0].Change == nil || first == nil {
+			t.Fatalf("the late settlements: %+v, stored %.100s", c, first)
+		}
+		for _, at := range []string{"2026-11-20 10:40", "2026-11-20 18:20"} {
+			r.vixJob(at)
+			if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), first) {
+				t.Errorf("%s: the stored answer has changed", at)
+			}
+		}
+		if rows := r.vixRows(); len(rows) != 2 || rows[1][0] != "2026-11-19" {
+			t.Errorf("rows %v", rows)
+		}
+		r.close()
+	})
+}
+
+// A back-fill gives each closed date its answer, the newest after the others, and all are served and are rows of the series.
+func TestBackfilledCurves(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 10:00", func(c *refresh.Config) {
+			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 3
+		})
+		defer r.close()
+		r.run(82 * time.Second)
+		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
+		for i, date := range dates {
+			for _, resource := range []string{refresh.VIXResource, refresh.SectorsResource} {
+				if body := r.past(resource, date); body == nil {
+					t.Errorf("%s has no answer of %s", resource, date)
+				}
+			}
+			var answer struct{ Data ladderCurve }
+			if err := json.Unmarshal(r.past(refresh.VIXResource, date), &answer); err != nil {
+				t.Fatal(err)
+			}
+			c := answer.Data
+			if c.Settled != date || c.Stale != 0 || (c.Curve[0].Change != nil) != (i > 0) || c.Cash["vvix"] == nil || !c.Cash["vvix"].AsOf.Equal(ny(t, date+" 16:14").Add(59*time.Second)) {
+				t.Errorf("%s: %+v", date, c)
+			}
+			if f, err := refresh.Recompute(r.dir, "simulated", date, refresh.VIXResource); err != nil || f.Verdict != "identical" {
+				t.Errorf("%s: %v, %+v", date, err, f)
+			}
+		}
+		if got := r.store.DatesOf(refresh.VIXResource); !slices.Equal(got, dates) {
+			t.Errorf("stored dates %v", got)
+		}
+		if got := r.store.DatesOf(refresh.SectorsResource); !slices.Equal(got, append(dates, "2026-11-20")) {
+			t.Errorf("stored dates of the sectors %v", got)
+		}
+		if rows := r.vixRows(); len(rows) != 3 || rows[0][0] != dates[0] || rows[2][0] != dates[2] {
+			t.Errorf("rows %v", rows)
+		}
+	})
+}
+
+// vixRows returns the rows of the series that is served.
+func (r *rig) vixRows() [][]any {
+	r.t.Helper()
+	var table struct {
+		Columns []string
+		Rows    [][]any
+	}
+	r.data(refresh.VIXSeriesResource, &table)
+	for _, row := range table.Rows {
+		if len(row) != len(table.Columns) {
+			r.t.Errorf("row %v of the columns %v", row, table.Columns)
+		}
+	}
+	return table.Rows
+}
+
+// Each row has the values of the stored answer of its date. A stored answer that is damaged has no row. The next start
+// goes on with the rows.
+func TestSeriesOfCurves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-16 18:45")
+		dates := []string{"2026-11-16", "2026-11-17", "2026-11-18"}
+		for _, date := range dates {
+			r.vixJob(date + " 18:46")
+		}
+		rows := r.vixRows()
+		for i, date := range dates {
+			past, err := r.store.Historical(refresh.VIXResource, date)
+			if err != nil || len(rows) != len(dates) {
+				t.Fatalf("%s: %v, %d rows", date, err, len(rows))
+			}
+			var c compute.VIXCurve
+			if err := json.Unmarshal(past.Data(), &c); err != nil {
+				t.Fatal(err)
+			}
+			want := []any{date}
+			for m := range 8 {
+				want = append(want, float64(c.Curve[m].Settlement))
+			}
+			want = append(want, float64(*c.ContangoM1M2), float64(*c.SpotBasis), float64(*c.CM30), *c.Regime)
+			if fmt.Sprint(rows[i]) != fmt.Sprint(want) {
+				t.Errorf("%s: row %v, the stored answer has %v", date, rows[i], want)
+			}
+		}
+		if m := r.meta(refresh.VIXSeriesResource); m.DelayMinutes != nil || !m.AsOf.Equal(ny(t, "2026-11-18 16:00")) || m.RefreshSeconds != 300 || string(m.Quality) != `{"rows":3}` {
+			t.Errorf("meta %+v", m)
+		}
+		r.close()
+		if err := os.WriteFile(filepath.Join(r.dir, "simulated", "2026-11-17", "vix-term-structure"), []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		r = newRig(t, r.dir, "2026-11-18 18:50").restored()
+		defer r.close()
+		r.vixJob("2026-11-18 18:51")
+		if again := r.vixRows(); fmt.Sprint(again) != fmt.Sprint([][]any{rows[0], rows[2]}) {
+			t.Errorf("rows after the start: %v", again)
+		}
+	})
+}
+
+// A curve with fewer than eight months has null for the others.
+func TestSeriesOfAShortCurve(t *testing.T) {
+	row, err := refresh.VIXSeriesRow([]byte(`{"settlement_date":"2026-11-19","curve":[{"settlement":19.3},{"settlement":20}],"contango_m1_m2_pct":3.6269,"spot_basis_pct":null,"cm30":19.5,"regime":"contango"}`))
+	if want := `["2026-11-19",19.3,20,null,null,null,null,null,null,3.6269,null,19.5,"contango"]`; err != nil || !strings.Contains(string(row), want) {
+		t.Errorf("%s, %v", row, err)
+	}
+	if row, err := refresh.VIXSeriesRow([]byte(`[]`)); err == nil {
+		t.Errorf("the row of no curve is %s", row)
+	}
+}
+
+// No failure of the ladder fails or delays the settlements: those that are missing are null and named, the others are served.
+func TestFaultLadder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		vvix, skew := upstream.Quotes("_VVIX"), upstream.Quotes("_SKEW")
+		r.market.Fail(vvix, faultGarbagePrice, -1)
+		r.market.Fail(skew, faultHTMLPage, -1)
+		c := r.vixJob("2026-11-20 11:01")
+		quality := string(r.meta(refresh.VIXResource).Quality)
+		if c.Settled != "2026-11-19" || c.Cash["vvix"] != nil || c.Cash["skew"] != nil || c.Cash["vix9d"] == nil || !strings.Contains(quality, `"cash":"no quote is known of VVIX, SKEW"`) {
+			t.Errorf("two quotes are missing: %+v, quality %s", c, quality)
+		}
+		// A quote is asked for once in ten minutes, also when it was refused.
+		asked := r.market.asked[vvix]
+		r.vixJob("2026-11-20 11:06")
+		if n := r.market.asked[vvix]; n != asked || r.market.asked[upstream.Quotes("_VIX9D")] != 1 {
+			t.Errorf("asked for %v", r.market.asked)
+		}
+		r.market.ClearFaults()
+		c = r.vixJob("2026-11-20 11:11")
+		if c.Cash["vvix"] == nil || c.Cash["skew"] == nil || strings.Contains(string(r.meta(refresh.VIXResource).Quality), `"cash"`) {
+			t.Errorf("all are there again: %+v", c)
+		}
+		// The upstream answers settlements alone. The quotes stay, the next settlements are served, and nothing is stale.
+		for _, name := range compute.VIXIndices {
+			r.market.Fail(upstream.Quotes("_"+name), faultStall, -1)
+		}
+		for _, at := range []string{"2026-11-20 16:50", "2026-11-20 17:10", "2026-11-20 17:30", "2026-11-20 18:45"} {
+			before := r.market.askedFor(upstream.QuotesKind)
+			c = r.vixJob(at)
+			if n := r.market.askedFor(upstream.QuotesKind) - before; n > 3 {
+				t.Errorf("%s: asked for %d quotes of an upstream that does not answer", at, n)
+			}
+		}
+		if c.Settled != "2026-11-20" || c.Cash["vvix"] == nil || r.meta(refresh.VIXResource).Freshness.State != "closed" {
+			t.Errorf("the settlements: %+v, %+v", c, r.meta(refresh.VIXResource).Freshness)
+		}
+	})
+}
+
+// silentMarket is a market that does not answer for VIX9D.
+type silentMarket struct{ *faultyMarket }
+
+func (m silentMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if name != upstream.Quotes("_VIX9D") {
+		return m.faultyMarket.Fetch(ctx, name, since)
+	}
+	<-ctx.Done()
+	return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: ctx.Err()}
+}
+
+// The settlements are served before the ladder is asked for, and the job waits for it only so long that its next run is not late.
+func TestFaultSilentLadder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 18:45", func(c *refresh.Config) { c.Source = silentMarket{c.Source.(*faultyMarket)} })
+		defer r.close()
+		c := r.vixJob("2026-11-20 18:46")
+		if took := r.clock.Now().Sub(r.meta(refresh.VIXResource).ComputedAt); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || took < time.Minute || took > 4*time.Minute {
+			t.Errorf("published %s before the end of the job: %+v", took, c)
+		}
+	})
+}
+
+// A start keeps the ladder that is served, although the upstream is away, and computes the same again.
+func TestLadderAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 16:45")
+		r.vixJob("2026-11-20 16:46")
+		r.vixJob("2026-11-20 17:05")
+		want := r.store.Current(refresh.VIXResource).Default.Data()
+		r.close()
+		r = newRig(t, r.dir, "2026-11-20 17:10")
+		defer r.close()
+		r.market.Fail("", faultRefuse, -1)
+		if err := errors.Join(r.Restore(), r.Resume(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.store.Current(refresh.VIXResource).Default.Data(); !bytes.Equal(got, want) || !bytes.Contains(got, []byte(`"vix1y":{"value":`)) {
+			t.Errorf("after the start: %s\nbefore: %s", got, want)
+		}
+		r.market.ClearFaults()
+		if c := r.vixJob("2026-11-20 18:45"); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil {
+			t.Errorf("the next settlements: %+v", c)
+		}
+		identical(t, r.dir, "2026-11-20", refresh.VIXResource, refresh.VIXSeriesResource)
+	})
+}
