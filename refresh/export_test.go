@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -82,3 +84,6 @@ func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfil
 
 // ChainOf returns the name of the chain of an underlying.
 func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }
+
+// TrackRows returns the rows of a sealed track to which the next row is added.
+func TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) { return trackRows(s) }
