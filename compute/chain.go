@@ -141,7 +141,8 @@ func (s Skipped) Total() int { return s.BadSymbol + s.Duplicate + s.BadNumber + 
 type Chain struct {
 	UnderlyingQuote
 	Contracts []Contract
-	Listed    int // rows of the document: len(Contracts) + Skipped.Total()
+	Unread    []Contract // unsorted; left out, because their open interest cannot be read
+	Listed    int        // rows of the document: len(Contracts) + Skipped.Total()
 	Skipped   Skipped
 	// Examples has the symbol of one row for each reason in Skipped that applied, by the JSON name of the reason.
 	Examples map[string]string
@@ -269,6 +270,9 @@ func (b *ChainBuilder) Build(u UnderlyingQuote) (*Chain, error) {
 		case math.IsNaN(c.OpenInterest):
 			chain.Skipped.BadNumber++
 			b.example("bad_number", b.rows[i].Symbol)
+			if c.Settlement = settlement; known {
+				chain.Unread = append(chain.Unread, c)
+			}
 		case !known:
 			chain.Skipped.UnknownRoot++
 			b.example("unknown_root", b.rows[i].Symbol)

@@ -131,6 +131,9 @@ func (e *exposure) reprice() (net [repriceSteps]Dollars) {
 	for _, before := range e.compared() {
 		now := e.today(before.Series)
 		for _, was := range before.Strikes {
+			if was.Volatility == 0 {
+				continue
+			}
 			is := now.priced(was.Strike)
 			unit := e.repriceStrike(&before, now, &was, is)
 			for step := range net {
@@ -177,11 +180,11 @@ func (e *exposure) repriceStrike(before *SeriesState, now *series, was *StrikeSt
 const maxOpenInterestChanges = 10
 
 // openInterestChanges returns the largest changes of open interest since the reference among the unsettled contracts, largest
-// first, of equal ones by symbol. A contract that one side does not hold has no open interest there. The result is nil
-// without a reference.
-func (e *exposure) openInterestChanges() *[]OpenInterestChange {
+// first, of equal ones by symbol. A contract that one side does not list has no open interest there. unread is the number of
+// contracts that are left out, because their open interest cannot be read on one side. The results are nil without a reference.
+func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread *int) {
 	if e.Reference == nil {
-		return nil
+		return nil, nil
 	}
 	type contract struct {
 		Series
@@ -201,11 +204,19 @@ func (e *exposure) openInterestChanges() *[]OpenInterestChange {
 		for i := range s.strikes {
 			row := &s.strikes[i]
 			for right, c := range row.contracts {
-				if c != nil && row.step != volNone {
+				if c != nil {
 					k := contract{s.Series, row.k, Right(right)}
 					changes[k] = change{changes[k].from, c.OpenInterest}
 				}
 			}
+		}
+	}
+	leftOut := map[contract]bool{}
+	for _, c := range slices.Concat(e.Reference.Unread, e.Chain.Unread) {
+		if c.Settlement.Instant(c.Expiration, e.Calendar).After(e.quoted) {
+			k := contract{Series{c.Root, c.Expiration}, c.Strike, c.Right}
+			leftOut[k] = true
+			delete(changes, k)
 		}
 	}
 	out := []OpenInterestChange{}
@@ -219,7 +230,7 @@ func (e *exposure) openInterestChanges() *[]OpenInterestChange {
 		return cmp.Or(cmp.Compare(math.Abs(float64(b.To-b.From)), math.Abs(float64(a.To-a.From))), cmp.Compare(a.Contract, b.Contract))
 	})
 	out = slices.Clone(out[:min(len(out), maxOpenInterestChanges)])
-	return &out
+	return &out, new(len(leftOut))
 }
 
 func levelOf(x *float64) *Level {

@@ -223,6 +223,8 @@ func TestChangesAgainstPlain(t *testing.T) {
 	for i := range markets() / 4 {
 		before := g.market(t, i, "SPX", "SPXW")
 		now := g.later(t, before)
+		unread(before.chain, i%7)
+		unread(now.chain, i%5)
 		first := compute.GammaExposure(compute.GammaInput{Chain: before.chain, Calendar: cal, RiskFreeRate: before.rate})
 		plain := plainGamma(plainInput{Underlying: before.chain.Symbol, Chain: before.chain, Closed: closed, Early: early, Rate: before.rate})
 		got := compute.GammaExposure(compute.GammaInput{Chain: now.chain, Calendar: cal, RiskFreeRate: now.rate, Reference: first.State})
@@ -238,16 +240,28 @@ func TestChangesAgainstPlain(t *testing.T) {
 			g.note(name, part != 0)
 		}
 		g.note("ten changes", len(*got.Data.OIChanges) == 10)
+		g.note("unread", *got.Quality.InterestUnread > 0)
+		g.note("unread before", len(before.chain.Unread) > 0)
+		g.note("0DTE has charm", *got.Data.Exposures.Charm != *got.Data.Exposures.LaterCharm)
 		sum := n.Expired + n.Spot + n.Time + n.Volatility + n.OpenInterest + n.Listed
 		nearly(t, "sum of the parts", sum, float64(n.To-n.From), 1e-9*float64(*got.Data.Gross))
 		equal(t, "from", n.From, *first.Data.Net)
 		equal(t, "to", n.To, *got.Data.Net)
 	}
-	for _, feature := range []string{"expired", "spot", "time", "volatility", "open interest", "listed", "ten changes", "net_unknown",
+	for _, feature := range []string{"expired", "spot", "time", "volatility", "open interest", "listed", "ten changes", "unread", "unread before", "0DTE has charm", "net_unknown",
 		"reference_net_unknown"} {
 		if g.seen[feature] == 0 {
 			t.Errorf("no market has %s: %v", feature, g.seen)
 		}
+	}
+}
+
+// unread makes the open interest of every 20th contract unreadable, from a number on. With the number 0 it changes nothing.
+func unread(chain *compute.Chain, from int) {
+	for i := from; from > 0 && i < len(chain.Contracts); i += 20 {
+		chain.Unread = append(chain.Unread, chain.Contracts[i])
+		chain.Contracts = slices.Delete(chain.Contracts, i, i+1)
+		chain.Skipped.BadNumber++
 	}
 }
 

@@ -54,7 +54,8 @@ func one(t *testing.T, q compute.Quote) compute.FlowItem {
 }
 
 // Every field of an item. 1000 contracts at 2.00 are 200,000 dollars, 8 times the threshold. 1000 contracts are twice 400 +
-// 100. The last trade was at the ask, 90 of 900 seconds ago. The volatility rose by 5 points.
+// 100. The last trade was at the ask, 90 of 900 seconds ago. Since then, one standard
+// deviation of the option is 0.0454, and 2.5 of them exceed the half-spread of 0.1. The volatility rose by 5 points.
 func TestFlowItem(t *testing.T) {
 	q := trade(1.9, 2.1, 2.1, 1000, 400, 90)
 	q.IV, q.Delta = 0.25, 0.31
@@ -64,11 +65,11 @@ func TestFlowItem(t *testing.T) {
 	equal(t, "flow session", f.Session, day("2026-08-11"))
 	it := only(t, f)
 	equal(t, "item", string(marshal(t, it)), `{"id":"2026-08-11:XLK260821C00157500","symbol":"XLK","contract":"XLK260821C00157500",`+
-		`"option_type":"call","strike":157.5,"expiration":"2026-08-21","days_to_expiration":10,"score":48.7,"band":"notable",`+
+		`"option_type":"call","strike":157.5,"expiration":"2026-08-21","days_to_expiration":10,"score":47.1,"band":"notable",`+
 		`"volume":1000,"open_interest":400,"volume_oi_ratio":2.5,"premium":200000,"premium_basis":"mid","last_price":2.1,"bid":1.9,"ask":2.1,`+
 		`"implied_volatility":0.25,"iv_change":5,"delta":0.31,"moneyness_pct":5,"underlying_price":150,"side":"ask","direction":"bullish",`+
 		`"direction_confidence":0.6,"direction_basis":"inferred_from_last_vs_quote","opening_likely":true,"observed_at":"2026-08-11T15:58:30Z",`+
-		`"components":{"volume_oi":13.9,"premium":11.3,"size_surprise":0,"quote_location":13.5,"iv_change":10},"quality":1,`+
+		`"components":{"volume_oi":13.9,"premium":11.3,"size_surprise":0,"quote_location":11.9,"iv_change":10},"quality":1,`+
 		`"reasons":["VOL_OI 2.5x","PREMIUM 200K","AT_ASK L=1.00","IV +5.0"]}`)
 	again := only(t, flowOf(t, fund("XLK", 151), nil, row{"XLK260821C00157500", trade(3, 3, 3, 5000, 0, 0)}))
 	equal(t, "id of a contract and session", again.ID, it.ID)
@@ -259,6 +260,7 @@ func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	text(t, "contango of -8 %", contract(25, 23, 30).Regime, "steep_backwardation")
 	equal(t, "differences of 0.10", contract(20, 20.1, 20.05).Shape, "flat")
 	equal(t, "one contract", contract(20).Shape, "flat")
+	equal(t, "a slow rise from the lowest point", contract(19.37, 19.11, 19.11, 19.15, 19.23, 19.31, 19.38, 19.44).Shape, "trough")
 	equal(t, "side at f = 0.5", one(t, placed(1.9, 2.1, 2.1, 3000, 1e6, 450)).Side, "ask")
 	f := flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
 	equal(t, "premium of 25,000", f.Rejected, compute.FlowRejected{})

@@ -63,8 +63,8 @@ func (o *observation) score(in FlowInput, quoted time.Time, sizes sizePeers, lim
 
 // locate sets the location of the last price in the quote, from -1 (bid) to 1 (ask), and the trust in it. The trade is
 // older than the quote, which is of the instant quoted. So the location can show the move of the market since the trade
-// instead of the side. The trust falls to 0 as the trade's age grows to 15 minutes. It also falls when one standard
-// deviation of the option's move since the trade exceeds the half-spread. Without trust, the location is NaN.
+// instead of the side. The trust falls to 0 as the trade's age grows to 15 minutes. It also falls when 2.5 standard
+// deviations of the option's move since the trade exceed the half-spread. Without trust, the location is NaN.
 func (o *observation) locate(quoted time.Time, spot float64) {
 	const maxAge = 900                         // seconds
 	const secondsPerTradingYear = 252 * 23_400 // sessions of 6.5 hours
@@ -74,7 +74,7 @@ func (o *observation) locate(quoted time.Time, spot float64) {
 	half := 0.5 * (o.Ask - o.Bid)
 	if o.TwoSided() && o.Last > 0 && half > 0 && moved > 0 && age < maxAge {
 		o.location = min(max(decimal((o.Last-o.Mid())/half), -1), 1)
-		o.trust = (1 - age/maxAge) * min(1, half/moved)
+		o.trust = (1 - age/maxAge) * min(1, half/(2.5*moved))
 	}
 }
 

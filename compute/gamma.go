@@ -8,7 +8,7 @@ import (
 )
 
 // GammaMethod names the method of [GammaExposure] in receipts.
-const GammaMethod = "gex/3"
+const GammaMethod = "gex/4"
 
 // Gamma is the dealer gamma exposure of a chain and the levels computed from it, the `data` of gex/{u}. Positions are
 // modelled: dealers are taken to be long every call and short every put. When `flip_status` is `spot_mismatch`, every wall,
@@ -242,7 +242,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	q.AmericanQuality = e.american()
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
 	if q.ChangesReason == nil || *q.ChangesReason != split {
-		g.OIChanges = e.openInterestChanges()
+		g.OIChanges, q.InterestUnread = e.openInterestChanges()
 	}
 	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, State: e.state(g.Net, g.Flip), Volatility: e.volatility()}
 }

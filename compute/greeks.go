@@ -14,6 +14,9 @@ type Exposures struct {
 	// Change of `delta_dollars` when one calendar day passes and nothing else changes. `null` when no contract could be used, and
 	// after `spot_mismatch`.
 	Charm *Dollars `json:"charm_dollars_per_day" unit:"USD per day"`
+	// `charm_dollars_per_day` without the contracts that settle on the session date, whose charm is often half of all. `null` as
+	// that field is.
+	LaterCharm *Dollars `json:"charm_ex_zero_dte_dollars_per_day" unit:"USD per day"`
 }
 
 // Greeks are derivatives of the discounted value V of a European option on one unit of the underlying.
@@ -51,7 +54,10 @@ func BlackGreeks(spot, f, k, v, years, rate float64) Greeks {
 func normCDF(x float64) float64 { return 0.5 * math.Erfc(-x*invSqrt2) }
 
 // greeks are sums of [Exposures], in dollars.
-type greeks struct{ delta, vanna, charm float64 }
+type greeks struct {
+	delta, vanna, charm float64
+	laterCharm          float64 // of what settles after the session date
+}
 
 // add adds one contract of a strike, with the weight sign · open interest.
 func (g *greeks) add(one *Greeks, right Right, weight, spot float64) {
@@ -62,5 +68,5 @@ func (g *greeks) add(one *Greeks, right Right, weight, spot float64) {
 }
 
 func (g *greeks) exposures() Exposures {
-	return Exposures{new(Dollars(g.delta)), new(Dollars(g.vanna)), new(Dollars(g.charm))}
+	return Exposures{new(Dollars(g.delta)), new(Dollars(g.vanna)), new(Dollars(g.charm)), new(Dollars(g.laterCharm))}
 }

@@ -22,6 +22,13 @@ func plainUnderlying(root string) string {
 	return root
 }
 
+// plainStock says whether a symbol is that of a stock: neither an index nor a fund in the table of §1.
+func plainStock(symbol string) bool {
+	funds := []string{"SPY", "QQQ", "IWM", "DIA", "XLB", "XLC", "XLE", "XLF", "XLI", "XLK", "XLP", "XLRE", "XLU",
+		"XLV", "XLY", "EEM", "EFA", "IWN", "IWO", "KBE", "KRE", "MDY", "OEF", "XHB", "XME", "XRT"}
+	return plainAmerican(symbol) && !slices.Contains(funds, symbol)
+}
+
 // plainAmerican says whether the options of a symbol are American: all but those of an index.
 func plainAmerican(symbol string) bool {
 	switch symbol {

@@ -15,11 +15,12 @@ type plainExposures struct {
 	Delta *float64 `json:"delta_dollars"`
 	Vanna *float64 `json:"vanna_dollars_per_vol_point"`
 	Charm *float64 `json:"charm_dollars_per_day"`
+	Later *float64 `json:"charm_ex_zero_dte_dollars_per_day"`
 }
 
-// exposures sums the exposures of §1.4 over legs.
-func exposuresOf(legs []leg, spot, rate float64) plainExposures {
-	var delta, vanna, charm float64
+// exposures sums the exposures of §1.4 over legs. today is the session date.
+func exposuresOf(legs []leg, spot, rate float64, today compute.Date) plainExposures {
+	var delta, vanna, charm, later float64
 	for _, l := range legs {
 		t := math.Max(l.group.years, 900.0/(365*86400))
 		sigma := l.v / math.Sqrt(t)
@@ -38,17 +39,22 @@ func exposuresOf(legs []leg, spot, rate float64) plainExposures {
 			vanna += weight * 0.01 * -l.discount * density * d2 / sigma
 			slope = density * (b/(sigma*math.Sqrt(t)) - d2/(2*t))
 		}
-		charm += weight / 365 * -l.discount * (slope + side*(b-rate)*normal(side*d1))
+		decay := weight / 365 * -l.discount * (slope + side*(b-rate)*normal(side*d1))
+		charm += decay
+		if l.group.expiration > today {
+			later += decay
+		}
 	}
-	return plainExposures{known(delta), known(vanna), known(charm)}
+	return plainExposures{known(delta), known(vanna), known(charm), known(later)}
 }
 
-// plainState is the state of §1.5: every contract with T > 0 and a volatility.
+// plainState is the state of §1.5: every contract with T > 0. v is 0 without a volatility.
 type plainState struct {
 	asOf       time.Time
 	spot, rate float64
 	net, flip  *float64
 	held       map[string]plainHeld // by symbol
+	unread     map[string]plainHeld // whose open interest cannot be read
 }
 
 // plainHeld is one contract of a state.
@@ -63,13 +69,19 @@ type plainHeld struct {
 
 // stateOf returns the state of the groups.
 func (r *plainResult) stateOf(in plainInput, groups []*plainSeries) *plainState {
-	s := &plainState{in.Chain.AsOf, r.EffectiveSpot, in.Rate, r.Net, r.Flip, map[string]plainHeld{}}
+	s := &plainState{in.Chain.AsOf, r.EffectiveSpot, in.Rate, r.Net, r.Flip, map[string]plainHeld{}, map[string]plainHeld{}}
 	for _, g := range groups {
 		for _, c := range g.contracts {
+			v := 0.0
 			if smile := g.smileAt(c.Strike); smile.step != stepNone {
-				s.held[plainSymbol(c)] = plainHeld{g.root, g.expiration, g.settlement, c.Strike, c.Right, c.OpenInterest, smile.v, g.forward, g.seconds}
+				v = smile.v
 			}
+			s.held[plainSymbol(c)] = plainHeld{g.root, g.expiration, g.settlement, c.Strike, c.Right, c.OpenInterest, v, g.forward, g.seconds}
 		}
+	}
+	for i := range in.Chain.Unread {
+		c := &in.Chain.Unread[i]
+		s.unread[plainSymbol(c)] = plainHeld{expiration: c.Expiration, settlement: c.Settlement}
 	}
 	return s
 }
@@ -133,7 +145,7 @@ func (r *plainResult) compareStates(before, now *plainState, settled func(plainH
 		r.quality.ChangesReason = new("no_reference")
 		return
 	}
-	r.OIChanges = openInterestChanges(before, now, settled)
+	r.compareInterest(before, now, settled)
 	switch {
 	case r.Net == nil:
 		r.quality.ChangesReason = new("net_unknown")
@@ -144,8 +156,12 @@ func (r *plainResult) compareStates(before, now *plainState, settled func(plainH
 	}
 	p := plainParts{From: *before.net, To: *r.Net}
 	for symbol, was := range before.held {
+		if was.v == 0 {
+			continue
+		}
 		start := gexOf(was, before.spot, before.rate)
 		is, both := now.held[symbol]
+		both = both && is.v > 0
 		switch {
 		case settled(was):
 			p.Expired -= start
@@ -170,7 +186,7 @@ func (r *plainResult) compareStates(before, now *plainState, settled func(plainH
 		step(&p.OpenInterest, now.spot, now.rate)
 	}
 	for symbol, is := range now.held {
-		if _, both := before.held[symbol]; !both {
+		if before.held[symbol].v == 0 && is.v > 0 {
 			p.Listed += gexOf(is, now.spot, now.rate)
 		}
 	}
@@ -178,8 +194,17 @@ func (r *plainResult) compareStates(before, now *plainState, settled func(plainH
 	r.Changes.Flip.From, r.Changes.Flip.To = before.flip, r.Flip
 }
 
-// openInterestChanges returns the ten largest changes of unsettled contracts.
-func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) *[]plainInterest {
+// compareInterest fills in the ten largest changes of unsettled contracts, and the number of those that cannot be compared.
+func (r *plainResult) compareInterest(before, now *plainState, settled func(plainHeld) bool) {
+	unread := map[string]bool{}
+	for _, s := range []*plainState{before, now} {
+		for symbol, h := range s.unread {
+			if !settled(h) {
+				unread[symbol] = true
+			}
+		}
+	}
+	r.quality.Unread = new(len(unread))
 	all := map[string]plainHeld{}
 	for symbol, h := range before.held {
 		all[symbol] = h
@@ -190,7 +215,7 @@ func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) 
 	rows := []plainInterest{}
 	for symbol, h := range all {
 		row := plainInterest{symbol, h.strike, h.expiration, h.right, before.held[symbol].openInterest, now.held[symbol].openInterest}
-		if !settled(h) && row.From != row.To {
+		if !settled(h) && row.From != row.To && !unread[symbol] {
 			rows = append(rows, row)
 		}
 	}
@@ -198,7 +223,7 @@ func openInterestChanges(before, now *plainState, settled func(plainHeld) bool) 
 		return cmp.Or(-cmp.Compare(math.Abs(a.To-a.From), math.Abs(b.To-b.From)), cmp.Compare(a.Contract, b.Contract))
 	})
 	rows = rows[:min(10, len(rows))]
-	return &rows
+	r.OIChanges = &rows
 }
 
 // plainMatrix is §1.6.

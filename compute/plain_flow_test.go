@@ -30,7 +30,7 @@ func locate(chain *compute.Chain, c *compute.Contract, clock plainClock) plainLo
 		return p
 	}
 	p.l = math.Round(clampPlain((c.Last-mid(c))/half, -1, 1)*1e9) / 1e9
-	p.f = clampPlain(1-age/900, 0, 1) * math.Min(1, half/moved)
+	p.f = clampPlain(1-age/900, 0, 1) * math.Min(1, half/(2.5*moved))
 	p.component = 15 * math.Abs(p.l) * p.f
 	if p.f < 0.5 {
 		return p

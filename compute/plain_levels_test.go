@@ -153,7 +153,7 @@ func (r *plainResult) byExpiration(groups []*plainSeries, legs []leg, spot, rate
 			}
 		}
 		row.Share = ratio(100**row.Gross, gross)
-		row.plainExposures = exposuresOf(slices.DeleteFunc(slices.Clone(legs), func(l leg) bool { return l.group != g }), spot, rate)
+		row.plainExposures = exposuresOf(slices.DeleteFunc(slices.Clone(legs), func(l leg) bool { return l.group != g }), spot, rate, r.SessionDate)
 		r.ByExpiration = append(r.ByExpiration, row)
 	}
 	slices.SortStableFunc(r.ByExpiration, func(a, b plainExpiration) int {

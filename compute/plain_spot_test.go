@@ -18,21 +18,25 @@ func (c plainClock) quoteInstant(asOf, captured time.Time, symbol string) time.T
 		return q // the night before a session
 	}
 	if !c.session(today) || !overnight && q.Before(c.open(today)) {
-		return c.lastQuote(c.lastSession(today-1), overnight)
+		return c.lastQuote(c.lastSession(today-1), symbol)
 	}
-	if end := c.lastQuote(today, overnight); q.After(end) {
+	if end := c.lastQuote(today, symbol); q.After(end) {
 		return end
 	}
 	return q
 }
 
 // lastQuote is the instant at which the options stop trading on the day of a session.
-func (c plainClock) lastQuote(d compute.Date, overnight bool) time.Time {
-	switch {
+func (c plainClock) lastQuote(d compute.Date, symbol string) time.Time {
+	switch stock := plainStock(symbol); {
+	case c.early[d] && stock:
+		return wall(d, 13, 0)
 	case c.early[d]:
 		return wall(d, 13, 15)
-	case overnight:
+	case symbol == "SPX" || symbol == "XSP":
 		return wall(d, 17, 0)
+	case stock:
+		return wall(d, 16, 0)
 	default:
 		return wall(d, 16, 15)
 	}
@@ -50,7 +54,7 @@ func (r *plainResult) effectiveSpot(parity []*plainSeries, late time.Duration, a
 	switch {
 	case american:
 		r.EffectiveSpot, r.SpotSource = r.Spot, "last"
-	case late <= 5*time.Minute && math.Abs(gap) <= 0.5:
+	case late <= 5*time.Minute && math.Abs(gap) <= 0.15:
 		r.EffectiveSpot, r.SpotSource = r.Spot, "index"
 	case ok:
 		r.EffectiveSpot, r.SpotSource = fitted, "implied"

@@ -148,6 +148,7 @@ type plainQuality struct {
 	QuoteAgeSeconds float64         `json:"quote_age_seconds"` // captured_at - as_of
 	SpotGap         *float64        `json:"spot_gap_pct"`
 	ChangesReason   *string         `json:"changes_reason"`
+	Unread          *int            `json:"open_interest_unread"`
 	BadNumbers      int             `json:"bad_numbers,omitempty"` // counted where the document is decoded
 
 	GrossBeyond60Days *float64 `json:"gross_beyond_60_days_pct,omitempty"`
@@ -238,7 +239,7 @@ func plainGamma(in plainInput) plainResult {
 	r.zeroDTE(legs, spot)
 	if len(legs) > 0 {
 		r.ExpectedMove = expectedMove(groups, clock, q, r.SessionDate, spot)
-		r.Exposures = exposuresOf(legs, spot, in.Rate)
+		r.Exposures = exposuresOf(legs, spot, in.Rate, r.SessionDate)
 	}
 	r.conventions(legs, spot)
 	r.byExpiration(groups, legs, spot, in.Rate)

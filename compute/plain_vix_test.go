@@ -2,37 +2,34 @@ package compute_test
 
 import "math"
 
-// plainShape is the shape of METHODS.md §6 of the settlements of a curve, nearest month first. There must be at least one.
+// plainShape is the shape of METHODS.md §6 of the settlements of a curve, nearest month first. There must be at least one. The moves
+// between turns are the longest chain of moves over 0.10 that rise and fall in turn.
 func plainShape(settlements []float64) string {
-	difference := func(from, to float64) float64 { return math.Round((to-from)*1e6) / 1e6 }
-	var turns []string // the directions of the significant differences, without repetitions
-	for i := 1; i < len(settlements); i++ {
-		d := difference(settlements[i-1], settlements[i])
-		direction := ""
-		if d > 0.10 {
-			direction = "upward"
+	var longest func(from int, sign float64) int // the moves of the longest chain from a month whose first move has a sign
+	longest = func(from int, sign float64) (moves int) {
+		for to := from + 1; to < len(settlements); to++ {
+			if math.Round(sign*(settlements[to]-settlements[from])*1e6)/1e6 > 0.10 {
+				moves = max(moves, 1+longest(to, -sign))
+			}
 		}
-		if d < -0.10 {
-			direction = "downward"
-		}
-		if direction != "" && (len(turns) == 0 || turns[len(turns)-1] != direction) {
-			turns = append(turns, direction)
-		}
+		return moves
 	}
-	switch total := difference(settlements[0], settlements[len(settlements)-1]); {
-	case len(turns) == 1:
-		return turns[0]
-	case len(turns) == 2 && turns[0] == "upward":
-		return "humped"
-	case len(turns) == 2:
-		return "trough"
-	case len(turns) > 2:
-		return "mixed"
-	case total > 0.10:
-		return "upward"
-	case total < -0.10:
-		return "downward"
-	default:
+	rises, falls := 0, 0
+	for from := range settlements {
+		rises, falls = max(rises, longest(from, 1)), max(falls, longest(from, -1))
+	}
+	switch {
+	case rises == 0 && falls == 0:
 		return "flat"
+	case max(rises, falls) > 2:
+		return "mixed"
+	case rises == 2:
+		return "humped"
+	case falls == 2:
+		return "trough"
+	case rises == 1:
+		return "upward"
+	default:
+		return "downward"
 	}
 }

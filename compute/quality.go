@@ -20,6 +20,9 @@ type GammaQuality struct {
 	// were split, so the contracts of the reference are no longer listed. `net_unknown`: net exposure is not known.
 	// `reference_net_unknown`: that of the reference is not known. `null` when there are changes.
 	ChangesReason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=split,enum=net_unknown,enum=reference_net_unknown"`
+	// Contracts left out of `open_interest_changes`, because their open interest cannot be read in one of the two documents.
+	// `null` when `open_interest_changes` is.
+	InterestUnread *int `json:"open_interest_unread" jsonschema:"minimum=0" unit:"contracts"`
 	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
 	Calendar *string `json:"calendar"`
 	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.

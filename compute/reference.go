@@ -8,13 +8,14 @@ import (
 )
 
 // GammaState is the state of a gamma exposure that [Changes] of the next session compare with. It holds every contract with
-// T > 0 and a volatility, with or without open interest.
+// T > 0, with or without open interest.
 type GammaState struct {
 	AsOf      time.Time
 	Spot      float64  // effective
 	Rate      float64  // per year, continuously compounded
 	Net, Flip *float64 // as served, unrounded; nil: unknown, or no flip
 	Series    []SeriesState
+	Unread    []Contract // contracts whose open interest could not be read
 }
 
 // SeriesState is one series of a [GammaState]. The series are in the order of sums.
@@ -28,13 +29,13 @@ type SeriesState struct {
 // StrikeState is one strike of a [SeriesState].
 type StrikeState struct {
 	Strike       float64
-	Volatility   float64    // total volatility v of both rights, > 0
+	Volatility   float64    // total volatility v of both rights, 0 for none
 	OpenInterest [2]float64 // by right; NaN where not listed
 }
 
 // state returns the reference of the next session. net and flip are the figures as served.
 func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
-	out := &GammaState{AsOf: e.Chain.AsOf, Spot: e.level, Rate: e.RiskFreeRate}
+	out := &GammaState{AsOf: e.Chain.AsOf, Spot: e.level, Rate: e.RiskFreeRate, Unread: e.Chain.Unread}
 	if net != nil {
 		out.Net = new(float64(*net))
 	}
@@ -44,13 +45,10 @@ func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
 	for _, s := range e.series {
 		held := make([]StrikeState, 0, len(s.strikes))
 		for i := range s.strikes {
-			if row := &s.strikes[i]; row.step != volNone {
-				held = append(held, StrikeState{row.k, row.v, [2]float64{openInterest(row.contracts[Call]), openInterest(row.contracts[Put])}})
-			}
+			row := &s.strikes[i]
+			held = append(held, StrikeState{row.k, row.v, [2]float64{openInterest(row.contracts[Call]), openInterest(row.contracts[Put])}})
 		}
-		if len(held) > 0 {
-			out.Series = append(out.Series, SeriesState{s.Series, s.left.Seconds(), s.forward, held})
-		}
+		out.Series = append(out.Series, SeriesState{s.Series, s.left.Seconds(), s.forward, held})
 	}
 	return out
 }

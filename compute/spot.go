@@ -18,7 +18,7 @@ const (
 
 const (
 	freshIndex  = 5 * time.Minute // the index is fresh if it is at most this much older than the quotes
-	agreedGap   = 0.5             // percent: the greatest difference of the implied spot from a fresh index
+	agreedGap   = 0.15            // percent: the greatest difference of the implied spot from a fresh index
 	mismatchGap = 10              // percent: a larger difference means that the document contradicts itself
 
 	fitReach  = 60 * 24 * time.Hour // the greatest T of a series in the fit

@@ -39,8 +39,8 @@ func TestSpotSource(t *testing.T) {
 	}{
 		{"5 minutes", "2026-08-12T15:00:00Z", "2026-08-12T15:05:00Z", 0.1, near60, compute.SpotIndex},
 		{"over 5 minutes", "2026-08-12T15:00:00Z", "2026-08-12T15:05:01Z", 0.1, near60, compute.SpotImplied},
-		{"the index agrees", "2026-08-12T15:00:00Z", "2026-08-12T15:00:00Z", 0.49, near60, compute.SpotIndex},
-		{"the index lags at the open", "2026-08-12T13:30:05Z", "2026-08-12T13:31:00Z", 0.51, near60, compute.SpotImplied},
+		{"the index agrees", "2026-08-12T15:00:00Z", "2026-08-12T15:00:00Z", 0.149, near60, compute.SpotIndex},
+		{"the index lags at the open", "2026-08-12T13:30:05Z", "2026-08-12T13:31:00Z", 0.151, near60, compute.SpotImplied},
 		{"five within 7 days", "2026-08-11T20:00:00Z", "2026-08-12T06:00:00Z", 1.3,
 			[]string{"260812", "260813", "260814", "260817", "260818"}, compute.SpotIndexStale},
 		{"five over 7 days, 60 days away", "2026-08-12T20:00:00Z", "2026-08-12T20:10:00Z", 1.3,

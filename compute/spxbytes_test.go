@@ -19,16 +19,16 @@ func TestBytesOfSPX(t *testing.T) {
 	night.CapturedAt = at("2026-08-13T05:00:00Z")
 	far := build(t, night, made(7900, "2026-08-13T04:45:00Z", near60...)...)
 	sameBytes(t, "in session", before, build(t, index(7005, "2026-08-12T15:00:00Z"), session...),
-		"584ddc236de23f105a5258dced06160dcba71d7f48b4066533d7d8429029ff29")
+		"6767b3c4e153aa504d9d05dc40a22598e783200790d7d87d8cb6b5b4976ef9a6")
 	sameBytes(t, "in the night", before, build(t, night, made(7060, "2026-08-13T04:45:00Z", near60...)...),
-		"8b7df62121232f3d8601a95ed9884599996bce9e6626630f1529705e0f1906df")
+		"abfc9fc716df182cc2e327956f5cee72a4fde5fcce054393bee461e62375b60b")
 	sameBytes(t, "contradiction", nil, far,
-		"3468ec31da2915e688383bff055b6149be1d80b9de9a887a79d96f76b0a74f7b")
+		"63c6841888e575d192d1a6cf58aa21c976194f7e00fbb35363697388f9a36c85")
 }
 
 func TestBytesOfRecordedSPX(t *testing.T) {
 	sameBytes(t, "recorded", nil, recordedChain(t, spxChain),
-		"18f2394822da4f3aff159e1cf799b8d11d4195ddd7338acc87366a39b88fc43b")
+		"87772ccd0d08a46ece9a1f526cc1457b145d1d783ed9a88aa6130991364049fa")
 }
 
 // sameBytes compares the SHA-256 of all answers of a chain. before is the chain of the session before, or nil.

@@ -3,9 +3,10 @@ package compute
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
-// Kind is the kind of an underlying. It decides how its options are exercised.
+// Kind is the kind of an underlying. It decides how its options are exercised, and until when they trade.
 type Kind uint8
 
 // The kinds of underlyings.
@@ -20,7 +21,7 @@ type Underlying struct {
 	Symbol string // without an underscore: SPX, SPY, AAPL
 	Kind   Kind
 	// Overnight says that the options trade from 20:15 New York on the eve of a session until 17:00. Other options trade from
-	// 09:30 to 16:15.
+	// 09:30 to 16:15, those of stocks to 16:00.
 	Overnight bool
 
 	roots  []optionRoot
@@ -85,6 +86,24 @@ func (u Underlying) Unusable() string { return u.unusable }
 
 // American says whether the options can be exercised before they expire.
 func (u Underlying) American() bool { return u.Kind != KindIndex }
+
+// quoteHours returns when the option trading of session d begins and ends. An early close ends it three hours earlier, but that of
+// overnight options at 13:15.
+//
+// Source: Cboe, U.S. Options Hours & Holidays: global trading hours, regular trading hours and curb session of SPX.
+func (u Underlying) quoteHours(d Date, cal *Calendar) (opens, closes time.Time) {
+	opens, closes = cal.Open(d), cal.Close(d)
+	if u.Kind != KindStock {
+		closes = closes.Add(15 * time.Minute)
+	}
+	if u.Overnight {
+		opens = (d - 1).At(20, 15, 0, NewYork)
+		if !cal.IsEarlyClose(d) {
+			closes = d.At(17, 0, 0, NewYork)
+		}
+	}
+	return opens, closes
+}
 
 // settlement returns how the options of a root settle. A root that is not in the row is not known: that of an adjusted series
 // ends in a digit, and its contracts deliver something else.

@@ -142,7 +142,7 @@ func TestChainsThatLackSomething(t *testing.T) {
 // contradiction for every kind.
 func TestSpotOfKinds(t *testing.T) {
 	each(t, func(t *testing.T, symbol, root string, spot float64, american bool) {
-		for _, percent := range []float64{0.2, 3, -9.9, 10.5} {
+		for _, percent := range []float64{0.14, 0.2, 3, -9.9, 10.5} {
 			for _, late := range []time.Duration{0, time.Hour} {
 				u := of(symbol, spot)
 				u.CapturedAt = u.CapturedAt.Add(late)
@@ -153,7 +153,7 @@ func TestSpotOfKinds(t *testing.T) {
 				switch {
 				case american:
 					want = compute.SpotLast
-				case percent == 0.2 && late == 0:
+				case percent == 0.14 && late == 0:
 					want = compute.SpotIndex
 				}
 				equal(t, name+": source", r.Data.SpotSource, want)

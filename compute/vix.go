@@ -10,7 +10,7 @@ import (
 )
 
 // VIXMethod names the method of [VIXTermStructure] in receipts.
-const VIXMethod = "vix/2"
+const VIXMethod = "vix/3"
 
 // VolPoints is a level of the VIX or a settlement price of a VIX future, in volatility points, marshalled with
 // at most 4 decimals as the exchange publishes it.
@@ -51,9 +51,9 @@ type VIXCurve struct {
 	RollYield *Ratio `json:"roll_yield_annualized_pct" unit:"percent a year"`
 	// Slope of the least-squares line of price against rank, over M1 to M7. `null` with fewer than 7 months.
 	Slope *Ratio `json:"slope_per_month" unit:"volatility points a month"`
-	// Signs of the differences between neighbouring months that are over 0.10 points in size. `upward`: rises only. `downward`:
-	// falls only. `humped`: first rises, then falls. `trough`: first falls, then rises. `mixed`: more changes of sign. Without
-	// such a difference: `flat` when the last month is within 0.10 points of the first, else `upward` or `downward`.
+	// Moves along the curve. A turn counts when a price is over 0.10 points away from the highest or lowest price since the last
+	// turn. `upward`: rises only. `downward`: falls only. `humped`: first rises, then falls. `trough`: first falls, then rises.
+	// `mixed`: more turns. `flat`: no two prices are that far apart.
 	Shape string `json:"shape" jsonschema:"enum=humped,enum=upward,enum=downward,enum=trough,enum=mixed,enum=flat"`
 	// Class of the contango of the pair that `regime_basis` names. `steep_contango`: 8 % or more. `contango`: 1.5 % or more.
 	// `flat`: above −1.5 %. `backwardation`: above −8 %. `steep_backwardation`: −8 % or less. `null` when the curve does not
@@ -275,31 +275,32 @@ func (c *VIXCurve) spreads() {
 	c.Shape = c.shape()
 }
 
-// shape describes the runs of significant rises and falls along the curve.
+// shape describes the rises and falls along the curve. A turn counts when a price is over 0.10 away from the highest or lowest price
+// since the last turn: smaller moves are noise of the settlement prices.
 func (c *VIXCurve) shape() string {
-	const significant = 0.10 // points; smaller differences are noise of the settlement prices
-	difference := func(from, to int) float64 { return roundTo(c.settlement(to)-c.settlement(from), 6) }
-	var runs []bool // true is a rise
+	const significant = 0.10 // points
+	low, high := c.settlement(1), c.settlement(1)
+	var moves []bool // true is a rise
 	for rank := 2; rank <= len(c.Curve); rank++ {
-		d := difference(rank-1, rank)
-		if rise := d > 0; math.Abs(d) > significant && (len(runs) == 0 || runs[len(runs)-1] != rise) {
-			runs = append(runs, rise)
+		p, n := c.settlement(rank), len(moves)
+		switch {
+		case (n == 0 || !moves[n-1]) && roundTo(p-low, 6) > significant:
+			moves, high = append(moves, true), p
+		case (n == 0 || moves[n-1]) && roundTo(high-p, 6) > significant:
+			moves, low = append(moves, false), p
 		}
+		low, high = min(low, p), max(high, p)
 	}
-	if whole := difference(1, len(c.Curve)); len(runs) == 0 {
-		if math.Abs(whole) <= significant {
-			return "flat"
-		}
-		runs = append(runs, whole > 0)
-	}
-	switch {
-	case len(runs) > 2:
+	switch n := len(moves); {
+	case n == 0:
+		return "flat"
+	case n > 2:
 		return "mixed"
-	case len(runs) == 2 && runs[0]:
+	case n == 2 && moves[0]:
 		return "humped"
-	case len(runs) == 2:
+	case n == 2:
 		return "trough"
-	case runs[0]:
+	case moves[0]:
 		return "upward"
 	}
 	return "downward"

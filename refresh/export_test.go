@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
@@ -91,3 +93,6 @@ func VolatilityDays(r *Refresher, name string, before compute.Date) ([]compute.V
 
 // VIXSeriesRow returns the row of the series for the data of a curve.
 var VIXSeriesRow = vixSeriesRow
+
+// TrackRows returns the rows of a sealed track to which the next row is added.
+func TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) { return trackRows(s) }

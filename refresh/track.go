@@ -14,7 +14,7 @@ import (
 const (
 	// trackMethod names the method of gex/spx/intraday in receipts. Its number rises when a figure of a row is computed in
 	// another way.
-	trackMethod = "track/1"
+	trackMethod = "track/2"
 	// trackRowsState names the state with the rows of the track before the newest.
 	trackRowsState = "track-rows"
 	// maxTrackRows is how many rows a track may have. A session has 972 documents at 25 seconds.
@@ -25,7 +25,7 @@ const (
 
 // trackColumns are the columns of a row, in order.
 var trackColumns = []string{"as_of", "spot", "effective_spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall",
-	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high"}
+	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high", "charm_ex_zero_dte_dollars_per_day"}
 
 // trackRow returns a row as a JSON array in the order of [trackColumns].
 func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
@@ -34,7 +34,7 @@ func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
 		low, high = &g.FlipBand.Low, &g.FlipBand.High
 	}
 	return json.Marshal([]any{asOf.UTC(), g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
-		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high})
+		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high, g.Exposures.LaterCharm})
 }
 
 // trackData is the track of a session as a table, the `data` of gex/spx/intraday: one row for each snapshot of gex/spx whose
@@ -43,7 +43,7 @@ type trackData struct {
 	Date        compute.Date `json:"date"`         // UTC date of the track.
 	SessionDate compute.Date `json:"session_date"` // Exchange session of the track.
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=13,maxItems=13,oneof_ref=#/components/schemas/TrackColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=14,maxItems=14,oneof_ref=#/components/schemas/TrackColumn"`
 	// One row per snapshot. `as_of` lies in the session, or at most 15 minutes after its close. When there are more than 1,200
 	// rows, every second row is dropped, from the second on, and the last stays.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=1200,oneof_ref=#/components/schemas/TrackRow"`
@@ -120,11 +120,17 @@ func inTrack(asOf time.Time, cal *compute.Calendar) bool {
 	return cal.IsSession(d) && !asOf.Before(cal.Open(d)) && !asOf.After(cal.Close(d).Add(trackTail))
 }
 
-// trackRows returns the rows of a sealed track.
+// trackRows returns the rows of a sealed track. Rows of an earlier method have null in later columns.
 func trackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
 	data := trackData{Rows: []json.RawMessage{}}
 	if err := json.Unmarshal(s.Data(), &data); err != nil {
 		return nil, fmt.Errorf("decode track: %w", err)
+	}
+	for i, row := range data.Rows {
+		for range len(trackColumns) - len(data.Columns) {
+			row = fmt.Appendf(nil, "%s,null]", row[:len(row)-1])
+		}
+		data.Rows[i] = row
 	}
 	return data.Rows, nil
 }

@@ -27,6 +27,7 @@ DAY = dt.timedelta(days=1)
 YEAR = 365 * 86400  # seconds, §1.1
 INDICES = {"SPX": {"SPX": "am", "SPXW": "pm"}, "XSP": {"XSP": "pm"}, "NDX": {"NDX": "am", "NDXP": "pm"},
            "RUT": {"RUT": "am", "RUTW": "pm"}}  # settlement by root, §1. Every other symbol is a fund or a stock
+FUNDS = """SPY QQQ IWM DIA XLB XLC XLE XLF XLI XLK XLP XLRE XLU XLV XLY EEM EFA IWN IWO KBE KRE MDY OEF XHB XME XRT""".split()
 PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
 further = {"closed": (), "early": ()}  # dates that the operator added to the calendar: the input state/closed-dates
 
@@ -73,10 +74,10 @@ def rfc3339(instant):
     return f"{instant.astimezone(dt.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def quote_instant(as_of, captured_at, overnight):
-    """Returns q, the instant that the quotes of options describe. Some options trade overnight, the others from 09:30 to 16:15."""
+def quote_instant(as_of, captured_at, overnight, tail):
+    """Returns q, the instant that the quotes of options describe. overnight: they trade in the night, tail: to 16:15 and not 16:00."""
     def ends(day):
-        return at(day, 13, 15) if closing(day) == 13 else at(day, 17) if overnight else at(day, 16, 15)
+        return at(day, 17) if overnight and closing(day) == 16 else at(day, closing(day), 15 * tail)
     q = max(as_of, captured_at - dt.timedelta(minutes=15))
     day = q.astimezone(new_york(q.date())).date()
     trades = day + DAY if overnight and q >= at(day, 20, 15) else day  # the session day whose hours q may be in
@@ -107,14 +108,14 @@ class Chain:
         as_of = dt.datetime.fromisoformat(data["last_trade_time"])
         self.as_of = as_of.replace(tzinfo=new_york(as_of.date()))
         self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=dt.timezone.utc)
-        self.q = quote_instant(self.as_of, self.captured_at, symbol in ("SPX", "XSP"))
+        self.q = quote_instant(self.as_of, self.captured_at, symbol in ("SPX", "XSP"), symbol in INDICES or symbol in FUNDS)
         self.session = as_of.date()
         while not closing(self.session):
             self.session -= DAY
         self.spot = number(data.get("current_price"), 1e6) or number(data.get("close"), 1e6)
         self.settles, self.years = {}, {}  # the instant of settlement and T of each series
         self.series = collections.defaultdict(lambda: collections.defaultdict(dict))
-        self.skipped = collections.Counter()
+        self.skipped, self.unread = collections.Counter(), {}  # unread: when the rows with a bad open interest settle
         seen = set()
         for option in data["options"]:
             self.skipped[self.add(option, seen)] += 1
@@ -133,12 +134,14 @@ class Chain:
             return "duplicate"
         seen.add(symbol)
         oi, bid, ask = (number(option.get(name), most) for name, most in (("open_interest", 1e8), ("bid", 1e6), ("ask", 1e6)))
+        settles = at(key[1], 9, 30) if self.settlement.get(root) == "am" else at(key[1], closing(key[1]) or 16)
         if oi is None:
+            self.unread.update({symbol: settles} if root in self.settlement else {})
             return "bad_number"
         if root not in self.settlement:
             return "unknown_root"
         if key not in self.years:
-            self.settles[key] = at(key[1], 9, 30) if self.settlement[root] == "am" else at(key[1], closing(key[1]) or 16)
+            self.settles[key] = settles
             self.years[key] = (self.settles[key] - self.q).total_seconds() / YEAR
         if self.years[key] <= 0:
             return "settled"
@@ -153,7 +156,7 @@ class Chain:
         parity = {key: f for key, s in self.series.items() if (f := parity_forward(s, self.years[key], rate))}
         self.rate, self.implied = rate, implied_spot(self, parity)
         self.gap = (self.implied / self.spot - 1) * 100 if self.implied else None
-        in_step = self.q - self.as_of <= dt.timedelta(minutes=5) and (self.gap is None or abs(self.gap) <= 0.5)
+        in_step = self.q - self.as_of <= dt.timedelta(minutes=5) and (self.gap is None or abs(self.gap) <= 0.15)
         self.source = "last" if self.american else "index" if in_step else "implied" if self.implied else "index_stale"
         self.S = self.implied if self.source == "implied" else self.spot
         self.mismatch = self.gap is not None and abs(self.gap) > 10  # the document contradicts itself: dollars are null
@@ -292,7 +295,7 @@ class Table:
 
 # §1: gex/{u}. The tolerances are those of §7.
 
-EXPOSURES = ("delta_dollars", "vanna_dollars_per_vol_point", "charm_dollars_per_day")
+EXPOSURES = ("delta_dollars", "vanna_dollars_per_vol_point", "charm_dollars_per_day", "charm_ex_zero_dte_dollars_per_day")
 SIDES = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
 
 
@@ -377,7 +380,8 @@ def verify_gamma(table, answer, chain, previous, strike):
                 total[side + "_gex_dollars"] += gex
             sums[side] += gex
             column[K] += gex
-            for name, x in zip(EXPOSURES, exposures(S, forward, K, row.v, row.T, rate, row.sign)):
+            greeks = exposures(S, forward, K, row.v, row.T, rate, row.sign)
+            for name, x in zip(EXPOSURES, (*greeks, greeks[2] * (date != chain.session))):
                 others[name] += row.sign * row.oi * 100 * x
             if K == chosen and (strike or not by_expiration):
                 table.show(f"§1.1 {root} {date} {K:g} {side}: volatility", f"{row.v / math.sqrt(row.T):.10f}")
@@ -427,12 +431,17 @@ def verify_changes(table, answer, now, before, dollars):
     """§1.5. now and before are priced chains. before is None without a reference."""
     served, interest = answer["data"]["changes"], answer["data"]["open_interest_changes"]
     held = {symbol: row for symbol, row in now.rows.items() if row.v}
-    was = {symbol: row for symbol, row in before.rows.items() if row.v and row.settles > now.q} if before else {}
-    least = len(was) * (0.9 if before and abs(now.S / before.S - 1) > 0.2 else 0.5)
-    reason = ("no_reference" if not before else "split" if now.american and len(was.keys() & now.rows) < least else
+    listed = {symbol: row for symbol, row in before.rows.items() if row.settles > now.q} if before else {}
+    was = {symbol: row for symbol, row in listed.items() if row.v}
+    least = len(listed) * (0.9 if before and abs(now.S / before.S - 1) > 0.2 else 0.5)
+    reason = ("no_reference" if not before else "split" if now.american and len(listed.keys() & now.rows) < least else
               "net_unknown" if now.net is None else "reference_net_unknown" if before.net is None else None)
     table.check("§1.5 changes_reason", answer["meta"]["quality"]["changes_reason"], reason)
-    sides = {symbol: [side[symbol].oi if symbol in side else 0 for side in (was, held)] for symbol in {**was, **held}}
+    unread = {symbol for side in (before, now) if side for symbol, settles in side.unread.items() if settles > now.q}
+    table.check("§1.5 open_interest_unread", answer["meta"]["quality"]["open_interest_unread"],
+                None if reason in ("no_reference", "split") else len(unread))
+    sides = {symbol: [side[symbol].oi if symbol in side else 0 for side in (listed, now.rows)]
+             for symbol in {**listed, **now.rows} if symbol not in unread}
     largest = sorted((-abs(b - a), symbol, a, b) for symbol, (a, b) in sides.items() if a != b)[:10]
     table.check("§1.5 open_interest_changes", interest and [(row["contract"], row["from"], row["to"]) for row in interest],
                 None if reason in ("no_reference", "split") else [row[1:] for row in largest])
@@ -764,7 +773,7 @@ def verify(table, answer, documents, strike):
     table.check("§0 session_date", meta["session_date"], str(chain.session))
     table.show("§0 q, the quote instant", rfc3339(chain.q))
     table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
-    if meta["receipt"]["method"] == "gex/3":
+    if meta["receipt"]["method"] == "gex/4":
         verify_gamma(table, answer, chain, previous, strike)
     elif meta["receipt"]["method"] == "volatility/1":
         verify_volatility(table, answer, chain, json.loads(documents["state/volatility-history"]))
@@ -789,8 +798,8 @@ def main():
             body = response.read()
         answer = json.loads(body)
         receipt = answer["meta"]["receipt"]
-        if receipt["method"] not in ("gex/3", "volatility/1", "maxpain/2"):
-            parser.error(f"the answer has method {receipt['method']}; this program knows gex/3, volatility/1 and maxpain/2")
+        if receipt["method"] not in ("gex/4", "volatility/1", "maxpain/2"):
+            parser.error(f"the answer has method {receipt['method']}; this program knows gex/4, volatility/1 and maxpain/2")
     except (OSError, ValueError, LookupError, TypeError) as e:
         parser.error(f"no answer in {args.answer}: {e!r}")
     table = Table()

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"time"
 
 	"strikecache/compute"
 )
@@ -14,16 +13,13 @@ import (
 // tradeForm is the form of the time of a trade, New York.
 const tradeForm = `"2006-01-02T15:04:05"`
 
-// chain writes a chain document, a series at a time.
-func (m *Market) chain(w io.Writer, in *instrument, f *frame) {
-	t := trading{Market: m, in: in, frame: f, path: m.factors.path(in, f.session)}
-	price, when := t.path.at(f.progress(f.asOf)), f.moment(f.asOf)
-	quoted := price
+// chain writes the options of a chain document, a series at a time. price is the price of the underlying.
+func (m *Market) chain(w io.Writer, in *instrument, f *frame, path *path, price point) {
+	t, when, quoted := trading{Market: m, in: in, frame: f, path: path}, f.moment(f.asOf), price
 	if night := f.quoted.sessions - float64(f.session+1); in.chain.night && night > 0 {
 		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)
-	writeHead(w, f)
 	b := []byte(`"options":[`)
 	for i := range all {
 		s := &all[i]
@@ -40,7 +36,6 @@ func (m *Market) chain(w io.Writer, in *instrument, f *frame) {
 		b = append(b[:0], b[last:]...)
 	}
 	fmt.Fprintf(w, "],")
-	m.writeUnderlying(w, in, f, price)
 }
 
 // appendRow appends a row and a comma. Members that no decoder reads are constant. Some of them have odd spellings of the recorded chain.
@@ -73,23 +68,21 @@ func (t *trading) appendRow(b []byte, c *contract, now *smile) []byte {
 	} else {
 		b = c.lastTrade.In(compute.NewYork).AppendFormat(b, tradeForm)
 	}
-	return append(b, `,"percent_change":-1.49012e-06,"prev_day_close":0.025000000372529},`...)
+	return append(b, `,"percent_change":-1.49012e-06,"prev_day_close":0.025},`...)
 }
 
-// quote writes a quote document.
-func (m *Market) quote(w io.Writer, in *instrument, f *frame) {
-	writeHead(w, f)
-	m.writeUnderlying(w, in, f, m.factors.path(in, f.session).at(f.progress(f.asOf)))
-}
-
-// writeHead writes the beginning of a chain or quote document.
-func writeHead(w io.Writer, f *frame) {
-	fmt.Fprintf(w, `{"timestamp":"%s","data":{`, f.generated.Format(time.DateTime))
+// price returns the price of an instrument at an instant.
+func (m *Market) price(in *instrument, p point, at moment) float64 {
+	if in.symbol == vix {
+		return m.vixLevel(p, at)
+	}
+	return in.price(p)
 }
 
 // writeUnderlying writes the 22 keys of an underlying and the end of the document.
 func (m *Market) writeUnderlying(w io.Writer, in *instrument, f *frame, p point) {
-	price, before, last := in.price(p), in.price(m.factors.closeOf(in, f.session-1)), f.asOf
+	price, last := m.price(in, p, f.moment(f.asOf)), f.asOf
+	before := m.price(in, m.factors.closeOf(in, f.session-1), m.settles(m.calendar.Previous(f.date), false))
 	symbol, kind, exchange := in.symbol, "stock", 3
 	if in.index() {
 		symbol, kind, exchange = "^"+in.symbol[1:], "index", 5
@@ -113,17 +106,13 @@ func (m *Market) history(w io.Writer, in *instrument, last int) {
 	comma := ""
 	fmt.Fprintf(w, `{"symbol":%q,"data":[`, in.symbol)
 	for i := range last + 1 {
-		fmt.Fprintf(w, form, comma, m.factors.dates[i], fixed(in.price(m.factors.closeOf(in, i))))
+		fmt.Fprintf(w, form, comma, m.factors.dates[i], fixed(m.price(in, m.factors.closeOf(in, i), m.settles(m.factors.dates[i], false))))
 		comma = ","
 	}
 	fmt.Fprintf(w, `]}`)
 }
 
-// fixed is a number that fmt prints with at most 4 decimals.
-type fixed float64
-
-// String implements [fmt.Stringer].
-func (x fixed) String() string { return string(appendFixed(nil, float64(x))) }
+func fixed(x float64) string { return string(appendFixed(nil, x)) }
 
 // appendFixed appends x, rounded to 4 decimals, as Python does: the shortest digits, and always a point.
 func appendFixed(b []byte, x float64) []byte {

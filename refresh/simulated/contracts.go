@@ -80,7 +80,7 @@ func (t *trading) contract(s *series, k strike, right int) contract {
 		}
 	}
 	if c.volume == 0 && before >= c.first {
-		c.lastTrade = t.calendar.Open(t.factors.dates[before]).Add(time.Duration(c.key.child(6).below(3*3600)) * time.Second)
+		c.lastTrade = t.calendar.Open(t.factors.dates[before]).Add(time.Duration(c.key.child(6).unit() * 3 * float64(time.Hour)).Truncate(time.Second))
 		c.last = t.price(&c, t.smile(s, before), c.key.child(8).unit())
 	}
 	return c
@@ -144,9 +144,10 @@ func (t *trading) openInterest(c *contract, i int) int {
 // interest, all at the bid or all at the ask.
 func (t *trading) trade(c *contract, held, after int) {
 	session := t.frame.session
-	today, z := t.today(c, session), c.side*t.smile(c.series, session).deviations(c.strike) // above 0 out of the money
+	open, today := t.smile(c.series, session), t.today(c, session)
+	z := c.side * open.deviations(c.strike) // above 0 out of the money
 	days := float64(c.days(t.frame.date))
-	level := t.in.scale * (60 + 7000*math.Exp(-1.5*days) + 1200*math.Exp(-days/5)) * math.Exp(-z*z/6.5) * math.Sqrt(c.roundness)
+	level := t.in.scale * (60 + 520/open.money*math.Exp(-3.4*days) + 1200*math.Exp(-days/5)) * math.Exp(-z*z/6.5) * math.Sqrt(c.roundness)
 	if z < 0 {
 		level *= 0.4
 	}
@@ -155,7 +156,7 @@ func (t *trading) trade(c *contract, held, after int) {
 	lots, begins := 1+math.Floor(math.Pow(volume, 0.7)*(0.4+today.child(3).unit())), 0.0
 	burst := days > 2 && days < 46 && z > 0.3 && z < 1.5 && today.child(4).unit() < t.in.chain.bursts
 	if burst {
-		volume, lots, begins = volume+8*float64(held)+2500*(1+today.child(5).unit()), 2000, 0.4*today.child(6).unit()
+		volume, lots, begins = volume+8*float64(held)+2500*(1+today.child(5).unit()), 20_000, 0.4*today.child(6).unit()
 	}
 	end := t.frame.close
 	if t.in.index() { // options on an index go on after the close, but for those that settle then
@@ -175,7 +176,7 @@ func (t *trading) trade(c *contract, held, after int) {
 	mood := t.key.named("mood").child(uint64(t.frame.date)).child(uint64(16 * t.frame.progress(c.lastTrade))).normal()
 	side := min(max(0.5+1.5*(today.child(uint64(9+n)).unit()-0.5)+1.6*mood*c.side, 0), 1)
 	if burst {
-		side = float64(today.child(7).below(2))
+		side = math.Round(today.child(7).unit())
 	}
 	then := t.in.surface(t.path.at(t.frame.progress(c.lastTrade))).smile(t.frame.moment(c.lastTrade), c.settles)
 	c.last = t.price(c, &then, side)

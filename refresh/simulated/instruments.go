@@ -42,8 +42,6 @@ func (in *instrument) price(p point) float64 {
 	switch in.symbol {
 	case spx: // the upstream has it as a 32-bit number, with 4 decimals
 		return math.Round(float64(float32(cents(math.Exp(p.market))))*1e4) / 1e4
-	case vix:
-		return cents(math.Exp(p.vol))
 	case vix3m:
 		level := termLevel * math.Exp(p.term)
 		return cents(level + 0.4 + 0.5*(math.Exp(p.vol)-level))
@@ -116,25 +114,26 @@ type chainSpec struct {
 	slope  float64 // width per USD of time value
 	deep   float64 // the most that intrinsic value adds, USD
 	deepAt float64 // intrinsic value, as a share of the spot, that adds all of deep
-	fine   int     // tick below 3 USD, cents
-	coarse int     // tick from 3 USD on, cents
+	tick   int     // cents
 	bursts float64 // share of the contracts near the money that trade many times their open interest
+}
+
+// indexRoles are the expirations of an index.
+var indexRoles = []role{
+	{am: true, plays: monthly, life: 425, width: 1.4, interest: 6240, growth: 2},
+	{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.4, interest: 12480, growth: 1},
+	{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.4, interest: 3600, growth: 1},
+	{am: true, plays: monthlyIn(12), life: longestLife, width: 1.4, interest: 9600, growth: 0.4},
+	{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
+	{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
+	{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},
+	{plays: monthEnd, life: 190, width: 1, interest: 2000, growth: 1.2},
+	{plays: quarterEnd, life: 365, width: 1, interest: 2600, growth: 0.6},
 }
 
 // spxChain is about as wide as the chain of 2026-08-11.
 var spxChain = chainSpec{
-	pm: "W", night: true, least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02,
-	roles: []role{
-		{am: true, plays: monthly, life: 425, width: 1.4, interest: 6240, growth: 2},
-		{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.4, interest: 12480, growth: 1},
-		{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.4, interest: 3600, growth: 1},
-		{am: true, plays: monthlyIn(12), life: longestLife, width: 1.4, interest: 9600, growth: 0.4},
-		{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
-		{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
-		{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},
-		{plays: monthEnd, life: 190, width: 1, interest: 2000, growth: 1.2},
-		{plays: quarterEnd, life: 365, width: 1, interest: 2600, growth: 0.6},
-	},
+	pm: "W", night: true, least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles,
 	bands: []band{
 		{step: 1, below: 0.11, above: 0.085, taper: 45}, {step: 2, below: 0.15, above: 0.1, taper: 120},
 		{step: 5, below: 0.21, above: 0.11}, {step: 10, below: 0.3, above: 0.15},
@@ -142,36 +141,23 @@ var spxChain = chainSpec{
 	},
 }
 
-// indexRoles are the expirations of an index beside the SPX.
-var indexRoles = []role{
-	{am: true, plays: monthly, life: 250, width: 1.3, interest: 6240, growth: 2},
-	{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.3, interest: 9000, growth: 1},
-	{am: true, plays: monthlyIn(12), life: 900, width: 1.3, interest: 9600, growth: 0.6},
-	{plays: anySession, life: 35, width: 0.85, interest: 2000, growth: 1.5},
-	{plays: weekEnd, life: 56, width: 1, interest: 4000, growth: 0.9},
-	{plays: monthEnd, life: 150, width: 1, interest: 2000, growth: 1.2},
-	{plays: quarterEnd, life: 365, width: 1, interest: 2600, growth: 0.6},
-}
-
 var ndxChain = chainSpec{
-	pm: "P", least: 0.4, slope: 0.008, deep: 75, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02, roles: indexRoles,
-	bands: []band{
-		{step: 1, below: 0.035, above: 0.03, taper: 25}, {step: 2, below: 0.055, above: 0.045}, {step: 4, below: 0.11, above: 0.08},
-		{step: 10, below: 0.25, above: 0.15}, {step: 40, below: 0.5, above: 0.3},
+	pm: "P", least: 0.4, slope: 0.008, deep: 75, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles, bands: []band{
+		{step: 2, below: 0.055, above: 0.045, taper: 25}, {step: 4, below: 0.09, above: 0.06}, {step: 10, below: 0.2, above: 0.13},
+		{step: 40, below: 0.5, above: 0.3},
 	},
 }
 
 var rutChain = chainSpec{
-	pm: "W", least: 0.1, slope: 0.006, deep: 9, deepAt: 0.04, fine: 5, coarse: 10, bursts: 0.02, roles: indexRoles,
-	bands: []band{
-		{step: 1, below: 0.05, above: 0.045, taper: 25}, {step: 2, below: 0.08, above: 0.06}, {step: 4, below: 0.15, above: 0.1},
-		{step: 10, below: 0.3, above: 0.18}, {step: 20, below: 0.5, above: 0.3},
+	pm: "W", least: 0.1, slope: 0.006, deep: 9, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles, bands: []band{
+		{step: 1, below: 0.04, above: 0.035, taper: 5}, {step: 2, below: 0.05, above: 0.04, taper: 60}, {step: 4, below: 0.12, above: 0.08},
+		{step: 10, below: 0.25, above: 0.16}, {step: 20, below: 0.5, above: 0.3},
 	},
 }
 
 // fundChain is the chain of the large index funds.
 var fundChain = chainSpec{
-	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, fine: 1, coarse: 1, bursts: 0.02,
+	least: 0.01, slope: 0.004, deep: 1.6, deepAt: 0.05, tick: 1, bursts: 0.02,
 	roles: []role{
 		{plays: anySession, life: 14, width: 1, interest: 900, growth: 1},
 		{plays: weekEnd, life: 56, width: 1, interest: 1600, growth: 1},
@@ -179,21 +165,18 @@ var fundChain = chainSpec{
 		{plays: quarterEnd, life: 300, width: 1, interest: 2000, growth: 1},
 		{plays: monthlyIn(1, 12), life: 900, width: 1, interest: 5000, growth: 1},
 	},
-	bands: []band{
-		{step: 1, below: 0.09, above: 0.075, taper: 40}, {step: 5, below: 0.18, above: 0.13}, {step: 10, below: 0.3, above: 0.2},
-	},
+	bands: []band{{step: 1, below: 0.09, above: 0.075, taper: 40}, {step: 5, below: 0.18, above: 0.13}, {step: 10, below: 0.3, above: 0.2}},
 }
 
 // stockChain is the chain of a stock or a sector fund.
 var stockChain = chainSpec{
-	least: 0.02, slope: 0.012, deep: 2.4, deepAt: 0.2, fine: 1, coarse: 5, bursts: 0.06,
+	least: 0.02, slope: 0.012, deep: 2.4, deepAt: 0.2, tick: 1, bursts: 0.06,
 	roles: []role{
 		{plays: weekEnd, life: 49, width: 1, interest: 1800, growth: 1.2},
 		{plays: monthly, life: 240, width: 1, interest: 5000, growth: 1.2},
 		{plays: monthlyIn(1, 6), life: 900, width: 1, interest: 6000, growth: 0.8},
 	},
 	bands: []band{
-		{step: 1, below: 0.3, above: 0.35, taper: 90}, {step: 2, below: 0.4, above: 0.45}, {step: 4, below: 0.55, above: 0.6},
-		{step: 8, below: 0.7, above: 0.8},
+		{step: 1, below: 0.3, above: 0.35, taper: 90}, {step: 2, below: 0.4, above: 0.45}, {step: 4, below: 0.55, above: 0.6}, {step: 8, below: 0.7, above: 0.8},
 	},
 }

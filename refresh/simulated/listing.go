@@ -103,16 +103,21 @@ func (m *Market) series(in *instrument, date, listed compute.Date, am bool) seri
 		}
 	}
 	if s.life > 0 {
-		i := m.factors.index(date)
-		s.settles = moment{m.calendar.Close(date), float64(i + 1)}
-		if am {
-			s.settles = m.factors.opening(i)
-		}
+		s.settles = m.settles(date, am)
 		s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
 		s.key = m.key.named("options").named(s.root).child(uint64(date))
 		s.strikes = m.ladder(in, &s, width, listed)
 	}
 	return s
+}
+
+// settles returns the open or the close of a session.
+func (m *Market) settles(date compute.Date, am bool) moment {
+	i := m.factors.index(date)
+	if am {
+		return m.factors.opening(i)
+	}
+	return moment{m.calendar.Close(date), float64(i + 1)}
 }
 
 // interest returns the open interest of a typical strike near the money, contracts.

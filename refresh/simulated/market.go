@@ -9,12 +9,12 @@
 // strikes), surface (volatilities and quotes), contracts (open interest and trades) and chain (the bytes).
 //
 // It has the indices SPX, NDX and RUT, the VIX with its ladder (VIX9D, VIX3M, VIX6M, VIX1Y, VVIX, SKEW), the funds SPY, QQQ and IWM, the 11
-// sector funds and 6 stocks. All but the VIX and its ladder have options.
+// sector funds and 6 stocks. All but the VIX and its ladder have options. The VIX is the VIX formula over the SPX surface.
 //
-// The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as
-// European ones, strikes are listed around the trend of a price, a contract trades evenly over the session, an index stands
-// still from 16:00 to 16:15 while its clock runs on and its options still trade, only quotes of SPX options move at night, a settlement file has monthly futures of
-// the VIX alone, and members of documents that no decoder reads are constant.
+// The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as European ones, strikes
+// are listed around the trend of a price, a contract trades evenly over the session, an index stands still from 16:00 to 16:15 while its
+// clock runs on and its options still trade, only quotes of SPX options move at night, options of funds trade until 16:00, a settlement
+// file has monthly futures of the VIX alone, and members of documents that no decoder reads are constant.
 package simulated
 
 import (
@@ -115,10 +115,16 @@ func (m *Market) at(name upstream.Name, at time.Time, since *upstream.Document) 
 	doc := &upstream.Document{Name: name, Received: at.UTC(), Generated: f.generated}
 	var write func(io.Writer)
 	switch kind {
-	case upstream.OptionsKind:
-		write = func(w io.Writer) { m.chain(w, in, &f) }
-	case upstream.QuotesKind:
-		write = func(w io.Writer) { m.quote(w, in, &f) }
+	case upstream.OptionsKind, upstream.QuotesKind:
+		write = func(w io.Writer) {
+			path := m.factors.path(in, f.session)
+			price := path.at(f.progress(f.asOf))
+			fmt.Fprintf(w, `{"timestamp":"%s","data":{`, f.generated.Format(time.DateTime))
+			if kind == upstream.OptionsKind {
+				m.chain(w, in, &f, path, price)
+			}
+			m.writeUnderlying(w, in, &f, price)
+		}
 	case upstream.HistoryKind:
 		last := m.morning(at, historyHour)
 		doc.Generated = m.factors.dates[last].At(historyHour, 0, 0, compute.NewYork).UTC()

@@ -29,9 +29,6 @@ func (n noise) named(name string) noise {
 // unit returns a number in [0, 1).
 func (n noise) unit() float64 { return float64(n>>11) / (1 << 53) }
 
-// below returns a whole number in [0, limit).
-func (n noise) below(limit int) int { return int(n.unit() * float64(limit)) }
-
 // normal returns a number that is close to standard normal, within ±3.46: the sum of four uniform ones.
 func (n noise) normal() float64 {
 	sum := n&0xffff + n>>16&0xffff + n>>32&0xffff + n>>48

@@ -16,11 +16,12 @@ const (
 	epochLevel  = 4796.0
 	trendGrowth = 0.0951 // per year, logarithmic
 	reversion   = 0.93   // of the distance from the trend, a session
-	// The volatility factor is the logarithm of the VIX.
+	// The volatility factor is about the logarithm of the VIX, see vixLevel.
 	volMean      = 2.8332 // ln 17
 	volReversion = 0.94
 	volStep      = 0.055 // a session
 	volLeverage  = -0.8  // correlation with the market's shocks
+	volBeta      = -5    // moves with the logarithm of the index, within a session
 	volFloor     = 2.3514
 	volCeiling   = 3.8067 // ln 45
 	// realised is the volatility of the market's moves as a share of the VIX.
@@ -33,7 +34,7 @@ const (
 // point is the value of the factors at one instant, from which every price is made.
 type point struct {
 	market float64 // logarithm of the index
-	vol    float64 // logarithm of the VIX
+	vol    float64 // about the logarithm of the VIX
 	term   float64 // logarithm of the level that the VIX returns to, less its mean
 	own    float64 // what one instrument adds to the logarithm of its price
 }
@@ -144,9 +145,6 @@ func (f *factors) openOf(in *instrument, i int) point {
 	p.own += spread * f.drawn(in, key)
 	return p
 }
-
-// volBeta is how much the logarithm of the VIX moves with that of the index within a session.
-const volBeta = -5
 
 // path holds the factors of one instrument through a session.
 type path [knots + 1]point

@@ -47,8 +47,8 @@ func (m *Market) futurePrice(date, expires compute.Date) float64 {
 	session := m.factors.index(date)
 	noise := m.key.named("VX").child(uint64(expires)).child(uint64(date)).normal()
 	if expires == date {
-		atOpen := m.factors.openOf(m.instruments[vix], session).vol
-		return math.Round(100*(math.Exp(atOpen)+0.05*noise)) / 100
+		atOpen := m.vixLevel(m.factors.openOf(m.instruments[vix], session), m.factors.opening(session))
+		return math.Round(100*(atOpen+0.05*noise)) / 100
 	}
 	const pull = 6.5 // per year
 	years, p := float64(expires-date)/365, m.factors.closes[session]

@@ -2,6 +2,7 @@ package simulated
 
 import (
 	"math"
+	"time"
 
 	"strikecache/compute"
 )
@@ -13,13 +14,13 @@ const (
 
 	secondsPerYear, sessionsPerYear = 365 * 24 * 3600, 252
 	// vixOverMoney is the ratio of the VIX to the volatility at the money at 30 days, or 21 sessions.
-	vixOverMoney = 1.2
+	vixOverMoney = 1.22
 )
 
 // surface is the implied volatility of one underlying at one instant, per year of trading time. At the money it goes from a short to a
-// long level with time to expiration. The smile has one shape in units of standard deviations. So in units of strikes it is steeper for a
-// nearer expiration, as in the market. (On the SPX chain of 2026-08-11, at every expiration from a week to a year, the ratio to the
-// volatility at the money is 1.25 one deviation below, 1.85 three below and 2.7 six below, and has its minimum one deviation above.)
+// long level with time to expiration. In units of standard deviations, the wings of the smile have one shape. (On the SPX chain of
+// 2026-08-11, from a week to a year, the ratio to the volatility at the money is 1.25 one deviation below, 1.85 three below and 2.7 six
+// below, with its minimum one deviation above. On the last days, the minimum is at the money: the skew fades.)
 type surface struct {
 	spot        float64
 	short, long float64 // volatility at the money, decimals
@@ -66,7 +67,7 @@ func (sf surface) smile(now, settles moment) smile {
 	m := smile{
 		spot: sf.spot, forward: sf.spot * math.Exp((rate-yield)*years), discount: math.Exp(-rate * years),
 		years: years, money: (sf.long - (sf.long-sf.short)*shortShare(traded)) * math.Sqrt(traded),
-		bend: 0.28 * sf.steepness, tilt: -0.08 - 0.12*far, shift: 0.9 + 0.35*far,
+		bend: 0.28 * sf.steepness, tilt: -0.08 - 0.12*far, shift: 1.65 * years / (years + 0.08),
 	}
 	m.norm = math.Sqrt(m.shift*m.shift + 1)
 	return m
@@ -74,6 +75,35 @@ func (sf surface) smile(now, settles moment) smile {
 
 // deviations returns how many standard deviations a strike lies from the forward.
 func (m *smile) deviations(strike float64) float64 { return math.Log(strike/m.forward) / m.money }
+
+// variance returns the total variance that the VIX formula finds in the prices of the strikes of SPXW that are listed and have a bid.
+func (m *smile) variance() (w float64) {
+	const step = 0.125 // standard deviations
+	for z := -25.0; z < 15; z += step {
+		strike := m.forward * math.Exp(z*m.money)
+		if v := m.value(strike); v.timeValue > 0.1 && strike > 0.38*m.spot && strike < 1.35*m.spot {
+			w += 2 * step * m.money * v.timeValue / strike
+		}
+	}
+	return w / m.discount
+}
+
+// vixLevel returns the VIX of an instant: the VIX formula for 30 days, from the third Fridays of SPX and the other Fridays of SPXW.
+func (m *Market) vixLevel(p point, now moment) float64 {
+	const month = 30.0 / 365
+	surface, friday := m.instruments[spx].surface(p), compute.DateOf(now.time.In(compute.NewYork))+23
+	friday += compute.Date((time.Friday - friday.Weekday() + 7) % 7)
+	for years, variance := 0.0, 0.0; ; friday += 7 {
+		date := m.calendar.OnOrBefore(friday)
+		s := surface.smile(now, m.settles(date, monthly(m.calendar, date)))
+		w := s.variance()
+		if s.years > month {
+			w = variance + (w-variance)*(month-years)/(s.years-years)
+			return math.Round(1e4*math.Sqrt(w/month)) / 100
+		}
+		years, variance = s.years, w
+	}
+}
 
 // value is what one strike is worth.
 type value struct {
@@ -85,6 +115,9 @@ type value struct {
 // value returns the theoretical value of a strike.
 func (m *smile) value(strike float64) value {
 	z := m.deviations(strike)
+	if z < 0 {
+		z /= 1 - 0.012*z // far below, the smile is less steep
+	}
 	v := value{total: m.money * (1 + m.bend*(m.tilt*z+math.Sqrt((z-m.shift)*(z-m.shift)+1)-m.norm))}
 	right, other := compute.Call, compute.Put
 	if strike < m.forward {
@@ -105,9 +138,6 @@ func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	if c.am {
 		width *= 1.9 // index series that settle at the open are quoted wider
 	}
-	if m.years > 1.9 { // the market in the far years is very wide (2026-08-11: 5 points at 2.3 years, 300 at 5.4)
-		width *= math.Exp(1.3 * (m.years - 1.9))
-	}
 	intrinsic := price - v.timeValue
 	if intrinsic > 0 {
 		width += spec.deep * (0.2 + 0.8*c.key.child(9).unit()) * min(1, intrinsic/(spec.deepAt*m.spot))
@@ -115,18 +145,10 @@ func (spec *chainSpec) quote(m *smile, v *value, c *contract) (bid, ask int) {
 	width = min(width, 0.04*m.spot)
 	half := min(0.5*width, 0.03+0.5*price)
 	bid = max(int((price-half)*100), 0)
-	if bid -= bid % spec.tick(bid); bid == 0 {
-		tick := float64(spec.fine)
+	tick := float64(spec.tick)
+	if bid -= bid % spec.tick; bid == 0 {
 		return 0, int(max(math.Ceil((price+half)*100/tick), 1) * tick)
 	}
-	tick := spec.tick(int(200*price) - bid)
-	ask = int(math.Round((200*price-float64(bid))/float64(tick))) * tick
-	return bid, max(ask, bid+tick)
-}
-
-func (spec *chainSpec) tick(cents int) int {
-	if cents < 300 {
-		return spec.fine
-	}
-	return spec.coarse
+	ask = int(math.Round((200*price-float64(bid))/tick)) * spec.tick
+	return bid, max(ask, bid+spec.tick)
 }
