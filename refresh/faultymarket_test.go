@@ -49,7 +49,7 @@ const (
 // the first tenth of the rows, the nearest expirations: with whole chains, a test takes ten times as long.
 type faultyMarket struct {
 	*simulated.Market
-	now   func() time.Time
+	cfg   simulated.Config
 	whole bool          // chains have all rows
 	takes time.Duration // from a request to its answer
 
@@ -66,7 +66,7 @@ type dueFault struct {
 }
 
 func newFaultyMarket(cfg simulated.Config) *faultyMarket {
-	return &faultyMarket{Market: simulated.New(cfg), now: cfg.Now, asked: map[upstream.Name]int{}, faults: map[upstream.Name]*dueFault{}}
+	return &faultyMarket{Market: simulated.New(cfg), cfg: cfg, asked: map[upstream.Name]int{}, faults: map[upstream.Name]*dueFault{}}
 }
 
 // askedFor returns the number of requests for documents of a kind.
@@ -99,7 +99,7 @@ func (m *faultyMarket) due(name upstream.Name) fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked[name]++
-	m.last = m.now()
+	m.last = m.cfg.Now()
 	f, own := m.faults[name]
 	if !own {
 		f = m.faults[""]
@@ -113,11 +113,13 @@ func (m *faultyMarket) due(name upstream.Name) fault {
 
 func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	f := m.due(name)
-	doc, err := m.Market.Fetch(ctx, name, nil)
+	if ctx.Err() != nil {
+		return m.Market.Fetch(ctx, name, nil)
+	}
+	doc, err := m.document(name, m.cfg.Now())
 	if err != nil {
 		return nil, err
 	}
-	doc = m.short(doc)
 	if doc, err = m.spoil(ctx, doc, f); err != nil {
 		return nil, err
 	}
@@ -142,18 +144,52 @@ func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document,
 	m.mu.Lock()
 	m.asked[name]++
 	m.mu.Unlock()
+	return m.document(name, at)
+}
+
+// made is a chain that was made: nothing else decides its bytes.
+type made struct {
+	seed     uint64
+	calendar *compute.Calendar
+	name     upstream.Name
+	etag     string
+	whole    bool
+}
+
+// chains has a [upstream.Document] for each [made]: many tests ask for the same chains, and to make one takes longer than to refresh
+// with it.
+var chains sync.Map
+
+// document returns the document that the market has at an instant. Of a chain it has the first tenth of the rows, unless the market is
+// whole. The body must not be changed.
+func (m *faultyMarket) document(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	kind, symbol := name.Split()
+	if kind != upstream.OptionsKind {
+		return m.Market.At(name, at)
+	}
+	quote, err := m.Market.At(upstream.Quotes(symbol), at) // made at the same time as the chain
+	if err != nil {
+		return nil, err
+	}
+	key := made{m.cfg.Seed, m.cfg.Calendar, name, quote.ETag, m.whole}
+	if known, ok := chains.Load(key); ok {
+		doc := known.(upstream.Document)
+		doc.Received = at.UTC()
+		return &doc, nil
+	}
 	doc, err := m.Market.At(name, at)
 	if err != nil {
 		return nil, err
 	}
-	return m.short(doc), nil
+	if !m.whole {
+		doc = firstTenth(doc)
+	}
+	chains.Store(key, *doc)
+	return doc, nil
 }
 
-// short returns the document. Of a chain it returns the first tenth of the rows.
-func (m *faultyMarket) short(doc *upstream.Document) *upstream.Document {
-	if kind, _ := doc.Name.Split(); m.whole || kind != upstream.OptionsKind {
-		return doc
-	}
+// firstTenth returns a chain with the first tenth of its rows.
+func firstTenth(doc *upstream.Document) *upstream.Document {
 	from, to, separator := rowsOf(doc.Body, upstream.OptionsKind)
 	cut := from + (to-from)/10
 	cut += bytes.Index(doc.Body[cut:to], []byte(separator)) + 1 // after a row

@@ -127,7 +127,7 @@ class Chain:
         found = re.fullmatch(r"(?!.{22})([A-Z]+\d*)(\d{6})([CP])(\d{8})", symbol)
         try:
             root, date, right, strike = found.groups()
-            key = root, dt.datetime.strptime("20" + date, "%Y%m%d").date()
+            key = root, dt.date(2000 + int(date[:2]), int(date[2:4]), int(date[4:]))
         except (AttributeError, ValueError):  # no match, or no date
             return "bad_symbol"
         if symbol in seen:
@@ -219,18 +219,24 @@ def forwards(chain, parity, S):
 
 
 def implied_volatility(price, F, K, call):
-    """Solves the Black formula for v = σ√T by bisection. The price is undiscounted. None outside the no-arbitrage bounds."""
+    """Solves the Black formula for v = σ√T. The price is undiscounted. None outside the no-arbitrage bounds.
+
+    The price is convex in v below √(2|ln(F/K)|) and concave above, so Newton's steps from there do not overshoot the root.
+    """
     def normal(x):
         return math.erfc(-x / math.sqrt(2)) / 2
     if not max(F - K if call else K - F, 0) < price < (F if call else K):
         return None
-    x, low, high = math.log(F / K), 0.0, 40.0
-    while high - low > 1e-13:
-        v = (low + high) / 2
+    x = math.log(F / K)
+    v = math.sqrt(2 * abs(x)) or 1e-9
+    for _ in range(100):
         d1, d2 = x / v + v / 2, x / v - v / 2
         value = F * normal(d1) - K * normal(d2) if call else K * normal(-d2) - F * normal(-d1)
-        low, high = (v, high) if value < price else (low, v)
-    return (low + high) / 2
+        step = (value - price) / (F * math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi))
+        v -= step
+        if abs(step) <= 1e-13:
+            break
+    return v
 
 
 def volatilities(strikes, F, T, rate):

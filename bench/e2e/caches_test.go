@@ -148,9 +148,9 @@ func TestCaches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			installed(t, name)
-			dir := t.TempDir()
+			dir := storedDay(t)
 			secret, id := newKey(t, dir, "cache", "--per-minute", "100000")
-			p := serve(t, "--data-dir", dir, "--gex-every", "5s") // an answer may stay in a cache until the next one, and not longer
+			p := serve(t, "--data-dir", dir, "--sim-start", marketStart, "--gex-every", "5s") // an answer may stay in a cache until the next one, and not longer
 			lifetimes := map[string]string{gammaPath: "public, max-age=1, stale-while-revalidate=1, stale-if-error=86400", vixPath: "public, max-age=600"}
 			origin := newFront(t, p.url, func(r *http.Response) {
 				if lifetime := lifetimes[r.Request.URL.Path]; lifetime != "" && strings.HasPrefix(r.Header.Get("Cache-Control"), "public") {

@@ -43,7 +43,7 @@ const (
 )
 
 // market is the server that read-only tests share: its clock stands still, its history is complete, and the documents of
-// all its dates are stored.
+// all its dates are stored. It has an index with other roots and hours than SPX, two funds and a stock.
 var market sharedServer
 
 type sharedServer struct {
@@ -76,7 +76,8 @@ func (s *sharedServer) start(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
-	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0")
+	cmd := command(t, "serve", "--data-dir", s.dir, "--admin-listen", "127.0.0.1:0", "--sim-start", marketStart, "--sim-speed", "0",
+		"--underlyings", "SPX,SPY,XLF,NDX,AAPL")
 	cmd.Path, cmd.Args[0] = program, program
 	s.p = launch(t, cmd)
 	s.p.listens().ready()
