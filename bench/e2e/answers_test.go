@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -238,12 +239,12 @@ func (s *answers) stored(disk map[string]storedAnswer) error {
 			return err
 		}
 		name := strings.ReplaceAll(strings.TrimPrefix(strings.TrimPrefix(u.Path, "/api/v1/"), "/api/public/"), "/", "-")
-		on, found := disk["current/"+name]
-		if date := u.Query().Get("date"); date != "" {
-			on, found = disk[date+"/gex-spx"]
-		} else if u.Path+"?date=" == datePath {
-			on, found = disk[slices.Max(datesOf(disk))+"/gex-spx"]
+		name, past := strings.CutSuffix(name, "-historical")
+		place := "current"
+		if past {
+			place = slices.Max(append(datesOf(disk, name), ""))
 		}
+		on, found := disk[cmp.Or(u.Query().Get("date"), place)+"/"+name]
 		if !found || on.AsOf.Before(seen.AsOf) || on.Computed.Before(seen.Computed) {
 			errs = append(errs, fmt.Errorf("%s was answered with %+v, which is not stored: %+v", target, seen.edition, on.edition))
 		}

@@ -142,7 +142,7 @@ func TestFaultKills(t *testing.T) {
 	p := serveReady(t, "--data-dir", k.dir, "--underlyings", "SPX,SPY,XLF") // the kills come in the middle of its back-fill
 	p.kill()
 	k.look()
-	dates := datesOf(k.disk)
+	dates := datesOf(k.disk, "gex-spx")
 	if len(dates) == 0 {
 		t.Fatal("nothing is stored")
 	}
@@ -163,7 +163,7 @@ func TestFaultKills(t *testing.T) {
 			inside += k.kills[step]
 		}
 	}
-	ended := len(datesOf(k.disk)) - 1 - slices.Index(datesOf(k.disk), dates[len(dates)-1])
+	ended := len(datesOf(k.disk, "gex-spx")) - 1 - slices.Index(datesOf(k.disk, "gex-spx"), dates[len(dates)-1])
 	// Most kills come after the step that they wait for has ended.
 	if full() && (inside*10 < total*3 || ended == 0) {
 		t.Errorf("%d of %d kills fell between the creation of a temporary file and the directory's sync:%s; %d dates ended", inside, total, steps, ended)
@@ -248,7 +248,7 @@ func (k *killing) cycle(n int) {
 		k.t.Errorf("the log has an error: %s", log)
 	}
 	k.look()
-	for _, what := range []string{slices.Max(datesOf(k.disk)), "current"} {
+	for _, what := range []string{slices.Max(datesOf(k.disk, "gex-spx")), "current"} {
 		if out, errs, code := recompute(k.t, k.dir, what); code != 0 {
 			k.t.Errorf("recompute %s: exit %d, %s%s", what, code, out, errs)
 		}
@@ -297,7 +297,7 @@ func (k *killing) answeredAtOnce(p *process) {
 			k.t.Errorf("right after the start: %v", err)
 		}
 	}
-	dates := datesOf(k.disk)
+	dates := datesOf(k.disk, "gex-spx")
 	for range 3 {
 		date := dates[k.rand.IntN(len(dates))]
 		a, err := k.answers.ask(client, "", p.url, datePath+date, "zstd")
@@ -333,10 +333,10 @@ func (k *killing) look() {
 	}
 }
 
-// datesOf returns the dates that have a gamma answer, rising.
-func datesOf(disk map[string]storedAnswer) (dates []string) {
-	for name := range disk {
-		if dir, file := filepath.Split(name); file == "gex-spx" && dir != "current/" {
+// datesOf returns the dates that have a file, rising.
+func datesOf(disk map[string]storedAnswer, name string) (dates []string) {
+	for path := range disk {
+		if dir, file := filepath.Split(path); file == name && dir != "current/" {
 			dates = append(dates, filepath.Clean(dir))
 		}
 	}

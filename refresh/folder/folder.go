@@ -113,9 +113,10 @@ func (l *Live) version(name upstream.Name) string {
 	return version(info)
 }
 
-// version returns a text of the size, the time of the last change and, where the system has one, the inode of a file.
+// version returns a text of the name, the size, the time of the last change and, where the system has one, the inode of a file: a new file may
+// get the inode of one that was removed.
 func version(info fs.FileInfo) string {
-	return fmt.Sprint(info.Size(), info.ModTime().UnixNano(), reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Ino"))
+	return fmt.Sprint(info.Name(), info.Size(), info.ModTime().UnixNano(), reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Ino"))
 }
 
 // Fetch implements [upstream.Source]. It does not read a file again whose document is since.
