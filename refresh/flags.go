@@ -269,7 +269,7 @@ func (s *ScheduleFlags) check() error {
 	return nil
 }
 
-// snapshotMaxAge is how long the dated files of max pain, the matrix, the series and flow are kept.
+// snapshotMaxAge is how long the dated files of the products that expire are kept: levels, max pain, matrix, series, flow and underlyings.
 const snapshotMaxAge = 30 * 24 * time.Hour
 
 // apply sets the calendar, the intervals, the rate and the ages of cfg. The intervals depend on the source.

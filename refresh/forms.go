@@ -71,7 +71,7 @@ func csvForm(table func(data []byte) ([][]any, error)) Form {
 	}}
 }
 
-// text returns the text of a decoded value: empty for null, a list with spaces between its values, and else as in JSON, a string without
+// text returns the text of a decoded value: empty for null, a list with "; " between its values, which may have spaces, and else as in JSON, a string without
 // its quotes.
 func text(value any) string {
 	switch value := value.(type) {
@@ -86,7 +86,7 @@ func text(value any) string {
 		for _, v := range value {
 			texts = append(texts, text(v))
 		}
-		return strings.Join(texts, " ")
+		return strings.Join(texts, "; ")
 	}
 	return fmt.Sprint(value)
 }

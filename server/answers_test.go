@@ -124,6 +124,17 @@ func TestCountdown(t *testing.T) {
 	}
 }
 
+// A change that is always five seconds away gives a max-age of 5 at every instant of a second.
+func TestCountdownToAMovingChange(t *testing.T) {
+	for _, fraction := range []time.Duration{0, 1, 500 * time.Millisecond, time.Second - 1} {
+		var c server.Countdown
+		now := time.Unix(1_800_000_000, int64(fraction))
+		if left := c.Left(now, 2, func(_ string, now time.Time) time.Time { return now.Add(5 * time.Second) }); left != 5 {
+			t.Errorf("%s after the second: %d seconds left", fraction, left)
+		}
+	}
+}
+
 // A parameter that belongs to another resource, or in other letters, would otherwise give an answer that nobody asked for.
 func TestMisplacedParameters(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t)))

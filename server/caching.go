@@ -55,14 +55,14 @@ type secondsLeft struct {
 }
 
 // left returns the whole seconds, rounded up and at least 1, from the second of now until the next change. It asks next once a second
-// and once after a publication.
+// and once after a publication, for the beginning of the second: an answer counted from now would be one second more.
 func (c *countdown) left(now time.Time, publications uint64, next func(resource string, now time.Time) time.Time, resource string) int {
 	if l := c.current.Load(); l != nil && l.second == now.Unix() && l.publications == publications {
 		return l.seconds
 	}
 	l := &secondsLeft{now.Unix(), publications, longestInterval}
 	if next != nil {
-		l.seconds = int(min(max(next(resource, now).Add(time.Second-1).Unix()-l.second, 1), longestInterval))
+		l.seconds = int(min(max(next(resource, now.Truncate(time.Second)).Add(time.Second-1).Unix()-l.second, 1), longestInterval))
 	}
 	c.current.Store(l)
 	return l.seconds

@@ -174,6 +174,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, levelsPath + "?format=xml", false}, {400, seriesPath + "?format=line", false}, {400, flowPath + "?limit=5&format=csv", true},
 		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=today", false},
 		{404, vixPath + "?date=2000-01-01", true}, {400, vixPath + "?date=2999-01-01", true}, {400, vixPath + "?date=2026-1-1", false},
+		{400, "/api/v1/gex/spx?date=2026-11-19", true}, {400, volPath + "?format=csv", true}, {400, "/api/v1/underlyings?limit=5", true},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 	} {
 		c.ask(bad.status, http.MethodGet, bad.target, "X-API-Key", key)
