@@ -321,3 +321,20 @@ func TestLadderAfterAStart(t *testing.T) {
 		identical(t, r.dir, "2026-11-20", refresh.VIXResource, refresh.VIXSeriesResource)
 	})
 }
+
+// A quote that was made before the last one of its index changes nothing.
+func TestFaultOlderQuoteOfTheLadder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		first := r.vixJob("2026-11-20 11:01")
+		r.market.Fail(upstream.Quotes("_VIX9D"), faultBackwardClock, 1)
+		older := r.vixJob("2026-11-20 11:12")
+		if older.Cash["vix9d"].AsOf != first.Cash["vix9d"].AsOf || !older.Cash["vix1y"].AsOf.After(first.Cash["vix1y"].AsOf) {
+			t.Errorf("after an older quote: %+v, first %+v", older.Cash["vix9d"], first.Cash["vix9d"])
+		}
+		if c := r.vixJob("2026-11-20 11:23"); !c.Cash["vix9d"].AsOf.After(older.Cash["vix1y"].AsOf) {
+			t.Errorf("after the next quote: %+v", c.Cash["vix9d"])
+		}
+	})
+}
