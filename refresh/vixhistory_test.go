@@ -338,3 +338,21 @@ func TestFaultOlderQuoteOfTheLadder(t *testing.T) {
 		}
 	})
 }
+
+// A back-fill fills in the dates that had closed at the start. A date that closes later has the answer of its late settlements, also then.
+func TestLateSettlementsBesideABackfill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-19 16:45", func(c *refresh.Config) {
+			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 3
+		})
+		defer r.close()
+		r.vixJob("2026-11-19 16:46")
+		c := r.vixJob("2026-11-20 10:20") // no run in the evening
+		if c.Settled != "2026-11-19" || r.past(refresh.VIXResource, "2026-11-19") == nil || r.past(refresh.VIXResource, "2026-11-18") != nil {
+			t.Errorf("stored %v, served %+v", r.store.DatesOf(refresh.VIXResource), c)
+		}
+		if rows := r.vixRows(); len(rows) != 1 || rows[0][0] != "2026-11-19" {
+			t.Errorf("rows %v", rows)
+		}
+	})
+}
