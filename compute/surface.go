@@ -100,7 +100,9 @@ func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 func price(all []*series, spot float64) {
 	findCarries(all, spot)
 	for _, s := range all {
-		s.forward = spot * math.Exp(s.logCarry)
+		if s.source != forwardParity { // exp(ln F) has another last digit: a strike that F is would not be at the forward
+			s.forward = spot * math.Exp(s.logCarry)
+		}
 		s.findVolatilities()
 	}
 }

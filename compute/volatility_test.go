@@ -110,8 +110,8 @@ func TestRecordedVolatility(t *testing.T) {
 	v := volatilityOf(chain, 0.04)
 	near(t, "model_free_30d", v.Data.ModelFree30, 15.28, 0.005)
 	all := *chain
-	all.Symbol = "XSP" // of which every expiration counts; its root is not that of the contracts, so they are given as they are
-	fmt.Println()      // replaced below
+	all.Symbol = "XSP" // of which every expiration counts
+	near(t, "model_free_30d of all dates", volatilityOf(&all, 0.04).Data.ModelFree30, 15.00, 0.005)
 	near(t, "atm_30d", v.Data.ATM30, 12.2554, 5e-5)
 	near(t, "risk_reversal_25_30d", v.Data.RiskReversal30, -3.1616, 5e-5)
 	near(t, "term_slope", v.Data.TermSlope, 1.9637, 5e-5)
@@ -422,4 +422,24 @@ func TestVolatilityHistory(t *testing.T) {
 	unknown := compute.VolatilityResult{Today: compute.VolatilityDay{Session: today.Session}, Quality: result.Quality}.With(history(100, nil), cal)
 	equal(t, "unknown today", unknown.Quality.Unknown["rank_1y"], "no_expirations")
 	equal(t, "sessions without today", unknown.Data.Sessions, 100)
+}
+
+// A forward by parity is that of the quotes, to the last digit, whatever the spot is: at a forward that is a strike, the strike is at x = 0.
+func TestForwardAtAStrike(t *testing.T) {
+	var rows []row
+	for _, q := range []struct{ k, call, put float64 }{{40, 0, 0.02}, {45, 5.25, 0.25}, {50, 1.5, 1.5}, {55, 0.25, 5.25}, {60, 0.05, 0}} {
+		for i, mid := range []float64{q.call, q.put} {
+			if mid > 0 {
+				rows = append(rows, row{symbolOf("AAPL260821"+"CP"[i:i+1], q.k), quoted(mid*0.75, mid*1.25, 10)})
+			}
+		}
+	}
+	for cents := range 200 {
+		u := index(float64(4900+cents)/100, "2026-08-11T16:00:00Z")
+		u.Symbol = "AAPL"
+		v := volatilityOf(build(t, u, rows...), 0)
+		e := v.Data.Expirations[0]
+		equal(t, fmt.Sprint("forward at ", u.Spot), float64(e.Forward), 50)
+		equal(t, fmt.Sprint("unknown at ", u.Spot, " ", e.Unknown["atm_volatility"]), e.ATM == nil, false)
+	}
 }

@@ -101,7 +101,7 @@ func (p *product) next(b *batch, m *memory) (*answer, error) {
 	}
 	a, err := p.answer(in)
 	if err == nil && p.daily { // the document may be published after its date has closed
-		a.late = dateClosed(a.date(), b.at) && (b.cfg.BackfillSessions > 0 || slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String()))
+		a.late = dateClosed(a.date(), b.at) && (b.cfg.BackfillSessions > 0 && dateClosed(a.date(), m.since) || slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String()))
 	}
 	return a, err
 }
@@ -152,7 +152,7 @@ type answer struct {
 
 	summary []byte // short form stored in the same file; may be nil
 	// late says that its UTC date had closed when its last document arrived. If the document is a daily one, the first answer of a date
-	// is not late, unless a back-fill gives the date its answer.
+	// is not late, unless the date had closed at the start and a back-fill gives it its answer.
 	late bool
 
 	parameters, qualityJSON json.RawMessage          // of parameters and quality

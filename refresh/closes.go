@@ -57,7 +57,7 @@ func (j *jobs) findCloses(ctx context.Context, b *batch, name func(symbol string
 			continue
 		}
 		if d.quote != nil {
-			b.documents[rung(name(index))] = new(*d) // of its own: an accepted document is dropped when it is stored
+			b.climb(name(index), new(*d)) // of its own: an accepted document is dropped when it is stored
 		}
 		for _, date := range unknown {
 			if d.closeOn(date, j.cal) != nil {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -21,6 +22,7 @@ type memory struct {
 	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged
 	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
 
+	since   time.Time                  // the start: a back-fill gives answers to dates that had closed by then
 	vixRows map[string]json.RawMessage // of the series of curves, by date: of files that do not change any more
 }
 
@@ -32,7 +34,7 @@ type previousKey struct {
 }
 
 func newMemory(cfg *Config) *memory {
-	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}, vixRows: map[string]json.RawMessage{}}
+	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}, vixRows: map[string]json.RawMessage{}, since: cfg.Clock.Now()}
 }
 
 // previous returns the document of a name that the answer of a product stored under the date of the session before names, after

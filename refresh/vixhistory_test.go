@@ -321,3 +321,38 @@ func TestLadderAfterAStart(t *testing.T) {
 		identical(t, r.dir, "2026-11-20", refresh.VIXResource, refresh.VIXSeriesResource)
 	})
 }
+
+// A quote that was made before the last one of its index changes nothing.
+func TestFaultOlderQuoteOfTheLadder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		first := r.vixJob("2026-11-20 11:01")
+		r.market.Fail(upstream.Quotes("_VIX9D"), faultBackwardClock, 1)
+		older := r.vixJob("2026-11-20 11:12")
+		if older.Cash["vix9d"].AsOf != first.Cash["vix9d"].AsOf || !older.Cash["vix1y"].AsOf.After(first.Cash["vix1y"].AsOf) {
+			t.Errorf("after an older quote: %+v, first %+v", older.Cash["vix9d"], first.Cash["vix9d"])
+		}
+		if c := r.vixJob("2026-11-20 11:23"); !c.Cash["vix9d"].AsOf.After(older.Cash["vix1y"].AsOf) {
+			t.Errorf("after the next quote: %+v", c.Cash["vix9d"])
+		}
+	})
+}
+
+// A back-fill fills in the dates that had closed at the start. A date that closes later has the answer of its late settlements, also then.
+func TestLateSettlementsBesideABackfill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-19 16:45", func(c *refresh.Config) {
+			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 3
+		})
+		defer r.close()
+		r.vixJob("2026-11-19 16:46")
+		c := r.vixJob("2026-11-20 10:20") // no run in the evening
+		if c.Settled != "2026-11-19" || r.past(refresh.VIXResource, "2026-11-19") == nil || r.past(refresh.VIXResource, "2026-11-18") != nil {
+			t.Errorf("stored %v, served %+v", r.store.DatesOf(refresh.VIXResource), c)
+		}
+		if rows := r.vixRows(); len(rows) != 1 || rows[0][0] != "2026-11-19" {
+			t.Errorf("rows %v", rows)
+		}
+	})
+}

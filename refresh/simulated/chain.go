@@ -82,7 +82,7 @@ func (m *Market) price(in *instrument, p point, at moment) float64 {
 // writeUnderlying writes the 22 keys of an underlying and the end of the document.
 func (m *Market) writeUnderlying(w io.Writer, in *instrument, f *frame, p point) {
 	price, last := m.price(in, p, f.moment(f.asOf)), f.asOf
-	before := m.price(in, m.factors.closeOf(in, f.session-1), m.settles(m.calendar.Previous(f.date), false))
+	before := m.price(in, m.factors.closeOf(in, f.session-1), m.lastQuote(m.calendar.Previous(f.date)))
 	symbol, kind, exchange := in.symbol, "stock", 3
 	if in.index() {
 		symbol, kind, exchange = "^"+in.symbol[1:], "index", 5
@@ -106,7 +106,7 @@ func (m *Market) history(w io.Writer, in *instrument, last int) {
 	comma := ""
 	fmt.Fprintf(w, `{"symbol":%q,"data":[`, in.symbol)
 	for i := range last + 1 {
-		fmt.Fprintf(w, form, comma, m.factors.dates[i], fixed(m.price(in, m.factors.closeOf(in, i), m.settles(m.factors.dates[i], false))))
+		fmt.Fprintf(w, form, comma, m.factors.dates[i], fixed(m.price(in, m.factors.closeOf(in, i), m.lastQuote(m.factors.dates[i]))))
 		comma = ","
 	}
 	fmt.Fprintf(w, `]}`)

@@ -2,6 +2,7 @@ package simulated_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"strikecache/compute"
@@ -55,4 +56,25 @@ func moments(x, y []float64) (mean, deviation, correlation float64, ends [2]floa
 		xx, yy, xy = xx+(x[i]-mean)*(x[i]-mean), yy+(y[i]-other)*(y[i]-other), xy+(x[i]-mean)*(y[i]-other)
 	}
 	return mean, math.Sqrt(xx / n), xy / math.Sqrt(xx*yy), ends
+}
+
+// The close of an index in the history is its last quote of the session, also on an early close.
+func TestCloseIsTheLastQuote(t *testing.T) {
+	calendar := compute.NewCalendar(nil, nil)
+	m := newMarket(1)
+	history := map[string][]compute.Close{}
+	for _, symbol := range compute.VIXIndices {
+		history[symbol] = closesOf(t, m, "_"+symbol, ny("2026-12-01 11:00:00"))
+	}
+	d := compute.NewDate(2026, 11, 30)
+	for range 15 {
+		for symbol, closes := range history {
+			quote, err := cboe.DecodeQuote(documentAt(t, m, upstream.Quotes("_"+symbol), d.At(18, 45, 0, compute.NewYork)).Body)
+			i, found := slices.BinarySearchFunc(closes, d, func(c compute.Close, d compute.Date) int { return int(c.Date - d) })
+			if err != nil || !found || quote.Spot != closes[i].Price {
+				t.Errorf("%s of %s: the last quote is %v, the close %v, %v", symbol, d, quote.Spot, closes[i], err)
+			}
+		}
+		d = calendar.Previous(d)
+	}
 }

@@ -120,6 +120,13 @@ func (m *Market) settles(date compute.Date, am bool) moment {
 	return moment{m.calendar.Close(date), float64(i + 1)}
 }
 
+// lastQuote returns the moment of the last quote of an index in a session, which is its close.
+func (m *Market) lastQuote(date compute.Date) moment {
+	at := m.settles(date, false)
+	at.time = at.time.Add(indexTail - time.Second)
+	return at
+}
+
 // interest returns the open interest of a typical strike near the money, contracts.
 func (s *series) interest(on compute.Date) float64 {
 	most := 0.0
