@@ -96,6 +96,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 
 // A document of the session before that is gone is named once in the log, and not again at each refresh.
 func TestDocumentOfTheSessionBeforeIsGone(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir, log := t.TempDir(), &bytes.Buffer{}
 		r := newRig(t, dir, "2026-11-19 15:00")

@@ -49,6 +49,7 @@ func deltasFrom(t *testing.T, store *snapshots.Store, earlier map[[2]string]*sna
 // Every refresh comes with deltas, each clearly smaller than br: of the refresher, of a follower, which makes the same bytes, and
 // of both after a start, against the stored answers.
 func TestDeltasOfARefresh(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 11:00")
 		defer func() { a.close(); b.close() }()

@@ -99,6 +99,7 @@ func resealDuringAPublication(t *testing.T) {
 
 // A damaged gamma file affects only gamma: the other answers do not go back to the documents of an earlier date.
 func TestADamagedGammaFile(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-19 16:40")
@@ -162,6 +163,7 @@ func TestHistoriesThatFail(t *testing.T) {
 // Between two refresh windows, a chain whose quotes are final is not fetched again: a trade of the fund before the open would
 // empty the flow until the first quotes of the session.
 func TestFlowBetweenTwoWindows(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-19 16:00")
 		defer r.close()

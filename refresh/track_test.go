@@ -107,6 +107,7 @@ func (r *rig) recomputed(date string) {
 // A session's first row begins its track. Each later as_of adds a row. An as_of that stands still adds none, and then the
 // track is neither sealed nor written again. It ends the failures of the upstream.
 func TestTrackOfASession(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-19 09:40")
@@ -221,6 +222,7 @@ func TestTrackContinuesAfterARestart(t *testing.T) {
 // A chain that arrives after its date has closed adds no row, although its as_of is newer than the last row. A new method of the
 // track is served after a restart. The file of the closed date stays.
 func TestTrackOfAClosedDate(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-19 16:00")
