@@ -41,8 +41,8 @@ const (
 	vixFeed     = "vix"
 )
 
-// productRow is one row of the table of products, [table]: how the refresher makes the answers of one resource. The first argument of its functions is
-// the product that is asked for.
+// productRow is one row of the table of products, [table]: how the refresher makes the answers of one resource. The first argument of its
+// functions is the product that is asked for.
 type productRow struct {
 	pattern string // the canonical name of the resource, with {u} in place of the underlying, if it rests on the chain of one
 	feed    string
@@ -101,7 +101,9 @@ func (p *product) next(b *batch, m *memory) (*answer, error) {
 	}
 	a, err := p.answer(in)
 	if err == nil && p.daily { // the document may be published after its date has closed
-		a.late = dateClosed(a.date(), b.at) && (b.cfg.BackfillSessions > 0 && dateClosed(a.date(), m.since) || slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String()))
+		leftToBackfill := b.cfg.BackfillSessions > 0 && dateClosed(a.date(), m.since)
+		isStored := slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String())
+		a.late = dateClosed(a.date(), b.at) && (leftToBackfill || isStored)
 	}
 	return a, err
 }

@@ -57,7 +57,7 @@ func (j *jobs) findCloses(ctx context.Context, b *batch, name func(symbol string
 			continue
 		}
 		if d.quote != nil {
-			b.climb(name(index), new(*d)) // of its own: an accepted document is dropped when it is stored
+			b.addToLadder(name(index), new(*d)) // a copy: an accepted document loses its body once it is stored
 		}
 		for _, date := range unknown {
 			if d.closeOn(date, j.cal) != nil {

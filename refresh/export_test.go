@@ -91,8 +91,8 @@ func VolatilityDays(r *Refresher, name string, before compute.Date) ([]compute.V
 	return r.memory.volatilityDays(name, before)
 }
 
-// VIXSeriesRow returns the row of the series for the data of a curve.
-var VIXSeriesRow = vixSeriesRow
+// VIXSeriesValues returns the values of a curve's row of the series.
+var VIXSeriesValues = vixSeriesValues
 
 // TrackRows returns the rows of a sealed track to which the next row is added.
 func TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) { return trackRows(s) }

@@ -71,8 +71,8 @@ func csvForm(table func(data []byte) ([][]any, error)) Form {
 	}}
 }
 
-// text returns the text of a decoded value: empty for null, a list with "; " between its values, which may have spaces, and else as in JSON, a string without
-// its quotes.
+// text returns the text of a decoded value: empty for null, a list with "; " between its values, which may have spaces, and else as in
+// JSON, a string without its quotes.
 func text(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -46,7 +46,7 @@ func (j *jobs) refreshLadder(ctx context.Context) (errs []error) {
 		j.settlementAsked[name] = b.at
 		d, err := j.intake.fetch(ctx, name)
 		if err == nil {
-			b.climb(name, d)
+			b.addToLadder(name, d)
 			continue
 		}
 		j.log.Warn("index quote not fetched", "document", name, "err", err)
@@ -63,8 +63,8 @@ func (j *jobs) refreshLadder(ctx context.Context) (errs []error) {
 	return errs
 }
 
-// climb puts a quote of the ladder into the batch, unless one that was made later is known: servers of an upstream may differ by minutes.
-func (b *batch) climb(name upstream.Name, d *document) {
+// addToLadder puts a quote of the ladder into the batch, unless one that was made later is known: servers of an upstream may differ by minutes.
+func (b *batch) addToLadder(name upstream.Name, d *document) {
 	if last := b.document(rung(name)); last == nil || !d.quote.CapturedAt.Before(last.quote.CapturedAt) {
 		b.documents[rung(name)] = d
 	}

@@ -21,9 +21,7 @@ type memory struct {
 	cfg    *Config
 	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged
 	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
-
-	since   time.Time                  // the start: a back-fill gives answers to dates that had closed by then
-	vixRows map[string]json.RawMessage // of the series of curves, by date: of files that do not change any more
+	since  time.Time                                    // the start: a back-fill gives answers to dates that had closed by then
 }
 
 // previousKey names a document that a stored answer names.
@@ -34,7 +32,7 @@ type previousKey struct {
 }
 
 func newMemory(cfg *Config) *memory {
-	return &memory{cfg: cfg, before: map[previousKey]*document{}, closes: map[upstream.Name]map[compute.Date]*document{}, vixRows: map[string]json.RawMessage{}, since: cfg.Clock.Now()}
+	return &memory{cfg, map[previousKey]*document{}, map[upstream.Name]map[compute.Date]*document{}, cfg.Clock.Now()}
 }
 
 // previous returns the document of a name that the answer of a product stored under the date of the session before names, after
@@ -82,7 +80,8 @@ func (m *memory) keepReference(product string, date compute.Date, chain *documen
 	m.before[k].reference = state
 }
 
-// rows returns the rows of the newest 400 stored dates of a resource, oldest first. The row of its answer a, unless nil, replaces that of its date.
+// rows returns the rows of the newest 400 stored dates of a resource, oldest first. The row of its answer a, unless nil, replaces that of
+// its date.
 func (m *memory) rows(name string, a *answer) []json.RawMessage {
 	rows := map[string]json.RawMessage{}
 	for _, s := range m.cfg.Store.Summaries(name) {
@@ -91,11 +90,6 @@ func (m *memory) rows(name string, a *answer) []json.RawMessage {
 	if a != nil && !a.late {
 		rows[a.date().String()] = a.summary
 	}
-	return newestRows(rows)
-}
-
-// newestRows returns the rows of the newest 400 dates, oldest first.
-func newestRows(rows map[string]json.RawMessage) []json.RawMessage {
 	dates := slices.Sorted(maps.Keys(rows))
 	newest := []json.RawMessage{}
 	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {

@@ -140,9 +140,9 @@ func (f *Finding) print(out io.Writer) {
 const recomputeTries = 5
 
 // Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its stored documents, and compares the
-// result with the stored answer. In place of the product it takes the name of its file. It compares nothing if this version has another method than the stored answer. It only
-// reads and takes no lock, so a server may write the directory at the same time. The error is [snapshots.ErrNoSnapshot]
-// when no answer of that date is stored.
+// result with the stored answer. In place of the product it takes the name of its file. It compares nothing if this version has another
+// method than the stored answer. It only reads and takes no lock, so a server may write the directory at the same time. The error is
+// [snapshots.ErrNoSnapshot] when no answer of that date is stored.
 func Recompute(dataDir, source, date, product string) (f *Finding, err error) {
 	for range recomputeTries {
 		var settled bool

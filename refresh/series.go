@@ -24,7 +24,7 @@ const rowsState = "series-rows"
 
 // seriesRow is a row of a series with the snapshot that it was taken from.
 type seriesRow struct {
-	Snapshot string          `json:"snapshot,omitempty"` // data_sha256 of the snapshot
+	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
 	Row      json.RawMessage `json:"row"`
 }
 
@@ -100,7 +100,9 @@ func (in *inputs) seriesRows() ([]json.RawMessage, error) {
 	}
 	rows := []json.RawMessage{}
 	for _, r := range stored {
-		rows = append(rows, r.Row)
+		if r.Row != nil { // a curve that was stored before there was a series has none
+			rows = append(rows, r.Row)
+		}
 	}
 	return rows, nil
 }

@@ -30,7 +30,13 @@ type settlement struct {
 	bad  int // number of unreadable rows
 }
 
-// vixSummary is the part of a stored VIX curve that the curves of later dates need. It is the summary in the curve's file.
+// storedCurve is the summary in the file of a curve: its row of the series, and what the curves of later dates need.
+type storedCurve struct {
+	seriesRow
+	vixSummary
+}
+
+// vixSummary is the part of a stored VIX curve that the curves of later dates need.
 type vixSummary struct {
 	Date        compute.Date       `json:"date"`
 	Contango    *compute.Ratio     `json:"contango_m1_m2_pct"`
@@ -277,7 +283,11 @@ func computeVIX(in *inputs) (*answer, error) {
 	}
 	a := settledAnswer(d)
 	a.variants, a.quality = only(&curve), vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}
-	if a.summary, err = json.Marshal(summary); err != nil {
+	row, err := encodeRow(&curve, vixSeriesValues(&curve)...)
+	if err == nil {
+		a.summary, err = json.Marshal(storedCurve{row, summary})
+	}
+	if err != nil {
 		return nil, fmt.Errorf("encode summary: %w", err)
 	}
 	return a, nil

@@ -224,12 +224,13 @@ func TestSeriesOfCurves(t *testing.T) {
 
 // A curve with fewer than eight months has null for the others.
 func TestSeriesOfAShortCurve(t *testing.T) {
-	row, err := refresh.VIXSeriesRow([]byte(`{"settlement_date":"2026-11-19","curve":[{"settlement":19.3},{"settlement":20}],"contango_m1_m2_pct":3.6269,"spot_basis_pct":null,"cm30":19.5,"regime":"contango"}`))
-	if want := `["2026-11-19",19.3,20,null,null,null,null,null,null,3.6269,null,19.5,"contango"]`; err != nil || !strings.Contains(string(row), want) {
-		t.Errorf("%s, %v", row, err)
+	var c compute.VIXCurve
+	if err := json.Unmarshal([]byte(`{"settlement_date":"2026-11-19","curve":[{"settlement":19.3},{"settlement":20}],"contango_m1_m2_pct":3.6269,"spot_basis_pct":null,"cm30":19.5,"regime":"contango"}`), &c); err != nil {
+		t.Fatal(err)
 	}
-	if row, err := refresh.VIXSeriesRow([]byte(`[]`)); err == nil {
-		t.Errorf("the row of no curve is %s", row)
+	row, err := json.Marshal(refresh.VIXSeriesValues(&c))
+	if want := `["2026-11-19",19.3,20,null,null,null,null,null,null,3.6269,null,19.5,"contango"]`; err != nil || string(row) != want {
+		t.Errorf("%s, %v", row, err)
 	}
 }
 

@@ -23,60 +23,27 @@ type vixSeries struct {
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VIXSeriesRow"`
 }
 
-// vixSeriesRow returns the [seriesRow] of the `data` of a curve. Its row is an array in the order of [vixSeriesColumns]. It names no
-// snapshot: of those of a date, which differ in the ladder alone, it may be any.
-func vixSeriesRow(data []byte) (json.RawMessage, error) {
-	var c compute.VIXCurve
-	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, fmt.Errorf("decode curve: %w", err)
-	}
-	row := []any{c.SettlementDate}
+// vixSeriesValues returns the values of a curve's row, in the order of [vixSeriesColumns].
+func vixSeriesValues(c *compute.VIXCurve) []any {
+	values := []any{c.SettlementDate}
 	for i := range 8 {
 		var price *compute.VolPoints
 		if i < len(c.Curve) {
 			price = &c.Curve[i].Settlement
 		}
-		row = append(row, price)
+		values = append(values, price)
 	}
-	text, err := json.Marshal(append(row, c.ContangoM1M2, c.SpotBasis, c.CM30, c.Regime))
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(seriesRow{Row: text})
+	return append(values, c.ContangoM1M2, c.SpotBasis, c.CM30, c.Regime)
 }
 
-// gatherVIXSeries returns the settlement file and the rows of the newest stored curves. The row of the curve of the same batch replaces
-// that of its date, if its file will be stored. A curve that cannot be read has no row.
+// gatherVIXSeries returns the settlement file and the newest stored rows. The row of the curve of the same batch replaces that of its
+// date, if its file will be stored.
 func gatherVIXSeries(_ *product, b *batch, m *memory) (*inputs, error) {
 	in := b.inputs(b.document(latestSettlement))
 	if in == nil {
 		return nil, nil
 	}
-	rows := map[string]json.RawMessage{}
-	if a := b.answers[VIXResource]; a != nil && !a.late {
-		row, err := vixSeriesRow(a.encoded[a.storedData()[""]])
-		if err != nil {
-			return nil, err
-		}
-		rows[a.date().String()] = row
-	}
-	for _, date := range m.cfg.Store.DatesOf(VIXResource) {
-		if rows[date] != nil {
-			continue // its file may still change
-		}
-		if m.vixRows[date] == nil {
-			f, err := m.cfg.Store.Load(VIXResource, date)
-			if err == nil {
-				m.vixRows[date], err = vixSeriesRow(f.Edition.Default.Data())
-			}
-			if err != nil {
-				m.cfg.Log.Error("stored curve has no row in the series", "date", date, "err", err)
-				continue
-			}
-		}
-		rows[date] = m.vixRows[date]
-	}
-	return in, in.addState(rowsState, newestRows(rows))
+	return in, in.addState(rowsState, m.rows(VIXResource, b.answers[VIXResource]))
 }
 
 func computeVIXSeries(in *inputs) (*answer, error) {

@@ -59,7 +59,8 @@ const (
 )
 
 // Client fetches documents over HTTP. It spaces the requests to each host. Waiting requests go in the order of their
-// priority: the SPX chain, settlements and the quotes that they rest on, quotes of funds, other chains, histories and quotes of other indices. It is safe for concurrent use.
+// priority: the SPX chain, settlements and the quotes that they rest on, quotes of funds, other chains, histories and quotes of other
+// indices. It is safe for concurrent use.
 type Client struct {
 	cfg     ClientConfig
 	http    *http.Client

@@ -113,8 +113,8 @@ func (l *Live) version(name upstream.Name) string {
 	return version(info)
 }
 
-// version returns a text of the name, the size, the time of the last change and, where the system has one, the inode of a file: a new file may
-// get the inode of one that was removed.
+// version returns a text of the name, the size, the time of the last change and, where the system has one, the inode of a file.
+// XLK.json.gz may get the inode of an XLK.json that was removed: the name tells them apart.
 func version(info fs.FileInfo) string {
 	return fmt.Sprint(info.Name(), info.Size(), info.ModTime().UnixNano(), reflect.Indirect(reflect.ValueOf(info.Sys())).FieldByName("Ino"))
 }
