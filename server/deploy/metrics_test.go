@@ -28,7 +28,10 @@ var (
 const scraped = "../admin/testdata/metrics.txt"
 
 // exposed returns the labels of every metric.
-func exposed(t *testing.T) map[string][]string {
+func exposed(t *testing.T) map[string][]string { return exposedBy(t, text(t, scraped)) }
+
+// exposedBy returns the labels of the metrics in a scrape, and of those of the process and of Go.
+func exposedBy(t *testing.T, scrape string) map[string][]string {
 	t.Helper()
 	metrics := map[string][]string{"up": {"instance", "job"}} // of Prometheus itself
 	process, err := prometheus.DefaultGatherer.Gather()       // which has the same metrics of the process and of Go as ours
@@ -38,7 +41,7 @@ func exposed(t *testing.T) map[string][]string {
 	for _, f := range process {
 		metrics[f.GetName()] = metrics["up"]
 	}
-	for _, m := range sample.FindAllStringSubmatch(text(t, scraped), -1) {
+	for _, m := range sample.FindAllStringSubmatch(scrape, -1) {
 		labels := []string{"instance", "job"} // of every target
 		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
 			labels = append(labels, l[1])
