@@ -6,9 +6,11 @@ SHELL := bash
 GO ?= go
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+KUBECTL_VALIDATE := sigs.k8s.io/kubectl-validate@v0.0.4
+OPERATOR := github.com/prometheus-operator/prometheus-operator@v0.85.0
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 
-.PHONY: help run build test race faults soak fuzz bench benchmarks lint openapi-lint vuln cross clean
+.PHONY: help run build test race faults soak fuzz bench benchmarks lint openapi-lint manifest-lint vuln cross clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +68,13 @@ benchmarks: ## Run the Go benchmarks, each beside the benchmark of a comparable 
 
 lint: ## Run the linters.
 	$(GO) run $(GOLANGCI) run ./...
+
+# The operator's module has the schema of the ServiceMonitor, kubectl-validate the others.
+manifest-lint: ## Check the Kubernetes manifest against the schemas of Kubernetes and of the Prometheus operator.
+	@crds=$$(mktemp -d); trap 'rm -rf "$$crds"' EXIT; \
+	dir=$$($(GO) mod download -json $(OPERATOR) | sed -n 's/.*"Dir": "\(.*\)".*/\1/p') && \
+	cp "$$dir"/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml "$$crds" && \
+	$(GO) run $(KUBECTL_VALIDATE) --version 1.30 --local-crds "$$crds" server/deploy/kubernetes.yaml
 
 vuln: ## Look for known vulnerabilities in the code of the binary; needs the database at vuln.go.dev.
 	@out=$$($(GO) run $(GOVULNCHECK) ./... 2>&1) || failed=1; echo "$$out"; \

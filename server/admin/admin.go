@@ -1,7 +1,7 @@
 // Package admin serves metrics, profiles and the probes to the operator, on a separate listener.
 //
 // It uses net/http, because it is not public and need not be fast. Metrics are read at each scrape: a public request
-// changes only counters and does not use Prometheus. Labels are names of resources, feeds and roles, statuses, error codes,
+// changes only counters and does not use Prometheus. Labels are names of resources, underlyings, levels, feeds and roles, statuses, error codes,
 // codings and steps of a write: never a key, a date, an address or anything else that a client chooses.
 package admin
 

@@ -35,12 +35,26 @@ func sources(t testing.TB) admin.Sources {
 	t.Helper()
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
-	s, err := snapshots.Seal([]byte(`{"x":1}`), snapshots.Meta{
-		Endpoint: "gex/spx", Source: "simulated", AsOf: now.Add(-20 * time.Minute), Quality: json.RawMessage("{}"),
-		Freshness: snapshots.Freshness{State: "stale", Since: now}, Receipt: snapshots.Receipt{InputSHA256: []string{}},
-	})
-	if err != nil {
-		t.Fatal(err)
+	current := map[string]*snapshots.Edition{}
+	for resource, data := range map[string]string{
+		"gex/spx":        `{"x":1}`,
+		"gex/spx/levels": `{"symbol":"SPX","spot":6000.5,"effective_spot":6001,"levels":[{"name":"call_wall","price":6100},{"name":"put_wall","price":5900.25}]}`,
+		"gex/ndx/levels": `{"symbol":"NDX","spot":21000,"effective_spot":21000,"levels":[]}`,
+		"underlyings": `{"rows":[` + strings.Join([]string{
+			`{"symbol":"SPX","net_gex_dollars":-2500000000,"gamma_regime":"negative","atm_30d":12.5}`,
+			`{"symbol":"NDX","net_gex_dollars":0,"gamma_regime":"neutral","atm_30d":null}`,
+			`{"symbol":"VIX","net_gex_dollars":null,"gamma_regime":null,"atm_30d":null}`,
+			`{"symbol":"QQQ","net_gex_dollars":1,"gamma_regime":"positive","atm_30d":0}`,
+		}, ",") + `]}`,
+	} {
+		s, err := snapshots.Seal([]byte(data), snapshots.Meta{
+			Endpoint: resource, Source: "simulated", AsOf: now.Add(-20 * time.Minute), Quality: json.RawMessage("{}"),
+			Freshness: snapshots.Freshness{State: "stale", Since: now}, Receipt: snapshots.Receipt{InputSHA256: []string{}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		current[resource] = &snapshots.Edition{Default: s}
 	}
 	stats := server.New(server.Config{Log: slog.New(slog.DiscardHandler), Now: clock}).Stats() // with every error code
 	stats.Errors["not_ready"] = 21
@@ -51,10 +65,8 @@ func sources(t testing.TB) admin.Sources {
 	stats.AddressesHeld, stats.KeysKnown = 32, 33
 	return admin.Sources{
 		Version: "v1.2.3", Now: clock, Refreshes: admin.NewRefreshes(), CertificateExpires: clock, Server: func() server.Stats { return stats },
-		Current: func(resource string) *snapshots.Edition {
-			return map[string]*snapshots.Edition{"gex/spx": {Default: s}}[resource]
-		},
-		Resources: []string{"gex/spx"},
+		Current:   func(resource string) *snapshots.Edition { return current[resource] },
+		Resources: []string{"gex/spx", "gex/spx/levels", "gex/ndx/levels", "gex/iwm/levels", "underlyings"},
 		Readiness: func() server.Readiness {
 			return server.Readiness{Waiting: []string{"sectors/rotation"}, Degraded: []string{"usage", "disk"}}
 		},

@@ -25,7 +25,7 @@ func TestFlagsExist(t *testing.T) {
 	}
 	others := strings.Fields("--addr --build --cap-drop --chown --config --from --interval --jetstream --name --now --pass --price --profile --read-only --reference --retries --start-period --store --symbol --timeout --user --web")
 	named := regexp.MustCompile(`--[a-z][a-z-]+|STRIKECACHE_[A-Z_]+`)
-	for _, file := range []string{"Dockerfile", "compose.yaml", "compose-single.yaml", "strikecache.service", "strikecache.socket", "alerts.yml", "grafana.json", "README.md", "SOURCE.md"} {
+	for _, file := range []string{"Dockerfile", "compose.yaml", "compose-single.yaml", "kubernetes.yaml", "strikecache.service", "strikecache.socket", "alerts.yml", "grafana.json", "grafana-levels.json", "README.md", "SOURCE.md"} {
 		for _, name := range named.FindAllString(text(t, file), -1) {
 			if !slices.Contains(others, name) && name != "STRIKECACHE_REQUIRE" && !regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(help) {
 				t.Errorf("%s: %s is no flag or variable of strikecache", file, name)

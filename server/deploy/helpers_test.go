@@ -1,13 +1,18 @@
 package deploy_test
 
 import (
+	"bufio"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 // binary builds the program once for all tests and returns its path.
@@ -74,4 +79,64 @@ func text(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// live starts a server of the simulated market, waits until it is ready, and returns the URLs of its two listeners.
+func live(t *testing.T) (public, admin string) {
+	t.Helper()
+	cmd := exec.Command(strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir(),
+		"--underlyings", "SPX,QQQ", "--sim-start", "2026-11-20T16:00:00Z", "--sim-speed", "0")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines, ended := bufio.NewScanner(log), make(chan struct{})
+	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
+	t.Cleanup(func() {
+		hung.Stop()
+		cmd.Process.Kill()
+		<-ended
+		cmd.Wait()
+	})
+	said := ""
+	address := regexp.MustCompile(`address=(http://\S+)`)
+	for (public == "" || admin == "") && lines.Scan() {
+		said += lines.Text() + "\n"
+		if m := address.FindStringSubmatch(lines.Text()); m != nil && strings.Contains(lines.Text(), `"serving admin"`) {
+			admin = m[1]
+		} else if m != nil {
+			public = m[1]
+		}
+	}
+	go func() {
+		defer close(ended)
+		io.Copy(io.Discard, log) // the server must not wait for its log to be read
+	}()
+	if public == "" || admin == "" {
+		t.Fatalf("the server does not say its addresses:\n%s", said)
+	}
+	for deadline := time.Now().Add(5 * time.Minute); exec.Command(strikecache(t), "verify", "--ready", admin).Run() != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal("not ready within 5 minutes")
+		}
+	}
+	return public, admin
+}
+
+// fetched returns the body of a URL, which must answer 200.
+func fetched(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %v %.300s", url, resp.StatusCode, err, body)
+	}
+	return string(body)
 }

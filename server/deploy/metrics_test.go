@@ -21,13 +21,17 @@ var (
 	grouping = regexp.MustCompile(`\bby\s*\(([^)]*)\)`)
 	matching = regexp.MustCompile(`\bon\s*\(([^)]*)\)\s*(strikecache_\w+)`)
 	words    = regexp.MustCompile(`[a-z_]+`)
+	relabel  = regexp.MustCompile(`label_replace\(\s*(strikecache_\w+)[^"]*(?:"[^"]*"[^"]*?)*?"([a-z]+)", "\$1"`)
 )
 
 // scraped is a scrape of the admin listener, without the metrics of the process and of Go.
 const scraped = "../admin/testdata/metrics.txt"
 
 // exposed returns the labels of every metric.
-func exposed(t *testing.T) map[string][]string {
+func exposed(t *testing.T) map[string][]string { return exposedBy(t, text(t, scraped)) }
+
+// exposedBy returns the labels of the metrics in a scrape, and of those of the process and of Go.
+func exposedBy(t *testing.T, scrape string) map[string][]string {
 	t.Helper()
 	metrics := map[string][]string{"up": {"instance", "job"}} // of Prometheus itself
 	process, err := prometheus.DefaultGatherer.Gather()       // which has the same metrics of the process and of Go as ours
@@ -37,7 +41,7 @@ func exposed(t *testing.T) map[string][]string {
 	for _, f := range process {
 		metrics[f.GetName()] = metrics["up"]
 	}
-	for _, m := range sample.FindAllStringSubmatch(text(t, scraped), -1) {
+	for _, m := range sample.FindAllStringSubmatch(scrape, -1) {
 		labels := []string{"instance", "job"} // of every target
 		for _, l := range label.FindAllStringSubmatch(m[2], -1) {
 			labels = append(labels, l[1])
@@ -48,7 +52,7 @@ func exposed(t *testing.T) map[string][]string {
 }
 
 // check looks up the metrics and labels of an expression among those that exist, and returns the metrics that it uses. A
-// metric that stands after on (…) only selects series: it must have these labels, but not those of by (…).
+// metric that stands after on (…) only selects series: it must have these labels, but not those of by (…). label_replace makes a label.
 func check(expr string, metrics map[string][]string) (used []string, err error) {
 	var groups []string
 	for _, m := range grouping.FindAllStringSubmatch(expr, -1) {
@@ -63,6 +67,10 @@ func check(expr string, metrics map[string][]string) (used []string, err error) 
 			}
 		}
 	}
+	made := map[string][]string{}
+	for _, m := range relabel.FindAllStringSubmatch(expr, -1) {
+		made[m[1]] = []string{m[2]}
+	}
 	for _, m := range selector.FindAllStringSubmatch(expr, -1) {
 		labels, ok := metrics[m[1]]
 		if !ok {
@@ -75,7 +83,7 @@ func check(expr string, metrics map[string][]string) (used []string, err error) 
 			}
 		}
 		for _, g := range groups {
-			if !selects[m[1]] && !slices.Contains(labels, g) {
+			if !selects[m[1]] && !slices.Contains(labels, g) && !slices.Contains(made[m[1]], g) {
 				return nil, fmt.Errorf("%s has no label %s", m[1], g)
 			}
 		}
@@ -88,20 +96,17 @@ func check(expr string, metrics map[string][]string) (used []string, err error) 
 
 // Every alert uses existing metrics, has a summary, a description and a test, and is in the README.
 func TestAlerts(t *testing.T) {
-	var file struct {
-		Groups []struct {
-			Rules []struct {
-				Alert, Expr         string
-				Labels, Annotations map[string]string
-			}
-		}
+	type rule struct {
+		Alert, Expr         string
+		Labels, Annotations map[string]string
 	}
+	var file struct{ Groups []struct{ Rules []rule } }
 	if err := yaml.Unmarshal([]byte(text(t, "alerts.yml")), &file); err != nil {
 		t.Fatal(err)
 	}
 	series, tests, readme := text(t, scraped), text(t, "alerts_test.yml"), text(t, "README.md")
 	metrics, code := exposed(t), regexp.MustCompile(`strikecache_api_errors_total{code="[a-z_]+"}`)
-	rules := slices.Concat(file.Groups[0].Rules, file.Groups[1].Rules)
+	rules := slices.Concat(file.Groups[0].Rules, file.Groups[1].Rules, file.Groups[2].Rules)
 	for _, r := range rules {
 		if _, err := check(r.Expr, metrics); err != nil {
 			t.Errorf("%s: %v", r.Alert, err)
@@ -109,7 +114,8 @@ func TestAlerts(t *testing.T) {
 		if one := code.FindString(r.Expr); !strings.Contains(series, one) {
 			t.Errorf("%s: there is no %s", r.Alert, one)
 		}
-		if s := r.Labels["severity"]; s != "warning" && s != "critical" || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
+		market := slices.ContainsFunc(file.Groups[2].Rules, func(m rule) bool { return m.Alert == r.Alert })
+		if s := r.Labels["severity"]; (s == "info") != market || s != "warning" && s != "critical" && !market || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 			t.Errorf("%s: %q %q", r.Alert, r.Labels, r.Annotations)
 		}
 		if !strings.Contains(tests, "alertname: "+r.Alert+",") || !strings.Contains(tests, "name: "+r.Alert+" fires") {
@@ -176,7 +182,7 @@ func TestPromtool(t *testing.T) {
 	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for _, p := range dashboard(t) {
 		for i, target := range p.Targets {
-			expr := strings.NewReplacer("$__rate_interval", "5m", "$instance", ".+").Replace(target.Expr)
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$instance", ".+", "$underlying", ".+").Replace(target.Expr)
 			fmt.Fprintf(&rules, "  - {record: 'panel:%d:%d', expr: '%s'}\n", p.ID, i, expr)
 		}
 	}
