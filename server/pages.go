@@ -47,6 +47,7 @@ const (
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
+	".md":   "text/markdown; charset=utf-8",
 	".js":   "text/javascript; charset=utf-8",
 	".json": "application/json",
 	".svg":  "image/svg+xml",
@@ -69,6 +70,7 @@ var staticPages = sync.OnceValue(func() (pages []page) {
 	add("/openapi.json", commonLines, openapi.Files, "openapi.json")
 	add("/docs", browserLines, openapi.Files, "docs.html")
 	add("/methods", browserLines, openapi.Files, "methods.html")
+	add("/methods.md", commonLines, openapi.Files, "methods.md")
 	add("/docs.css", browserLines, openapi.Files, "docs.css")
 	add("/docs.js", browserLines, openapi.Files, "docs.js")
 	assets, err := web.Files.ReadDir("static")

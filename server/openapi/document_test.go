@@ -17,7 +17,7 @@ import (
 	"strikecache/server"
 )
 
-// openapi.json, docs.html and methods.html are up to date with their sources.
+// The files that are made are up to date with their sources.
 func TestTheFilesAreUpToDate(t *testing.T) {
 	for _, fault := range faults {
 		t.Error(fault)

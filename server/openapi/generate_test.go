@@ -20,9 +20,9 @@ import (
 	"strikecache/snapshots"
 )
 
-var update = flag.Bool("update", false, "write openapi.json, docs.html and methods.html anew")
+var update = flag.Bool("update", false, "write the files anew that files.go names")
 
-// made has the content of the three files by name, and faults names what is missing or wrong in their sources.
+// made has the content of the files by name, and faults names what is missing or wrong in their sources.
 var made, faults = makeFiles()
 
 // TestMain writes the files before the tests read them.
@@ -52,7 +52,11 @@ func makeFiles() (files map[string][]byte, faults []string) {
 	if err != nil {
 		faults = append(faults, err.Error())
 	}
-	return map[string][]byte{"openapi.json": document, "docs.html": docs, "methods.html": methods}, faults
+	tools, err := toolsFile(document)
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	return map[string][]byte{"openapi.json": document, "docs.html": docs, "methods.html": methods, "methods.md": text, "tools.json": tools}, faults
 }
 
 type object = map[string]any
