@@ -24,9 +24,10 @@ type page struct {
 	Info  struct{ Title, Version, Summary, Description string }
 	Tags  []*tag
 	Paths map[string]struct {
-		Parameters   []reference
-		Get, Options operation
+		Parameters []reference
+		Get        operation
 	}
+	Preflight  operation `json:"x-preflight"`
 	Components struct {
 		SecuritySchemes, Parameters, Headers map[string]described
 		Responses                            map[string]*response
@@ -153,7 +154,7 @@ func (p *page) endpoint(path string) endpoint {
 			e.Parameters = append(e.Parameters, p.row(e.ID+"-"+d.Name, d.Name, d.Description, d.Schema))
 		}
 	}
-	for _, responses := range []map[string]reference{item.Get.Responses, item.Options.Responses} {
+	for _, responses := range []map[string]reference{item.Get.Responses, p.Preflight.Responses} {
 		for status, ref := range responses {
 			p.Components.Responses[ref.Component()].Status = status
 		}

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"path"
@@ -92,7 +91,7 @@ func makeDocument() (document []byte, faults []string) {
 	for _, p := range slices.Sorted(maps.Keys(paths)) {
 		item := paths[p].(object)
 		name := item["get"].(object)["responses"].(object)["200"].(string)
-		completePath(p, item, doc["x-shared"].(object)["early"].(object))
+		completePath(item)
 		_, endpoint, _ := strings.Cut(strings.TrimPrefix(p, "/api/"), "/") // without v1 or public
 		shape, found := shapes[strings.TrimSuffix(endpoint, "/historical")]
 		if !found {
@@ -129,6 +128,8 @@ func makeDocument() (document []byte, faults []string) {
 			}
 		}
 	}
+	preflight := doc["x-preflight"].(object)
+	preflight["responses"] = references("responses", preflight["responses"])
 	delete(doc, "x-shared")
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -218,10 +219,10 @@ func completeResponse(r object) {
 	r["content"] = content(narrowed("ErrorAnswer", "error", narrowed("Error", "code", code)), examples)
 }
 
-// completePath completes a path of openapi.yaml: HEAD, and OPTIONS of a resource, are like GET.
-func completePath(p string, item, early object) {
+// completePath completes a path of openapi.yaml.
+func completePath(item object) {
 	get := item["get"].(object)
-	id, responses := strings.TrimPrefix(get["operationId"].(string), "get"), references("responses", get["responses"])
+	responses := references("responses", get["responses"])
 	get["responses"] = responses
 	names, _ := item["parameters"].([]any)
 	if responses["304"] != nil {
@@ -230,19 +231,5 @@ func completePath(p string, item, early object) {
 	for i, name := range names {
 		names[i] = refer("parameters", name.(string))
 		item["parameters"] = names
-	}
-	like := func(prefix, what, description string, responses object) object {
-		o := maps.Clone(get)
-		o["operationId"], o["summary"], o["description"], o["responses"] = prefix+id, fmt.Sprint(get["summary"], what), description, responses
-		return o
-	}
-	headResponses := maps.Clone(responses)
-	delete(headResponses, "405")
-	item["head"] = like("head", ": head only", "The same status and fields as GET, without a body.", headResponses)
-	if strings.HasPrefix(p, "/api/") {
-		options := like("preflight", ": preflight", "What a browser asks before a script of another origin sends `X-API-Key`.", references("responses", early))
-		options["responses"].(object)["204"] = refer("responses", "Preflight")
-		options["security"] = []any{}
-		item["options"] = options
 	}
 }
