@@ -19,8 +19,8 @@ import (
 // description is an OpenAPI document, with the parts of it that answers have shown.
 type description struct {
 	Paths      map[string]map[string]json.RawMessage
-	Preflight  json.RawMessage `json:"x-preflight"`
 	Components struct {
+		PathItems  struct{ Preflight map[string]json.RawMessage }
 		Parameters map[string]struct{ Name, In string }
 		Responses  map[string]struct {
 			Headers map[string]reference
@@ -58,7 +58,7 @@ func describe(t testing.TB, body []byte) *description {
 	for path, item := range d.Paths { // with spx in place of {u}, and with the methods that are described once for all
 		delete(d.Paths, path)
 		if item["head"] = item["get"]; strings.HasPrefix(path, "/api/") {
-			item["options"] = d.Preflight
+			item["options"] = d.Components.PathItems.Preflight["options"]
 		}
 		d.Paths[documented(strings.Replace(path, "{u}", "spx", 1))] = item
 	}

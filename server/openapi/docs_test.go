@@ -27,8 +27,8 @@ type page struct {
 		Parameters []reference
 		Get        operation
 	}
-	Preflight  operation `json:"x-preflight"`
 	Components struct {
+		PathItems                            struct{ Preflight struct{ Options operation } }
 		SecuritySchemes, Parameters, Headers map[string]described
 		Responses                            map[string]*response
 		Schemas                              map[string]*schema
@@ -154,7 +154,7 @@ func (p *page) endpoint(path string) endpoint {
 			e.Parameters = append(e.Parameters, p.row(e.ID+"-"+d.Name, d.Name, d.Description, d.Schema))
 		}
 	}
-	for _, responses := range []map[string]reference{item.Get.Responses, p.Preflight.Responses} {
+	for _, responses := range []map[string]reference{item.Get.Responses, p.Components.PathItems.Preflight.Options.Responses} {
 		for status, ref := range responses {
 			p.Components.Responses[ref.Component()].Status = status
 		}

@@ -128,7 +128,7 @@ func makeDocument() (document []byte, faults []string) {
 			}
 		}
 	}
-	preflight := doc["x-preflight"].(object)
+	preflight := components["pathItems"].(object)["Preflight"].(object)["options"].(object)
 	preflight["responses"] = references("responses", preflight["responses"])
 	delete(doc, "x-shared")
 	var out bytes.Buffer
