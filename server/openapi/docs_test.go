@@ -172,6 +172,8 @@ func (p *page) endpoint(path string) endpoint {
 	case strings.HasPrefix(path, "/api/"):
 		answer := p.resolve(content.Schema).AllOf[1].Properties
 		schemas = []*schema{answer.Value("data"), answer.Value("meta").AllOf[1].Properties.Value("quality")}
+	case !p.items(content.Schema).hasTable():
+		return e
 	}
 	for i, s := range schemas {
 		e.Bodies = append(e.Bodies, body{[]string{"data", "meta.quality"}[i], s.Component()})

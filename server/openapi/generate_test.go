@@ -55,7 +55,11 @@ func makeFiles() (files map[string][]byte, faults []string) {
 	if err != nil {
 		faults = append(faults, err.Error())
 	}
-	return map[string][]byte{"openapi.json": document, "docs.html": docs, "methods.html": methods, "methods.md": text, "tools.json": tools}, faults
+	widgets, err := widgetsFile(document)
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	return map[string][]byte{"widgets.json": widgets, "openapi.json": document, "docs.html": docs, "methods.html": methods, "methods.md": text, "tools.json": tools}, faults
 }
 
 type object = map[string]any
