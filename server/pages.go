@@ -48,13 +48,13 @@ const (
 
 // types are the content types by extension.
 var types = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".md":   "text/markdown; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".json": "application/json",
-	".svg":  "image/svg+xml",
-	".txt":  "text/plain; charset=utf-8",
+	".html":     "text/html; charset=utf-8",
+	".css":      "text/css; charset=utf-8",
+	".markdown": "text/markdown; charset=utf-8",
+	".js":       "text/javascript; charset=utf-8",
+	".json":     "application/json",
+	".svg":      "image/svg+xml",
+	".txt":      "text/plain; charset=utf-8",
 }
 
 // sealedPages returns the API description, the dashboard, the files that both load, and the widgets. All are part of the binary, so it
@@ -97,7 +97,7 @@ var staticPages = sync.OnceValue(func() (pages []page) {
 	add("/openapi.json", commonLines, openapi.Files, "openapi.json")
 	add("/docs", browserLines, openapi.Files, "docs.html")
 	add("/methods", browserLines, openapi.Files, "methods.html")
-	add("/methods.md", commonLines, openapi.Files, "methods.md")
+	add("/methods.markdown", commonLines, openapi.Files, "methods.markdown")
 	add("/docs.css", browserLines, openapi.Files, "docs.css")
 	add("/docs.js", browserLines, openapi.Files, "docs.js")
 	assets, err := web.Files.ReadDir("static")

@@ -28,7 +28,7 @@ func TestPages(t *testing.T) {
 		fields map[string]string
 	}{
 		"/": {"text/html; charset=utf-8", page}, "/assets/app.css": {"text/css; charset=utf-8", file}, "/assets/icon.svg": {"image/svg+xml", file}, "/favicon.ico": {"image/svg+xml", icon}, "/openapi.json": {"application/json", document},
-		"/docs": {"text/html; charset=utf-8", page}, "/methods": {"text/html; charset=utf-8", page}, "/widgets.json": {"application/json", document}, "/methods.md": {"text/markdown; charset=utf-8", document}, "/docs.css": {"text/css; charset=utf-8", page}, "/docs.js": {"text/javascript; charset=utf-8", page},
+		"/docs": {"text/html; charset=utf-8", page}, "/methods": {"text/html; charset=utf-8", page}, "/widgets.json": {"application/json", document}, "/methods.markdown": {"text/markdown; charset=utf-8", document}, "/docs.css": {"text/css; charset=utf-8", page}, "/docs.js": {"text/javascript; charset=utf-8", page},
 	} {
 		plain, body := do(t, c, "GET", path, "Accept-Encoding", "identity")
 		if plain.StatusCode != 200 || len(body) < 300 {

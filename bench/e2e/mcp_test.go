@@ -150,7 +150,7 @@ func TestModelTools(t *testing.T) {
 			t.Errorf("%s: the answer has %d bytes", tool.Name, size)
 		}
 	}
-	for uri, path := range map[string]string{"strikecache://methods": "/methods.md", "strikecache://openapi": "/openapi.json"} {
+	for uri, path := range map[string]string{"strikecache://methods": "/methods.markdown", "strikecache://openapi": "/openapi.json"} {
 		_, page := p.get(path)
 		read, err := m.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != string(page) {

@@ -9,7 +9,7 @@
 //
 //	go test ./server/openapi -update
 //
-// writes openapi.json, tools.json, widgets.json, docs.html, methods.html and methods.md anew.
+// writes openapi.json, tools.json, widgets.json, docs.html, methods.html and methods.markdown anew.
 package openapi
 
 import "embed"
@@ -17,5 +17,5 @@ import "embed"
 // Files has the document, the tools, the widgets of any underlying, the page of the document, the methods as a page and as Markdown, the style sheet of both
 // pages, and the script of the document's page.
 //
-//go:embed openapi.json tools.json widgets.json docs.html methods.html methods.md docs.css docs.js
+//go:embed openapi.json tools.json widgets.json docs.html methods.html methods.markdown docs.css docs.js
 var Files embed.FS

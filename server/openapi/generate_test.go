@@ -59,7 +59,7 @@ func makeFiles() (files map[string][]byte, faults []string) {
 	if err != nil {
 		faults = append(faults, err.Error())
 	}
-	return map[string][]byte{"widgets.json": widgets, "openapi.json": document, "docs.html": docs, "methods.html": methods, "methods.md": text, "tools.json": tools}, faults
+	return map[string][]byte{"widgets.json": widgets, "openapi.json": document, "docs.html": docs, "methods.html": methods, "methods.markdown": text, "tools.json": tools}, faults
 }
 
 type object = map[string]any
