@@ -175,29 +175,33 @@ func (s *shortener) choose(path string, t table, rows [][]any) [][]any {
 	if n == k || len(t.Columns) == 0 {
 		return rows
 	}
-	distances, order, which := make([]float64, n), make([]int, n), "the first"
+	distance := func(row int) float64 { // from the spot, before which the walls come
+		var text json.RawMessage
+		if cells := t.Rows[row]; len(cells) > 0 {
+			text, _ = cells[0].(json.RawMessage)
+		}
+		price, _ := strconv.ParseFloat(string(text), 64)
+		if k > len(s.walls) && price > 0 && slices.Contains(s.walls[:], price) {
+			return -1
+		}
+		return math.Abs(price - s.spot)
+	}
+	order, which := make([]int, n), "the first"
 	for i := range order {
 		order[i] = i
-		text, _ := t.Rows[i][0].(json.RawMessage)
-		price, _ := strconv.ParseFloat(string(text), 64)
-		if distances[i] = math.Abs(price - s.spot); k > len(s.walls) && slices.Contains(s.walls[:], price) {
-			distances[i] = -1
-		}
 	}
-	switch t.Columns[0] {
-	case "date":
+	switch column := t.Columns[0]; {
+	case column == "date":
 		order, which = order[n-k:], "the newest"
-	case "as_of":
+	case column == "as_of":
 		which = "evenly spaced up to the newest"
 		for i := range k {
 			order[i] = n - 1 - (k-1-i)*(n-1)/max(k-1, 1)
 		}
-	case "strike", "spot", "settlement_price":
-		if s.spot > 0 {
-			slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(distances[i], distances[j]) })
-			if which = "nearest the spot"; distances[order[0]] < 0 {
-				which = "those of the walls and nearest the spot"
-			}
+	case s.spot > 0 && slices.Contains([]string{"strike", "spot", "settlement_price"}, column):
+		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(distance(i), distance(j)) })
+		if which = "nearest the spot"; distance(order[0]) < 0 {
+			which = "those of the walls and nearest the spot"
 		}
 	}
 	slices.Sort(order[:k])

@@ -79,6 +79,7 @@ func FuzzCompact(f *testing.F) {
 	for _, data := range []string{`{}`, `{"a":[{"b":{}},{"b":[[]]}],"spot":1}`, `{"columns":["as_of"],"rows":[[1],[2]],"strikes":[{"strike":1}],"n":[[]],"expirations":[]}`} {
 		f.Add(envelope(data), 1)
 	}
+	f.Add(envelope(`{"spot":1,"columns":["strike"],"rows":[[],[]]}`), 1)
 	f.Add([]byte(strings.Repeat("[", 20_000)), 3)
 	f.Fuzz(func(t *testing.T, body []byte, rows int) {
 		got, err := compact(body, min(max(rows, 1), maxRows))
