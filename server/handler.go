@@ -56,7 +56,7 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 	switch {
 	case rep.head || string(h.method) == "GET":
 		s.answer(t, h, from, now, rep)
-	case t.route == nil:
+	case t.route == nil && (t.page == nil || !t.page.preflight):
 		s.fail(rep, errReadOnly)
 	case string(h.method) == "OPTIONS":
 		rep.status, rep.lines = 204, preflightLines

@@ -2,9 +2,11 @@ package server
 
 import (
 	"embed"
+	"encoding/json"
 	"errors"
 	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ type page struct {
 	path, contentType string
 	lines             string // field lines of every 200 and 304
 	sealed            *snapshots.Snapshot
+	preflight         bool // the page answers OPTIONS, because scripts of other origins send a key with every request
 }
 
 const (
@@ -45,19 +48,44 @@ const (
 
 // types are the content types by extension.
 var types = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".json": "application/json",
-	".svg":  "image/svg+xml",
-	".txt":  "text/plain; charset=utf-8",
+	".html":     "text/html; charset=utf-8",
+	".css":      "text/css; charset=utf-8",
+	".markdown": "text/markdown; charset=utf-8",
+	".js":       "text/javascript; charset=utf-8",
+	".json":     "application/json",
+	".svg":      "image/svg+xml",
+	".txt":      "text/plain; charset=utf-8",
 }
 
-// sealedPages returns the API description, the dashboard, and the files that both load. All are part of the binary, so it
+// sealedPages returns the API description, the dashboard, the files that both load, and the widgets. All are part of the binary, so it
 // panics on an error, which every test of a server would show.
 func sealedPages(source string, fleet bool, resources, underlyings []string) []page {
 	dashboard := web.Dashboard(source, fleet, resources, underlyings)
-	return append(slices.Clip(staticPages()), sealPage("/", ".html", revalidateLine+browserLines, dashboard, nil))
+	body, err := widgets(source, underlyings)
+	forWorkspace := sealPage("/widgets.json", ".json", revalidateLine+commonLines, body, err)
+	forWorkspace.preflight = true
+	return append(slices.Clip(staticPages()), sealPage("/", ".html", revalidateLine+browserLines, dashboard, nil), forWorkspace)
+}
+
+// widgets returns the widgets for OpenBB Workspace: those of no underlying, and those of each underlying, a symbol in small letters. A
+// table in Workspace does not show meta, so each widget names the source.
+func widgets(source string, underlyings []string) ([]byte, error) {
+	if source == "simulated" {
+		source = "simulated market: no number is real"
+	}
+	var templates map[string]json.RawMessage
+	text, err := openapi.Files.ReadFile("widgets.json")
+	if err = errors.Join(err, json.Unmarshal(text, &templates)); err != nil {
+		return nil, err
+	}
+	all := map[string]json.RawMessage{}
+	for _, u := range underlyings {
+		fill := strings.NewReplacer(placeholder, u, "{U}", strings.ToUpper(u), "{source}", source)
+		for id, widget := range templates { // one of no underlying is the same each time
+			all[fill.Replace(id)] = json.RawMessage(fill.Replace(string(widget)))
+		}
+	}
+	return json.Marshal(all)
 }
 
 // staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.1 s.
@@ -69,6 +97,7 @@ var staticPages = sync.OnceValue(func() (pages []page) {
 	add("/openapi.json", commonLines, openapi.Files, "openapi.json")
 	add("/docs", browserLines, openapi.Files, "docs.html")
 	add("/methods", browserLines, openapi.Files, "methods.html")
+	add("/methods.markdown", commonLines, openapi.Files, "methods.markdown")
 	add("/docs.css", browserLines, openapi.Files, "docs.css")
 	add("/docs.js", browserLines, openapi.Files, "docs.js")
 	assets, err := web.Files.ReadDir("static")
@@ -85,5 +114,5 @@ func sealPage(at, extension, lines string, body []byte, err error) page {
 	if err := errors.Join(err, sealing); err != nil {
 		panic("page " + at + ": " + err.Error())
 	}
-	return page{at, types[extension], lines + "Vary: Accept-Encoding\r\n", sealed}
+	return page{path: at, contentType: types[extension], lines: lines + "Vary: Accept-Encoding\r\n", sealed: sealed}
 }

@@ -8,12 +8,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // model is a client of `strikecache mcp`, in the place of a program with a language model.
@@ -29,10 +32,18 @@ func connect(t testing.TB, url string, args ...string) model {
 	m := model{t: t, log: &output{}}
 	cmd := command(t, append([]string{"mcp", "--url", url}, args...)...)
 	cmd.Stderr = m.log
+	m.connect(&mcp.CommandTransport{Command: cmd})
+	return m
+}
+
+// connect begins the session.
+func (m *model) connect(transport mcp.Transport) {
+	t := m.t
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	t.Cleanup(cancel)
 	var err error
-	m.session, err = mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, &mcp.CommandTransport{Command: cmd}, nil)
+	m.session, err = mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, transport, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, m.log)
 	}
@@ -41,20 +52,24 @@ func connect(t testing.TB, url string, args ...string) model {
 			t.Errorf("end: %v\n%s", err, m.log)
 		}
 	})
-	return m
 }
 
-// call calls a tool and returns the text of its result.
+// call calls a tool and returns the text of its result, which a result that is no error has as an object, too.
 func (m model) call(name string, args map[string]any) (text string, failed bool) {
 	m.t.Helper()
 	result, err := m.session.CallTool(m.t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 	if err != nil {
 		m.t.Fatalf("%s: %v\n%s", name, err, m.log)
 	}
-	if len(result.Content) != 1 || result.StructuredContent != nil {
+	if len(result.Content) != 1 {
 		m.t.Fatalf("%s: %d parts", name, len(result.Content))
 	}
-	return result.Content[0].(*mcp.TextContent).Text, result.IsError
+	text = result.Content[0].(*mcp.TextContent).Text
+	var object any // nil for the text of an error
+	if json.Unmarshal([]byte(text), &object) == nil == result.IsError || !reflect.DeepEqual(object, result.StructuredContent) {
+		m.t.Errorf("%s: error %v, and the text %.200s is not the object %.200s", name, result.IsError, text, fmt.Sprint(result.StructuredContent))
+	}
+	return text, result.IsError
 }
 
 // asked is the compact answer of a tool.
@@ -128,13 +143,14 @@ func TestModelTools(t *testing.T) {
 			t.Fatalf("tool %+v", tool)
 		}
 		_, body := p.get(strings.Replace(path, "{u}", "spx", 1))
-		_, size := m.ask(tool.Name, nil)
+		answer, size := m.ask(tool.Name, nil)
+		m.described(tool, answer)
 		figure(t, "%s: %d bytes for a model, %d bytes as JSON", tool.Name, size, len(body))
 		if size > 8<<10 {
 			t.Errorf("%s: the answer has %d bytes", tool.Name, size)
 		}
 	}
-	for uri, path := range map[string]string{"strikecache://methods": "/methods", "strikecache://openapi": "/openapi.json"} {
+	for uri, path := range map[string]string{"strikecache://methods": "/methods.markdown", "strikecache://openapi": "/openapi.json"} {
 		_, page := p.get(path)
 		read, err := m.session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri})
 		if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != string(page) {
@@ -144,14 +160,92 @@ func TestModelTools(t *testing.T) {
 	m.parameters(p)
 }
 
+// described checks an answer against the schema of the tool, which must describe every member of data.
+func (m model) described(tool *mcp.Tool, answer asked) {
+	m.t.Helper()
+	compiler := jsonschema.NewCompiler()
+	if err := compiler.AddResource("output.json", tool.OutputSchema); err != nil {
+		m.t.Fatal(err)
+	}
+	schema, err := compiler.Compile("output.json")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	text, _ := m.call(tool.Name, nil)
+	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if err := schema.Validate(value); err != nil {
+		m.t.Errorf("%s: %v", tool.Name, err)
+	}
+	for name := range answer.Data {
+		if p := schema.Properties["data"].Properties[name]; p == nil || p.Description == "" || p.Types == nil {
+			m.t.Errorf("%s: data.%s is not described", tool.Name, name)
+		}
+	}
+}
+
+// Over HTTP the tools are the same. A page of another origin is refused, and a signal ends the command.
+func TestModelOverHTTP(t *testing.T) {
+	t.Parallel()
+	p := launch(t, command(t, "mcp", "--url", shared(t).url, "--http-listen", ":0"))
+	t.Cleanup(p.kill)
+	var address []string
+	p.until("listens", func() bool {
+		address = regexp.MustCompile(`address=(http://127\.0\.0\.1:\d+/mcp)`).FindStringSubmatch(p.logged())
+		return address != nil
+	})
+	m := model{t: t, log: p.log}
+	m.connect(&mcp.StreamableClientTransport{Endpoint: address[1]})
+	if tools, err := m.session.ListTools(t.Context(), nil); err != nil || len(tools.Tools) < 7 {
+		t.Errorf("%v", err)
+	}
+	if three, _ := m.ask("gex", map[string]any{"rows": 3}); three.rows("by_strike") != 3 {
+		t.Errorf("%d strikes", three.rows("by_strike"))
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address[1], strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Sec-Fetch-Site": {"cross-site"}}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden {
+		t.Errorf("a page of another origin gets %s", resp.Status)
+	}
+	p.signal(os.Interrupt)
+	if err := p.wait(); err != nil {
+		t.Errorf("%v\n%s", err, p.logged())
+	}
+}
+
 // parameters checks that a parameter reaches the server. A wrong one, an unknown date and an unknown expiration get an error that
 // says what is right.
 func (m model) parameters(p *process) {
 	t := m.t
 	t.Helper()
-	all, _ := m.ask("gex", nil) // the client sends null, at which the SDK alone would panic
+	all, _ := m.ask("gex", nil) // the client sends null
 	if all.rows("by_strike") != 12 || !strings.Contains(strings.Join(all.Cut, "\n"), "data.by_strike: 12 of ") {
 		t.Errorf("%d strikes, %q", all.rows("by_strike"), all.Cut)
+	}
+	var strikes []any
+	for _, row := range all.Data["by_strike"].(map[string]any)["rows"].([]any) {
+		strikes = append(strikes, row.([]any)[0])
+	}
+	for _, wall := range []string{"call_wall", "put_wall"} {
+		if !slices.Contains(strikes, all.Data[wall]) {
+			t.Errorf("%s %v is not among %v", wall, all.Data[wall], strikes)
+		}
+	}
+	matrix, _ := m.ask("gex_matrix", map[string]any{"underlying": "SPX", "rows": nil})
+	for i, part := range matrix.Data["parts"].([]any) {
+		if rows := part.(map[string]any)["by_strike"].(map[string]any)["rows"].([]any); len(rows) != 12 || !strings.Contains(strings.Join(matrix.Cut, "\n"), fmt.Sprintf("data.parts[%d].by_strike: 12 of ", i)) {
+			t.Errorf("part %d: %d rows, %q", i, len(rows), matrix.Cut)
+		}
 	}
 	if few, _ := m.ask("gex", map[string]any{"rows": 3}); few.rows("by_strike") != 3 || few.rows("profile") != 3 {
 		t.Errorf("%d strikes, %d points", few.rows("by_strike"), few.rows("profile"))
@@ -173,10 +267,14 @@ func (m model) parameters(p *process) {
 		args map[string]any
 		want []string
 	}{
-		{"options_flow_unusual", map[string]any{"limit": 500}, []string{"limit", "100"}},
-		{"options_flow_unusual", map[string]any{"rows": 5}, []string{"rows"}},
-		{"gex", map[string]any{"rows": 0}, []string{"rows", "minimum"}},
-		{"gex_historical", map[string]any{"date": "yesterday"}, []string{"date"}},
+		{"options_flow_unusual", map[string]any{"limit": 500}, []string{"limit must be a whole number from 1 to 100"}},
+		{"options_flow_unusual", map[string]any{"limit": 1.5}, []string{"limit must be a whole number from 1 to 100"}},
+		{"options_flow_unusual", map[string]any{"rows": 5}, []string{"options_flow_unusual takes no rows; its arguments are limit"}},
+		{"gex", map[string]any{"rows": 0}, []string{"rows must be a whole number from 1 to 500"}},
+		{"gex", map[string]any{"rows": 2.5}, []string{"rows must be a whole number from 1 to 500"}},
+		{"gex", map[string]any{"underlying": "nope"}, []string{`404 Not Found: {"code":"unknown_underlying"`, `"spx"`}},
+		{"gex", map[string]any{"underlying": "../../healthz?"}, []string{`404 Not Found: {"code":"not_found"`}},
+		{"gex_historical", map[string]any{"date": "yesterday"}, []string{"date must be YYYY-MM-DD"}},
 		{"gex_historical", map[string]any{"date": "2026-02-30"}, []string{`400 Bad Request: {"code":"invalid_parameter","message":"date must be YYYY-MM-DD`}},
 		{"gex_historical", map[string]any{"date": "2020-01-02"}, []string{`404 Not Found: {"code":"snapshot_not_found"`, `"earlier":null,"later":"` + first}},
 		{"max_pain", map[string]any{"expiration": "2020-01-02"}, []string{`404 Not Found: {"code":"expiration_not_found"`, expiration.(string)}},

@@ -17,6 +17,8 @@ const (
 	requestTimeout = 20 * time.Second
 	// maxBody bounds a decompressed body in bytes. The largest answer has about 140 KB, the OpenAPI document 300 KB.
 	maxBody = 8 << 20
+	// maxRequest bounds a request over HTTP in bytes. A call has some 200.
+	maxRequest = 64 << 10
 )
 
 // client asks one strikecache server. Its methods may be called at the same time.

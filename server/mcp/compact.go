@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,17 +19,22 @@ var warnings = map[string]string{
 }
 
 // compact returns the answer in body as JSON for a model: without receipt and usage, and with the members in the server's order.
-// A list of objects becomes a table. A table has at most the given number of rows, and the member cut names those that had more.
+// A list of objects becomes a table, unless they have tables themselves. A table has at most the given number of rows, and the
+// member cut names those that had more.
 func compact(body []byte, rows int) ([]byte, error) {
 	var known struct {
-		Data struct{ Spot float64 }
+		Data struct {
+			Spot     float64
+			CallWall float64 `json:"call_wall"`
+			PutWall  float64 `json:"put_wall"`
+		}
 		Meta struct{ Source string }
 	}
 	var answer object
 	if json.Unmarshal(body, &known) != nil || json.Unmarshal(body, &answer) != nil || known.Meta.Source == "" {
 		return nil, errors.New("the server does not answer as strikecache does: check --url")
 	}
-	s := shortener{rows: rows, spot: known.Data.Spot, cut: []string{}}
+	s := shortener{rows: rows, spot: known.Data.Spot, walls: [2]float64{known.Data.CallWall, known.Data.PutWall}, cut: []string{}}
 	answer = s.object("", answer)
 	answer = slices.Insert(answer, 0, member{"cut", s.cut})
 	if warning := warnings[known.Meta.Source]; warning != "" {
@@ -80,9 +86,10 @@ type table struct {
 
 // shortener shortens the lists of an answer.
 type shortener struct {
-	rows int      // the most of a table
-	spot float64  // 0 when unknown
-	cut  []string // a sentence for each table that was cut
+	rows  int        // the most of a table
+	spot  float64    // 0 when unknown
+	walls [2]float64 // the strikes of the call wall and the put wall, 0 when unknown
+	cut   []string   // a sentence for each table that was cut
 }
 
 // object shortens the lists in o, whose place in the answer is path. A list of lists has the rows of the columns that stand
@@ -102,8 +109,10 @@ func (s *shortener) object(path string, o object) object {
 			before = table{}
 			_ = json.Unmarshal(text, &before.Columns)
 		case json.Unmarshal(text, &objects) == nil && len(objects) > 0:
-			before = s.table(at, objects)
-			o[i].value = table{before.Columns, s.choose(at, before, before.Rows)}
+			if o[i].value = objects; !s.objects(at, objects) {
+				before = tableOf(objects)
+				o[i].value = table{before.Columns, s.choose(at, before, before.Rows)}
+			}
 		case json.Unmarshal(text, &lists) == nil && len(lists) > 0 && before.Rows == nil:
 			o[i].value = s.choose(at, table{before.Columns, lists}, lists)
 		case json.Unmarshal(text, &lists) == nil && len(lists) == len(before.Rows):
@@ -116,12 +125,21 @@ func (s *shortener) object(path string, o object) object {
 	return o
 }
 
-// table returns the table of a list of objects. An object in a row becomes columns of its own, such as returns_pct.day. A row
+// objects shortens the lists in each object of a list, and says whether one of them is a table.
+func (s *shortener) objects(path string, list []object) (tables bool) {
+	for i, o := range list {
+		list[i] = s.object(fmt.Sprintf("%s[%d]", path, i), o)
+		tables = tables || slices.ContainsFunc(list[i], func(m member) bool { _, isTable := m.value.(table); return isTable })
+	}
+	return tables
+}
+
+// tableOf returns the table of a list of objects. An object in a row becomes columns of its own, such as returns_pct.day. A row
 // that lacks a column has null.
-func (s *shortener) table(path string, list []object) (t table) {
+func tableOf(list []object) (t table) {
 	rows := make([]object, len(list))
 	for i, o := range list {
-		rows[i] = flatten("", s.object(path, o))
+		rows[i] = flatten("", o)
 		for _, m := range rows[i] {
 			if !slices.Contains(t.Columns, m.name) {
 				t.Columns = append(t.Columns, m.name)
@@ -150,34 +168,46 @@ func flatten(prefix string, o object) (flat object) {
 }
 
 // choose returns the rows that matter most. The first column of t, which has as many rows, decides: of a ladder of prices those
-// nearest the spot matter, of dates the newest, of instants some evenly spaced up to the newest, and otherwise the first.
+// of the walls and those nearest the spot matter, of dates the newest, of instants some evenly spaced up to the newest, and
+// otherwise the first.
 func (s *shortener) choose(path string, t table, rows [][]any) [][]any {
 	n, k := len(rows), min(len(rows), s.rows)
 	if n == k || len(t.Columns) == 0 {
 		return rows
 	}
-	from, which := 0, "the first"
-	distance := func(i int) float64 {
-		text, _ := t.Rows[i][0].(json.RawMessage)
+	distance := func(row int) float64 { // from the spot, before which the walls come
+		var text json.RawMessage
+		if cells := t.Rows[row]; len(cells) > 0 {
+			text, _ = cells[0].(json.RawMessage)
+		}
 		price, _ := strconv.ParseFloat(string(text), 64)
+		if k > len(s.walls) && price > 0 && slices.Contains(s.walls[:], price) {
+			return -1
+		}
 		return math.Abs(price - s.spot)
 	}
-	switch t.Columns[0] {
-	case "date":
-		from, which = n-k, "the newest"
-	case "as_of":
+	order, which := make([]int, n), "the first"
+	for i := range order {
+		order[i] = i
+	}
+	switch column := t.Columns[0]; {
+	case column == "date":
+		order, which = order[n-k:], "the newest"
+	case column == "as_of":
 		which = "evenly spaced up to the newest"
-	case "strike", "spot", "settlement_price": // rising
-		for s.spot > 0 && from+k < n && distance(from+k) < distance(from) {
-			from, which = from+1, "nearest the spot"
+		for i := range k {
+			order[i] = n - 1 - (k-1-i)*(n-1)/max(k-1, 1)
+		}
+	case s.spot > 0 && slices.Contains([]string{"strike", "spot", "settlement_price"}, column):
+		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(distance(i), distance(j)) })
+		if which = "nearest the spot"; distance(order[0]) < 0 {
+			which = "those of the walls and nearest the spot"
 		}
 	}
+	slices.Sort(order[:k])
 	kept := make([][]any, k)
-	for i := range kept {
-		kept[i] = rows[from+i]
-		if t.Columns[0] == "as_of" {
-			kept[i] = rows[n-1-(k-1-i)*(n-1)/max(k-1, 1)]
-		}
+	for i, row := range order[:k] {
+		kept[i] = rows[row]
 	}
 	s.cut = append(s.cut, fmt.Sprintf("%s: %d of %d rows, %s; a larger rows gives more", path, k, n, which))
 	return kept

@@ -38,8 +38,14 @@ func TestCompact(t *testing.T) {
 		{"matrix", `{"spot":2,"expirations":[{"expiration":"d"},{"expiration":"e"},{"expiration":"f"}],"strikes":[{"strike":1},{"strike":2}],"n":[[10,11,12],[20,null,22]]}`, 1,
 			"data.expirations: 1 of 3 rows, the first|data.strikes: 1 of 2 rows, nearest the spot|data.n: 1 of 2 rows, nearest the spot",
 			`{"spot":2,"expirations":{"columns":["expiration"],"rows":[["d"]]},"strikes":{"columns":["strike"],"rows":[[2]]},"n":[[20]]}`},
-		{"lists in a list", `{"parts":[{"name":"a","by":[]},{"name":"b","by":[{"strike":1}]}],"mixed":[{"x":1},1],"empty":[{"x":{}}],"none":[{"usage":1},{"usage":2}]}`, 2, "",
-			`{"parts":{"columns":["name","by"],"rows":[["a",[]],["b",{"columns":["strike"],"rows":[[1]]}]]},"mixed":[{"x":1},1],"empty":{"columns":["x"],"rows":[[{}]]},"none":{"columns":null,"rows":[[],[]]}}`},
+		{"the walls", `{"spot":103,"call_wall":120,"put_wall":90,"by_strike":[{"strike":90},{"strike":100},{"strike":101},{"strike":104},{"strike":120},{"strike":130}]}`, 3,
+			"data.by_strike: 3 of 6 rows, those of the walls and nearest the spot", `{"spot":103,"call_wall":120,"put_wall":90,"by_strike":{"columns":["strike"],"rows":[[90],[104],[120]]}}`},
+		{"no room for the walls", `{"spot":103,"call_wall":120,"put_wall":90,"by_strike":[{"strike":90},{"strike":101},{"strike":104},{"strike":120}]}`, 2,
+			"data.by_strike: 2 of 4 rows, nearest the spot", `{"spot":103,"call_wall":120,"put_wall":90,"by_strike":{"columns":["strike"],"rows":[[101],[104]]}}`},
+		{"tables in a list", `{"spot":1,"parts":[{"name":"a","by":[]},{"name":"b","by":[{"strike":1},{"strike":2}]}]}`, 1, "data.parts[1].by: 1 of 2 rows, nearest the spot",
+			`{"spot":1,"parts":[{"name":"a","by":[]},{"name":"b","by":{"columns":["strike"],"rows":[[1]]}}]}`},
+		{"other lists", `{"mixed":[{"x":1},1],"empty":[{"x":{}}],"none":[{"usage":1},{"usage":2}]}`, 2, "",
+			`{"mixed":[{"x":1},1],"empty":{"columns":["x"],"rows":[[{}]]},"none":{"columns":null,"rows":[[],[]]}}`},
 	} {
 		cut := ""
 		if c.cut != "" {
@@ -73,6 +79,7 @@ func FuzzCompact(f *testing.F) {
 	for _, data := range []string{`{}`, `{"a":[{"b":{}},{"b":[[]]}],"spot":1}`, `{"columns":["as_of"],"rows":[[1],[2]],"strikes":[{"strike":1}],"n":[[]],"expirations":[]}`} {
 		f.Add(envelope(data), 1)
 	}
+	f.Add(envelope(`{"spot":1,"columns":["strike"],"rows":[[],[]]}`), 1)
 	f.Add([]byte(strings.Repeat("[", 20_000)), 3)
 	f.Fuzz(func(t *testing.T, body []byte, rows int) {
 		got, err := compact(body, min(max(rows, 1), maxRows))

@@ -1,5 +1,5 @@
-// Package mcp is `strikecache mcp`: a Model Context Protocol server on standard input and output. A program with a language
-// model starts it and calls its tools. There is one tool for each public resource of a running strikecache server. A call
+// Package mcp is `strikecache mcp`: a Model Context Protocol server on standard input and output, or over HTTP. A program with a
+// language model starts it, or connects to it, and calls its tools. There is one tool for each public resource of a running strikecache server. A call
 // fetches the resource over HTTP and returns its answer in a compact form, without receipt and envelope and with short tables.
 package mcp
 
@@ -9,15 +9,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/url"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Flags are the flags of `strikecache mcp`, in the form that the kong parser reads.
 type Flags struct {
-	URL    string `name:"url" help:"Address of the strikecache server." default:"http://127.0.0.1:8080"`
-	APIKey string `help:"API key, if the server needs to know you. Prefer the variable: other users of the machine can read a command line." placeholder:"KEY"`
+	URL        string `name:"url" help:"Address of the strikecache server." default:"http://127.0.0.1:8080"`
+	HTTPListen string `name:"http-listen" help:"Speak the protocol over HTTP at this address, at the path /mcp, and not on standard input and output. Without a host it is 127.0.0.1. Who reaches another address asks with your key: put a proxy that knows its clients in front." placeholder:"[HOST]:PORT"`
+	APIKey     string `help:"API key, if the server needs to know you. Prefer the variable: other users of the machine can read a command line." placeholder:"KEY"`
 }
 
 // Help is printed by `strikecache mcp --help`.
@@ -26,6 +30,8 @@ func (Flags) Help() string {
 these programs read a file like this:
 
     {"mcpServers": {"strikecache": {"command": "/usr/local/bin/strikecache", "args": ["mcp", "--url", "http://127.0.0.1:8080"]}}}
+
+With --http-listen :8765, programs that speak streamable HTTP connect to http://127.0.0.1:8765/mcp instead.
 
 The command starts even if the server cannot be reached: then each call says so, until the server answers.`
 }
@@ -39,16 +45,20 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
-// Serve speaks the protocol over in and out until in ends or ctx ends. It closes neither.
+// Serve speaks the protocol until ctx ends: over HTTP if an address is given, otherwise over in and out, until in ends. It closes
+// neither.
 func (f *Flags) Serve(ctx context.Context, version string, in io.Reader, out, errs io.Writer) error {
 	server := sdk.NewServer(&sdk.Implementation{Name: "strikecache", Title: "strikecache", Version: version}, &sdk.ServerOptions{Instructions: instructions})
-	server.AddReceivingMiddleware(nullArguments)
 	c := newClient(ctx, f.URL, f.APIKey)
 	addPages(server, c)
 	if err := addTools(server, c); err != nil {
 		return err
 	}
-	slog.New(slog.NewTextHandler(errs, nil)).Info("speaking the Model Context Protocol on standard input and output", "server", f.URL)
+	log := slog.New(slog.NewTextHandler(errs, nil)).With("server", f.URL)
+	if f.HTTPListen != "" {
+		return serveHTTP(ctx, f.HTTPListen, server, log)
+	}
+	log.Info("speaking the Model Context Protocol on standard input and output")
 	open := io.NopCloser(in)
 	err := server.Run(ctx, &sdk.IOTransport{Reader: open, Writer: struct {
 		io.Writer
@@ -60,19 +70,30 @@ func (f *Flags) Serve(ctx context.Context, version string, in io.Reader, out, er
 	return nil
 }
 
+// serveHTTP speaks the protocol over streamable HTTP until ctx ends. No session is kept, so a client may come back after a
+// restart. Pages of other origins get 403.
+func serveHTTP(ctx context.Context, address string, server *sdk.Server, log *slog.Logger) error {
+	if strings.HasPrefix(address, ":") {
+		address = "127.0.0.1" + address
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--http-listen: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
+		&sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxRequest})))
+	web := &http.Server{Handler: mux, ReadTimeout: requestTimeout}
+	defer context.AfterFunc(ctx, func() { _ = web.Close() })()
+	log.Info("speaking the Model Context Protocol over HTTP", "address", "http://"+listener.Addr().String()+"/mcp")
+	if err := web.Serve(listener); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
 const instructions = `Options market structure from a strikecache server: dealer gamma, volatility and max pain of SPX and other underlyings, unusual ` +
 	`options flow, sector rotation, VIX futures. Every answer is JSON with data and, in meta, its source, as_of (the last trade of the underlying, in UTC), ` +
 	`freshness and a notice. When source is "simulated", no number is real: say so. Numbers are delayed, derived and modelled; they are no ` +
 	`forecast and no investment advice. null means unknown, never 0. A table has columns and rows. "cut" names the tables that lack rows. ` +
 	`The resource strikecache://methods defines every number.`
-
-// nullArguments makes a call whose arguments are null one without arguments. Some clients send null, and version 1.8.0 of the SDK
-// panics when it fills in the defaults.
-func nullArguments(next sdk.MethodHandler) sdk.MethodHandler {
-	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
-		if call, ok := req.(*sdk.CallToolRequest); ok && call.Params != nil && string(call.Params.Arguments) == "null" {
-			call.Params.Arguments = nil
-		}
-		return next(ctx, method, req)
-	}
-}

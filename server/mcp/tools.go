@@ -3,8 +3,12 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -12,98 +16,87 @@ import (
 	"strikecache/server/openapi"
 )
 
-const (
-	defaultRows = 12 // keeps each answer below 8 KB
-	maxRows     = 500
-	underlying  = "underlying" // the argument that stands in the path for {u}
-)
+// maxRows is the largest number of rows of a table. The default of 12 keeps each answer below 8 KB.
+const maxRows = 500
 
-// addTools adds a tool for each public resource of the OpenAPI document, so that a new resource becomes a tool. The name of a
-// tool is the resource's name without the underlying, with _ for every other character: gex_historical, vix_term_structure. The
-// underlying is an argument.
+// tool is a public resource as a tool. The OpenAPI document says how it is called and what it returns.
+type tool struct {
+	Path string // {u} stands for the argument underlying
+	sdk.Tool
+	arguments map[string]struct{ Default any } // by name
+	client    *client
+}
+
+// addTools adds the tools of tools.json.
 func addTools(server *sdk.Server, c *client) error {
-	var document struct {
-		Paths map[string]struct {
-			Parameters []struct {
-				Ref string `json:"$ref"`
-			}
-			Get struct{ Summary, Description string }
-		}
-		Components struct {
-			Parameters map[string]struct {
-				Name, In, Description string
-				Schema                map[string]any
-			}
-		}
+	var tools []*tool
+	text, err := openapi.Files.ReadFile("tools.json")
+	if err = errors.Join(err, json.Unmarshal(text, &tools)); err != nil {
+		return fmt.Errorf("read tools.json: %w", err)
 	}
-	text, err := openapi.Files.ReadFile("openapi.json")
-	if err == nil {
-		err = json.Unmarshal(text, &document)
-	}
-	if err != nil {
-		return fmt.Errorf("read the OpenAPI document: %w", err)
-	}
-	closed := false // the tools reach one server only
-	for path, resource := range document.Paths {
-		name, isPublic := strings.CutPrefix(path, "/api/")
-		if !isPublic {
-			continue
+	for _, t := range tools {
+		input, _ := json.Marshal(t.InputSchema.(map[string]any)["properties"]) // what was decoded can be encoded
+		if err := json.Unmarshal(input, &t.arguments); err != nil {
+			return fmt.Errorf("read the arguments of %s: %w", t.Name, err)
 		}
-		_, name, _ = strings.Cut(name, "/") // without v1 or public
-		properties := map[string]any{"rows": map[string]any{"type": "integer", "minimum": 1, "maximum": maxRows, "default": defaultRows,
-			"description": "The largest number of rows of each table. Longer tables are cut to the rows that matter most."}}
-		for _, p := range resource.Parameters {
-			parameter := document.Components.Parameters[strings.TrimPrefix(p.Ref, "#/components/parameters/")]
-			parameter.Schema["description"] = parameter.Description
-			switch {
-			case parameter.Name == "format": // an answer without meta would lack its time and source
-			case parameter.In == "query":
-				properties[parameter.Name] = parameter.Schema
-			case parameter.In == "path":
-				parameter.Schema["default"] = "spx"
-				properties[underlying] = parameter.Schema
-			}
-			if parameter.Name == "limit" { // it bounds the rows
-				parameter.Schema["default"] = defaultRows
-				delete(properties, "rows")
-			}
-		}
-		tool := &sdk.Tool{
-			Name:        strings.NewReplacer("/{u}", "", "{u}-", "", "/", "_", "-", "_").Replace(name),
-			Title:       resource.Get.Summary,
-			Description: resource.Get.Summary + ". " + resource.Get.Description,
-			Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: &closed},
-			InputSchema: map[string]any{"type": "object", "properties": properties, "additionalProperties": false},
-		}
-		// The SDK checks args, fills in the defaults, and makes an error the text of a failed call.
-		sdk.AddTool(server, tool, func(ctx context.Context, _ *sdk.CallToolRequest, args map[string]any) (*sdk.CallToolResult, any, error) {
-			at, rows, query := path, maxRows, url.Values{}
-			for name, value := range args {
-				n, _ := value.(float64)
-				switch name {
-				case "rows":
-					rows = int(n)
-				case underlying:
-					at = strings.Replace(path, "{u}", fmt.Sprint(value), 1)
-				default:
-					query.Set(name, fmt.Sprint(value)) // a date, or a number below 1,000
-				}
-			}
-			text, err := c.get(ctx, at, query)
-			if err == nil {
-				text, err = compact(text, rows)
-			}
-			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil, err
-		})
+		t.client = c
+		server.AddTool(&t.Tool, t.call)
 	}
 	return nil
+}
+
+// call is called by the SDK. An error is the text of a failed call, from which a model can learn what is right.
+func (t *tool) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	text, err := t.answer(ctx, req.Params.Arguments)
+	if err != nil {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}, IsError: true}, nil
+	}
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}, nil
+}
+
+// answer returns the compact answer for arguments. An argument that is null is as absent, because some clients send null for it.
+// The server checks the values of all but rows.
+func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, error) {
+	given := map[string]any{}
+	if len(arguments) > 0 && json.Unmarshal(arguments, &given) != nil {
+		return nil, errors.New("the arguments must be an object")
+	}
+	path, rows, query := t.Path, maxRows, url.Values{}
+	for name, argument := range t.arguments {
+		value := given[name]
+		delete(given, name)
+		if value == nil {
+			value = argument.Default
+		}
+		text := fmt.Sprint(value) // a whole number below 10^6 has neither point nor exponent
+		switch {
+		case value == nil:
+		case name == "underlying":
+			path = strings.Replace(path, "{u}", url.PathEscape(strings.ToLower(text)), 1)
+		case name == "rows":
+			var err error
+			if rows, err = strconv.Atoi(text); err != nil || rows < 1 || rows > maxRows {
+				return nil, fmt.Errorf("rows must be a whole number from 1 to %d", maxRows)
+			}
+		default:
+			query.Set(name, text)
+		}
+	}
+	for name := range given {
+		return nil, fmt.Errorf("%s takes no %s; its arguments are %s", t.Name, name, strings.Join(slices.Sorted(maps.Keys(t.arguments)), ", "))
+	}
+	text, err := t.client.get(ctx, path, query)
+	if err != nil {
+		return nil, err
+	}
+	return compact(text, rows)
 }
 
 // addPages adds the two pages of the server that explain its numbers, as resources of the protocol.
 func addPages(server *sdk.Server, c *client) {
 	for path, page := range map[string]sdk.Resource{
-		"/methods":      {Name: "methods", MIMEType: "text/html", Description: "What every number means, its unit, and how it is computed. About 40 KB."},
-		"/openapi.json": {Name: "openapi", MIMEType: "application/json", Description: "Every field of the server's answers with its type and unit, as an OpenAPI document. About 300 KB."},
+		"/methods.markdown": {Name: "methods", MIMEType: "text/markdown", Description: "What every number means, its unit, and how it is computed. About 60 KB."},
+		"/openapi.json":     {Name: "openapi", MIMEType: "application/json", Description: "Every field of the server's answers with its type and unit, as an OpenAPI document. About 400 KB."},
 	} {
 		page.URI = "strikecache://" + page.Name
 		server.AddResource(&page, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {

@@ -24,10 +24,11 @@ type page struct {
 	Info  struct{ Title, Version, Summary, Description string }
 	Tags  []*tag
 	Paths map[string]struct {
-		Parameters   []reference
-		Get, Options operation
+		Parameters []reference
+		Get        operation
 	}
 	Components struct {
+		PathItems                            struct{ Preflight struct{ Options operation } }
 		SecuritySchemes, Parameters, Headers map[string]described
 		Responses                            map[string]*response
 		Schemas                              map[string]*schema
@@ -153,7 +154,7 @@ func (p *page) endpoint(path string) endpoint {
 			e.Parameters = append(e.Parameters, p.row(e.ID+"-"+d.Name, d.Name, d.Description, d.Schema))
 		}
 	}
-	for _, responses := range []map[string]reference{item.Get.Responses, item.Options.Responses} {
+	for _, responses := range []map[string]reference{item.Get.Responses, p.Components.PathItems.Preflight.Options.Responses} {
 		for status, ref := range responses {
 			p.Components.Responses[ref.Component()].Status = status
 		}
@@ -171,6 +172,8 @@ func (p *page) endpoint(path string) endpoint {
 	case strings.HasPrefix(path, "/api/"):
 		answer := p.resolve(content.Schema).AllOf[1].Properties
 		schemas = []*schema{answer.Value("data"), answer.Value("meta").AllOf[1].Properties.Value("quality")}
+	case !p.items(content.Schema).hasTable():
+		return e
 	}
 	for i, s := range schemas {
 		e.Bodies = append(e.Bodies, body{[]string{"data", "meta.quality"}[i], s.Component()})

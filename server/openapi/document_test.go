@@ -17,7 +17,7 @@ import (
 	"strikecache/server"
 )
 
-// openapi.json, docs.html and methods.html are up to date with their sources.
+// The files that are made are up to date with their sources.
 func TestTheFilesAreUpToDate(t *testing.T) {
 	for _, fault := range faults {
 		t.Error(fault)
@@ -167,6 +167,26 @@ func sameWords(t *testing.T, where, text, pattern string, known map[string]bool,
 	}
 	if len(known) < least {
 		t.Errorf("%s: only %d words are known", where, len(known))
+	}
+}
+
+// A path has one operation, so that a generated client has one function per path, and only the paths of an underlying can name an
+// unknown one.
+func TestAPathHasOneOperation(t *testing.T) {
+	for path, item := range at(t, "paths").(object) {
+		for key := range item.(object) {
+			if key != "get" && key != "parameters" {
+				t.Errorf("%s has %s", path, key)
+			}
+		}
+		ref, _ := item.(object)["get"].(object)["responses"].(object)["404"].(object)
+		if ref == nil {
+			continue
+		}
+		name := strings.TrimPrefix(ref["$ref"].(string), "#/components/responses/")
+		if said := strings.Contains(fmt.Sprint(at(t, "components", "responses", name)), "unknown_underlying"); said != strings.Contains(path, "{u}") {
+			t.Errorf("%s: its 404 is %s", path, name)
+		}
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	_ "embed"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"maps"
 	"os"
 	"path"
@@ -20,9 +19,9 @@ import (
 	"strikecache/snapshots"
 )
 
-var update = flag.Bool("update", false, "write openapi.json, docs.html and methods.html anew")
+var update = flag.Bool("update", false, "write the files anew that files.go names")
 
-// made has the content of the three files by name, and faults names what is missing or wrong in their sources.
+// made has the content of the files by name, and faults names what is missing or wrong in their sources.
 var made, faults = makeFiles()
 
 // TestMain writes the files before the tests read them.
@@ -52,7 +51,15 @@ func makeFiles() (files map[string][]byte, faults []string) {
 	if err != nil {
 		faults = append(faults, err.Error())
 	}
-	return map[string][]byte{"openapi.json": document, "docs.html": docs, "methods.html": methods}, faults
+	tools, err := toolsFile(document)
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	widgets, err := widgetsFile(document)
+	if err != nil {
+		faults = append(faults, err.Error())
+	}
+	return map[string][]byte{"widgets.json": widgets, "openapi.json": document, "docs.html": docs, "methods.html": methods, "methods.markdown": text, "tools.json": tools}, faults
 }
 
 type object = map[string]any
@@ -88,7 +95,7 @@ func makeDocument() (document []byte, faults []string) {
 	for _, p := range slices.Sorted(maps.Keys(paths)) {
 		item := paths[p].(object)
 		name := item["get"].(object)["responses"].(object)["200"].(string)
-		completePath(p, item, doc["x-shared"].(object)["early"].(object))
+		completePath(item)
 		_, endpoint, _ := strings.Cut(strings.TrimPrefix(p, "/api/"), "/") // without v1 or public
 		shape, found := shapes[strings.TrimSuffix(endpoint, "/historical")]
 		if !found {
@@ -125,6 +132,8 @@ func makeDocument() (document []byte, faults []string) {
 			}
 		}
 	}
+	preflight := components["pathItems"].(object)["Preflight"].(object)["options"].(object)
+	preflight["responses"] = references("responses", preflight["responses"])
 	delete(doc, "x-shared")
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
@@ -214,10 +223,10 @@ func completeResponse(r object) {
 	r["content"] = content(narrowed("ErrorAnswer", "error", narrowed("Error", "code", code)), examples)
 }
 
-// completePath completes a path of openapi.yaml: HEAD, and OPTIONS of a resource, are like GET.
-func completePath(p string, item, early object) {
+// completePath completes a path of openapi.yaml.
+func completePath(item object) {
 	get := item["get"].(object)
-	id, responses := strings.TrimPrefix(get["operationId"].(string), "get"), references("responses", get["responses"])
+	responses := references("responses", get["responses"])
 	get["responses"] = responses
 	names, _ := item["parameters"].([]any)
 	if responses["304"] != nil {
@@ -226,19 +235,5 @@ func completePath(p string, item, early object) {
 	for i, name := range names {
 		names[i] = refer("parameters", name.(string))
 		item["parameters"] = names
-	}
-	like := func(prefix, what, description string, responses object) object {
-		o := maps.Clone(get)
-		o["operationId"], o["summary"], o["description"], o["responses"] = prefix+id, fmt.Sprint(get["summary"], what), description, responses
-		return o
-	}
-	headResponses := maps.Clone(responses)
-	delete(headResponses, "405")
-	item["head"] = like("head", ": head only", "The same status and fields as GET, without a body.", headResponses)
-	if strings.HasPrefix(p, "/api/") {
-		options := like("preflight", ": preflight", "What a browser asks before a script of another origin sends `X-API-Key`.", references("responses", early))
-		options["responses"].(object)["204"] = refer("responses", "Preflight")
-		options["security"] = []any{}
-		item["options"] = options
 	}
 }
