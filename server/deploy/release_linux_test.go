@@ -103,7 +103,7 @@ func TestDebianPackage(t *testing.T) {
 	}
 	for path, want := range map[string]string{
 		"usr/bin/strikecache": binary, "usr/lib/systemd/system/strikecache.service": text(t, "strikecache.service"),
-		"usr/lib/systemd/system/strikecache.socket": text(t, "strikecache.socket"), "usr/share/doc/strikecache/CHANGELOG.md": text(t, "CHANGELOG.md"),
+		"usr/lib/systemd/system/strikecache.socket": text(t, "strikecache.socket"), "usr/share/doc/strikecache/changelog": text(t, "CHANGELOG.md"),
 	} {
 		if text(t, filepath.Join(root, path)) != want {
 			t.Errorf("%s is not the project's", path)

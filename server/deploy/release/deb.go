@@ -13,7 +13,7 @@ func (r *release) deb(arch string, binary []byte) []byte {
 		file("usr/lib/systemd/system/strikecache.service", "server/deploy/strikecache.service"),
 		file("usr/lib/systemd/system/strikecache.socket", "server/deploy/strikecache.socket"),
 		file("usr/lib/sysusers.d/strikecache.conf", "server/deploy/release/debian/sysusers.conf"),
-		file("usr/share/doc/strikecache/CHANGELOG.md", "server/deploy/CHANGELOG.md"),
+		file("usr/share/doc/strikecache/changelog", "server/deploy/CHANGELOG.md"),
 		file("usr/share/doc/strikecache/copyright", "LICENSE"),
 		file("usr/share/doc/strikecache/examples/alerts.yml", "server/deploy/alerts.yml"),
 		file("usr/share/doc/strikecache/examples/grafana.json", "server/deploy/grafana.json"),

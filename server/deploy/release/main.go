@@ -60,7 +60,7 @@ type release struct {
 	sums    strings.Builder
 }
 
-// identify sets version and time. A commit with a tag such as v1.2.0 has the version 1.2.0, which CHANGELOG.md must describe.
+// identify sets version and time. A commit with a tag such as v1.2.0 has the version 1.2.0, which server/deploy/CHANGELOG.md must describe.
 // Any other has the version that Go gives to it: 0.0.0-TIME-COMMIT. Changes that are not committed add +dirty. SOURCE_DATE_EPOCH,
 // in Unix seconds, replaces the time of the commit.
 func (r *release) identify() {
