@@ -26,7 +26,7 @@ func main() {
 	r := &release{out: *out}
 	r.identify()
 	fmt.Printf("strikecache %s, files of %s\n", r.version, r.time.Format(time.RFC3339))
-	check(os.MkdirAll(r.out, 0o755)) //nolint:gosec // for everyone
+	check(os.MkdirAll(r.out, 0o755))
 	for platform := range strings.FieldsSeq(*platforms) {
 		system, arch, _ := strings.Cut(platform, "/")
 		binary := r.build(system, arch)
@@ -60,9 +60,9 @@ type release struct {
 	sums    strings.Builder
 }
 
-// identify sets version and time. A commit with a tag such as v1.2.0 has the version 1.2.0, which server/deploy/CHANGELOG.md must describe.
-// Any other has the version that Go gives to it: 0.0.0-TIME-COMMIT. Changes that are not committed add +dirty. SOURCE_DATE_EPOCH,
-// in Unix seconds, replaces the time of the commit.
+// identify sets version and time. A commit with a tag such as v1.2.0 has the version 1.2.0, which server/deploy/CHANGELOG.md
+// must describe. Any other has the version that Go gives to it: 0.0.0-TIME-COMMIT. Changes that are not committed add +dirty.
+// SOURCE_DATE_EPOCH, in Unix seconds, replaces the time of the commit.
 func (r *release) identify() {
 	seconds, commit, _ := strings.Cut(must(git("show", "--no-patch", "--format=%ct %H", "HEAD")), " ")
 	r.version = "0.0.0-" + clock(seconds).Format("20060102150405") + "-" + commit[:12]
@@ -110,7 +110,7 @@ func (r *release) build(system, arch string) []byte {
 
 // write writes and reports a file, and adds its digest to the sums.
 func (r *release) write(name string, content []byte) {
-	check(os.WriteFile(filepath.Join(r.out, name), content, 0o644)) //nolint:gosec // for everyone
+	check(os.WriteFile(filepath.Join(r.out, name), content, 0o644))
 	fmt.Fprintf(&r.sums, "%x  %s\n", sha256.Sum256(content), name)
 	fmt.Printf("%s  %.1f MB\n", filepath.Join(r.out, name), float64(len(content))/1e6)
 }
