@@ -10,7 +10,7 @@ KUBECTL_VALIDATE := sigs.k8s.io/kubectl-validate@v0.0.4
 OPERATOR := github.com/prometheus-operator/prometheus-operator@v0.85.0
 GOTESTSUM := gotest.tools/gotestsum@v1.13.0
 
-.PHONY: help run build test race faults soak fuzz bench benchmarks lint openapi-lint manifest-lint vuln cross clean
+.PHONY: help run build test race faults soak fuzz bench benchmarks lint openapi-lint manifest-lint vuln cross release clean
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -89,9 +89,12 @@ openapi-lint: ## Lint the OpenAPI document with Redocly and Spectral, from npm.
 
 cross: ## Compile for every platform.
 	@set -e; for p in linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64; do \
-		echo "$$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -o /dev/null ./... ; \
+		echo "$$p"; CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -o /dev/null ./... ; \
 	done
 
-clean: ## Remove the binary and the test cache; stored data stays.
-	rm -f strikecache
+release: ## Write binaries for every platform, Debian packages, container images and SHA256SUMS into dist.
+	@$(GO) run ./server/deploy/release
+
+clean: ## Remove the binary, dist and the test cache; stored data stays.
+	rm -rf strikecache dist
 	$(GO) clean -testcache

@@ -126,8 +126,14 @@ func (versionCommand) Run(out keys.Streams) error {
 	return err
 }
 
-// version returns the version of the module. In a development build it contains the commit.
+// release is the version that make release gives to its binaries.
+var release string
+
+// version returns the version of a release, or else of the module. In a development build it contains the commit.
 func version() string {
+	if release != "" {
+		return release
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		return info.Main.Version
 	}
