@@ -100,12 +100,10 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.lines.Write(b)
 }
 
-func (l *log) has(text string) bool { return l.count(text) > 0 }
-
-func (l *log) count(text string) int {
+func (l *log) has(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Count(l.lines.String(), text)
+	return strings.Contains(l.lines.String(), text)
 }
 
 const (

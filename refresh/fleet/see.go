@@ -148,9 +148,8 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 		reason = reasonLease
 	case err != nil || o.digest == "" || part+1 != o.parts || !whole:
 		reason, foreign = reasonCorrupt, errIncomplete
-	case o.bytes > snapshots.MaxTransfer || o.parts > maxParts:
-		reason = reasonSize
-		foreign = fmt.Errorf("%d bytes, the limit is %d, in %d parts, the limit is %d", o.bytes, snapshots.MaxTransfer, o.parts, maxParts)
+	case o.bytes > snapshots.MaxTransfer:
+		reason, foreign = reasonSize, fmt.Errorf("%d bytes, the limit is %d", o.bytes, snapshots.MaxTransfer)
 	}
 	if o.refused = reason != ""; o.refused {
 		s.refuse(path, reason, foreign)
