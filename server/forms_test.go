@@ -2,12 +2,10 @@ package server_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
-	"strikecache/server"
 	"strikecache/server/keys"
 	"strikecache/snapshots"
 )
@@ -91,56 +89,5 @@ func TestFormsForKeys(t *testing.T) {
 			resp.StatusCode == 200 && !bytes.Equal(body, form.Body(snapshots.Identity)) {
 			t.Errorf("request %d: %v %s", i, h, body)
 		}
-	}
-}
-
-// A value that a resource does not have gets 400 with the values that it has, and a resource without forms names those with forms.
-// An answer without the form, which an older version has stored, is not there.
-func TestFormsThatDoNotExist(t *testing.T) {
-	s := newFinder(t)
-	s.editions["gex/spx/series"] = &snapshots.Edition{Default: seal(t, "gex/spx/series", `{}`)}
-	s.tracks["2026-11-18"] = seal(t, "gex/spx/intraday", `{}`)
-	delete(s.editions, "gex/spx/matrix")
-	c := clientOf(t, newServer(s))
-	for target, want := range map[string]string{
-		"/api/v1/gex/spx/levels?format=xml":                      "400 invalid_parameter format must be json or csv or line on /api/v1/gex/spx/levels",
-		"/api/v1/gex/spx/series?format=line":                     "400 invalid_parameter format must be json or csv on /api/v1/gex/spx/series",
-		"/api/v1/gex/spx/series?format=":                         "400 invalid_parameter format must be json or csv on /api/v1/gex/spx/series",
-		"/api/v1/gex/spx/series?format=CSV":                      "400 invalid_parameter format must be json or csv on /api/v1/gex/spx/series",
-		"/api/v1/gex/spx/intraday?date=2000-01-01&format=x":      "400 invalid_parameter format must be json or csv on /api/v1/gex/spx/intraday",
-		"/api/v1/gex/spx/levels?format=csv&format=csv":           "400 invalid_parameter format is given more than once",
-		"/api/v1/gex/spx/levels?Format=csv":                      "400 invalid_parameter Format must be written format",
-		"/api/v1/options/flow/unusual?limit=1&format=csv":        "400 invalid_parameter limit must be 20 or 100 with format=csv",
-		"/api/v1/options/flow/unusual?limit=0&format=json":       "400 invalid_parameter limit must be a whole number from 1 to 100",
-		"/api/v1/gex/spx/intraday?format=csv&date=2026-11-18":    "404 snapshot_not_found no snapshot of that date is stored",
-		"/api/v1/gex/spx/intraday?format=csv&date=2026-11-19":    "404 snapshot_not_found no snapshot of that date is stored",
-		"/api/v1/gex/spx/series?format=csv":                      "503 not_ready this resource has no answer yet",
-		"/api/v1/gex/spx/matrix?format=csv":                      "503 not_ready this resource has no answer yet",
-		"/api/v1/gex/spx?format=csv":                             "400 invalid_parameter /api/v1/gex/spx takes no format; it is a parameter of ",
-		"/api/v1/gex/spx/historical?format=json&date=2026-11-17": "400 invalid_parameter /api/v1/gex/spx/historical takes no format; it is a parameter of ",
-		"/api/public/spx-max-pain?format=csv":                    "400 invalid_parameter /api/public/spx-max-pain takes no format; it is a parameter of ",
-		"/api/v1/gex/spx/levels?format=csv%0d%0aX-Injected:%201": "400 invalid_parameter format must be json or csv or line on /api/v1/gex/spx/levels",
-		"/api/v1/gex/spx/levels?format=csv&limit=5":              "400 invalid_parameter /api/v1/gex/spx/levels takes no limit; it is a parameter of /api/v1/options/flow/unusual",
-	} {
-		resp, body := do(t, c, "GET", target)
-		var answer struct {
-			Error struct{ Code, Message string }
-		}
-		if err := json.Unmarshal(body, &answer); err != nil {
-			t.Fatalf("%s: %v in %s", target, err, body)
-		}
-		got := strings.Join([]string{resp.Status[:3], answer.Error.Code, answer.Error.Message}, " ")
-		if !strings.HasPrefix(got, want) || got != want && !strings.HasSuffix(want, " of ") || resp.Header.Get("Cache-Control") != "no-store" || resp.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s: %s %v", target, got, resp.Header)
-		}
-	}
-	_, body := do(t, c, "GET", "/api/v1/gex/spx?format=csv")
-	for _, path := range []string{"/api/v1/gex/spx/intraday", "/api/v1/gex/spx/levels", "/api/v1/gex/spx/matrix", "/api/v1/gex/spx/series", "/api/v1/options/flow/unusual"} {
-		if !bytes.Contains(body, []byte(path)) {
-			t.Errorf("%s does not name %s", body, path)
-		}
-	}
-	if resp, _ := do(t, c, "GET", "/?format=x"); resp.StatusCode != 200 || server.IsPage("/x") {
-		t.Errorf("a page: %d", resp.StatusCode)
 	}
 }
