@@ -136,19 +136,9 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Listener is a TCP listener.
-type Listener = loop.Listener
-
-// Passed is a listener that the service manager has passed.
-type Passed = loop.Passed
-
-// Listen returns a TCP listener for [Server.Serve]. On Linux it is a [Passed] if the service manager has passed a socket to this
-// process. Otherwise it listens on the address. Call it once.
-func Listen(address string) (Listener, error) { return loop.Listen(address) }
-
-// Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
+// Serve answers requests on a listener of [loop.Listen] until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
 // accepting after errors that may pass, such as a lack of descriptors. It is called once.
-func (s *Server) Serve(ln Listener) error {
+func (s *Server) Serve(ln loop.Listener) error {
 	if err := s.engine.Serve(ln); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
