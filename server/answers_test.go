@@ -122,14 +122,9 @@ func TestCountdown(t *testing.T) {
 			t.Errorf("after %s: %d seconds left, want %d; asked %d times, want %d", x.at, left, x.left, asked, x.asked)
 		}
 	}
-}
-
-// A change that is always five seconds away gives a max-age of 5 at every instant of a second.
-func TestCountdownToAMovingChange(t *testing.T) {
-	for _, fraction := range []time.Duration{0, 1, 500 * time.Millisecond, time.Second - 1} {
+	for _, fraction := range []time.Duration{0, 1, 500 * time.Millisecond, time.Second - 1} { // a change that is always five seconds away
 		var c server.Countdown
-		now := time.Unix(1_800_000_000, int64(fraction))
-		if left := c.Left(now, 2, func(_ string, now time.Time) time.Time { return now.Add(5 * time.Second) }); left != 5 {
+		if left := c.Left(start.Add(fraction), 2, func(_ string, now time.Time) time.Time { return now.Add(5 * time.Second) }); left != 5 {
 			t.Errorf("%s after the second: %d seconds left", fraction, left)
 		}
 	}
@@ -137,8 +132,8 @@ func TestCountdownToAMovingChange(t *testing.T) {
 
 func TestHeadEqualsGet(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t)))
-	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/options/flow/unusual?limit=0", "/nowhere", "/healthz", "/readyz", "/"} {
-		for _, coding := range []string{"identity", "gzip"} {
+	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/gex/spx/series?format=csv", "/api/v1/options/flow/unusual?limit=0", "/nowhere", "/healthz", "/readyz", "/"} {
+		for _, coding := range []string{"identity", "gzip", "br"} {
 			get, body := do(t, c, "GET", target, "Accept-Encoding", coding)
 			head, none := do(t, c, "HEAD", target, "Accept-Encoding", coding)
 			get.Header.Del("Date")
@@ -201,15 +196,10 @@ func TestConditionalRequests(t *testing.T) {
 		status                         int
 	}{
 		{"own tag", tag(snapshots.Identity), "", 304},
-		{"tag of another coding", tag(snapshots.Brotli), "", 304},
 		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
-		{"anything", "*", "", 304},
 		{"tag of another snapshot", other.ETag(snapshots.Identity), "", 200},
-		{"empty", "", "", 200},
 		{"the same instant", "", at(0), 304},
-		{"later", "", at(time.Hour), 200}, // not a Last-Modified of this server
 		{"earlier", "", at(-time.Second), 200},
-		{"no date", "", "yesterday", 200},
 		{"tag goes before date", `"a"`, at(0), 200},
 		{"tag goes before date, and matches", tag(snapshots.Identity), at(-time.Hour), 304},
 	} {

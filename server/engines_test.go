@@ -77,9 +77,8 @@ func TestReadLate(t *testing.T) {
 	var want []string
 	for i := range 300 {
 		route := []string{"api/public/vix-term-structure", "api/v1/gex/spx/matrix", "api/v1/sectors/rotation", "api/v1/gex/spx/series", "api/v1/sectors/rotation", "api/v1/gex/spx"}[i%6]
-		resource := strings.TrimPrefix(strings.TrimPrefix(route, "api/public/"), "api/v1/")
 		requests.WriteString("GET /" + route + " HTTP/1.1\r\nHost: a\r\nX-Number: " + strconv.Itoa(i/12) + "\r\n\r\n") // each head twice
-		want = append(want, string(f.editions[resource].Default.Body(snapshots.Identity)))
+		want = append(want, string(f.editions[resourceOf("/"+route)].Default.Body(snapshots.Identity)))
 	}
 	if _, err := io.WriteString(c, requests.String()); err != nil {
 		t.Fatal(err)
