@@ -371,9 +371,6 @@ func isReset(err error) bool {
 // bigBody is more bytes than the kernels of both ends buffer.
 const bigBody = 8 << 20
 
-// bigAnswer is more than the kernels of both ends buffer, see bigBody.
-func bigAnswer(t testing.TB) *snapshots.Snapshot { return fill(t, "gamma ", bigBody) }
-
 func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
 	t.Helper()
 	s, err := snapshots.SealIn([]byte(`"`+strings.Repeat(text, size/len(text))+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})

@@ -205,7 +205,7 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 // A client that never reads its answer is cut off at the time limit of Shutdown, and the error says so.
 func TestShutdownEndsAtTheLimit(t *testing.T) {
 	f := newFinder(t)
-	f.editions["gex/spx"].Default = bigAnswer(t)
+	f.editions["gex/spx"].Default = fill(t, "gamma ", bigBody)
 	web := newServer(f)
 	address, shutdown := serve(t, web)
 	stuck := dial(t, address)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -256,11 +255,11 @@ func (s *link) fetch(ctx context.Context, path string, o object) (file []byte, e
 
 // reasonFor returns why a file is refused, and "" for another error.
 func reasonFor(err error) string {
-	for reason, causes := range map[string][]error{
-		reasonPath: {snapshots.ErrPath}, reasonFormat: {snapshots.ErrNewerFormat}, reasonForeign: {snapshots.ErrForeign},
-		reasonOlder: {snapshots.ErrOlder}, reasonCorrupt: {snapshots.ErrTorn, errIncomplete},
+	for cause, reason := range map[error]string{
+		snapshots.ErrPath: reasonPath, snapshots.ErrNewerFormat: reasonFormat, snapshots.ErrForeign: reasonForeign,
+		snapshots.ErrOlder: reasonOlder, snapshots.ErrTorn: reasonCorrupt, errIncomplete: reasonCorrupt,
 	} {
-		if slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) }) {
+		if errors.Is(err, cause) {
 			return reason
 		}
 	}
