@@ -26,6 +26,7 @@ import (
 	"strikecache/server/admin"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
+	"strikecache/server/loop"
 	"strikecache/server/mcp"
 	"strikecache/snapshots"
 )
@@ -223,7 +224,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		return err
 	}
 	defer pair.Close()
-	listener, err := server.Listen(c.Listen)
+	listener, err := loop.Listen(c.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -302,7 +303,7 @@ const shutdownLimit = 10 * time.Second
 
 // serveUntil serves until ctx ends, tells the service manager when the server is ready and when it stops, and waits up to
 // [shutdownLimit] for the requests under way.
-func serveUntil(ctx context.Context, web *server.Server, ln server.Listener, log *slog.Logger) error {
+func serveUntil(ctx context.Context, web *server.Server, ln loop.Listener, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
 	defer server.NotifyReady("serving on "+ln.Addr().String(), log)() // resources may still lack answers, see /readyz
@@ -359,8 +360,8 @@ func fleetStatus(member *fleet.Member) func() admin.Fleet {
 }
 
 // announce logs the listener, the source and the version, and a warning if the market is simulated.
-func (c *serveCommand) announce(log *slog.Logger, now time.Time, ln server.Listener) {
-	if _, passed := ln.(server.Passed); passed {
+func (c *serveCommand) announce(log *slog.Logger, now time.Time, ln loop.Listener) {
+	if _, passed := ln.(loop.Passed); passed {
 		log.Info("public socket passed by the service manager: --listen has no effect", "listen", c.Listen)
 	}
 	scheme := "http://"

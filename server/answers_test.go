@@ -122,89 +122,18 @@ func TestCountdown(t *testing.T) {
 			t.Errorf("after %s: %d seconds left, want %d; asked %d times, want %d", x.at, left, x.left, asked, x.asked)
 		}
 	}
-}
-
-// A change that is always five seconds away gives a max-age of 5 at every instant of a second.
-func TestCountdownToAMovingChange(t *testing.T) {
-	for _, fraction := range []time.Duration{0, 1, 500 * time.Millisecond, time.Second - 1} {
+	for _, fraction := range []time.Duration{0, 1, 500 * time.Millisecond, time.Second - 1} { // a change that is always five seconds away
 		var c server.Countdown
-		now := time.Unix(1_800_000_000, int64(fraction))
-		if left := c.Left(now, 2, func(_ string, now time.Time) time.Time { return now.Add(5 * time.Second) }); left != 5 {
+		if left := c.Left(start.Add(fraction), 2, func(_ string, now time.Time) time.Time { return now.Add(5 * time.Second) }); left != 5 {
 			t.Errorf("%s after the second: %d seconds left", fraction, left)
-		}
-	}
-}
-
-// A parameter that belongs to another resource, or in other letters, would otherwise give an answer that nobody asked for.
-func TestMisplacedParameters(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t)))
-	const takers = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/vix-term-structure"
-	for target, want := range map[string]string{
-		"/api/v1/gex/spx?date=2026-11-19":                               "/api/v1/gex/spx takes no date; it is a parameter of " + takers,
-		"/api/v1/gex/spx?x=1&Date":                                      "/api/v1/gex/spx takes no date; it is a parameter of " + takers,
-		"/api/v1/gex/spx/historical?Date=2026-11-19":                    "Date must be written date",
-		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":           "dAte must be written date",
-		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; it is a parameter of /api/v1/options/flow/unusual",
-		"/api/v1/options/flow/unusual?expiration=2026-12-18":            "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
-		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":                "EXPIRATION must be written expiration",
-		"/api/public/vix-term-structure/series?date=%32026-11-19&date=": "/api/public/vix-term-structure/series takes no date; it is a parameter of " + takers,
-	} {
-		resp, body := do(t, c, "GET", target)
-		var answer struct {
-			Error struct{ Code, Message, Parameter string }
-		}
-		if err := json.Unmarshal(body, &answer); err != nil {
-			t.Fatal(err)
-		}
-		e := answer.Error
-		if resp.StatusCode != 400 || e.Code != "invalid_parameter" || e.Message != want || e.Parameter != "date" && e.Parameter != "limit" && e.Parameter != "expiration" {
-			t.Errorf("%s: %d %s", target, resp.StatusCode, body)
-		}
-	}
-	for _, target := range []string{"/api/v1/gex/spx?dat=1&limits=2&=3&&%", "/api/v1/gex/spx/historical?da%74e=2026-11-19", "/?date=2026-11-19"} {
-		if resp, body := do(t, c, "GET", target); resp.StatusCode != 200 {
-			t.Errorf("%s: %d %s", target, resp.StatusCode, body)
-		}
-	}
-}
-
-// Every resource that takes a date answers each kind of date in the same way, to GET and HEAD, and with its tag with 304.
-func TestDates(t *testing.T) {
-	s := newFinder(t)
-	c := clientOf(t, newServer(s))
-	for _, path := range []string{"/api/v1/sectors/rotation", "/api/public/vix-term-structure"} {
-		for date, want := range map[string]struct {
-			status   int
-			contains string
-		}{
-			"2026-11-12": {404, `"nearest":{"earlier":null,"later":"2026-11-13"}`},         // before the first
-			"2026-11-14": {404, `"nearest":{"earlier":"2026-11-13","later":"2026-11-16"}`}, // a Saturday
-			"2026-11-20": {404, `"nearest":{"earlier":"2026-11-19","later":null}`},         // today
-			"2026-11-21": {400, "future"}, "2026-11-31": {400, "calendar date"}, "": {400, "calendar date"}, "2026-11-16&date=2026-11-16": {400, "more than once"},
-			"2026-11-13": {200, `{"day":13}`}, "2026-11-16": {200, `{"day":16}`}, "2026-11-19": {200, `{"day":19}`},
-		} {
-			target := path + "?date=" + date
-			get, body := do(t, c, "GET", target)
-			head, none := do(t, c, "HEAD", target)
-			if get.StatusCode != want.status || !strings.Contains(string(body), want.contains) || head.StatusCode != want.status || len(none) > 0 {
-				t.Errorf("%s: %d and %d %s", target, get.StatusCode, head.StatusCode, body)
-			}
-			if stored := get.Header.Get("Cache-Control") != "no-store"; stored != (want.status == 200) || head.Header.Get("Cache-Control") != get.Header.Get("Cache-Control") {
-				t.Errorf("%s: %q", target, get.Header.Get("Cache-Control"))
-			}
-			if tag := get.Header.Get("ETag"); tag != "" {
-				if again, body := do(t, c, "GET", target, "If-None-Match", tag); again.StatusCode != 304 || len(body) > 0 || again.Header.Get("Cache-Control") != get.Header.Get("Cache-Control") {
-					t.Errorf("%s with its tag: %d %q", target, again.StatusCode, again.Header.Get("Cache-Control"))
-				}
-			}
 		}
 	}
 }
 
 func TestHeadEqualsGet(t *testing.T) {
 	c := clientOf(t, newServer(newFinder(t)))
-	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/options/flow/unusual?limit=0", "/nowhere", "/healthz", "/readyz", "/"} {
-		for _, coding := range []string{"identity", "gzip"} {
+	for _, target := range []string{"/api/v1/gex/spx", "/api/v1/gex/spx/series?format=csv", "/api/v1/options/flow/unusual?limit=0", "/nowhere", "/healthz", "/readyz", "/"} {
+		for _, coding := range []string{"identity", "gzip", "br"} {
 			get, body := do(t, c, "GET", target, "Accept-Encoding", coding)
 			head, none := do(t, c, "HEAD", target, "Accept-Encoding", coding)
 			get.Header.Del("Date")
@@ -267,15 +196,10 @@ func TestConditionalRequests(t *testing.T) {
 		status                         int
 	}{
 		{"own tag", tag(snapshots.Identity), "", 304},
-		{"tag of another coding", tag(snapshots.Brotli), "", 304},
 		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
-		{"anything", "*", "", 304},
 		{"tag of another snapshot", other.ETag(snapshots.Identity), "", 200},
-		{"empty", "", "", 200},
 		{"the same instant", "", at(0), 304},
-		{"later", "", at(time.Hour), 200}, // not a Last-Modified of this server
 		{"earlier", "", at(-time.Second), 200},
-		{"no date", "", "yesterday", 200},
 		{"tag goes before date", `"a"`, at(0), 200},
 		{"tag goes before date, and matches", tag(snapshots.Identity), at(-time.Hour), 304},
 	} {

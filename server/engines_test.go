@@ -13,6 +13,7 @@ import (
 
 	"strikecache/server"
 	"strikecache/server/limits"
+	"strikecache/server/loop"
 	"strikecache/snapshots"
 )
 
@@ -35,7 +36,7 @@ func TestEnginesAnswerAlike(t *testing.T) {
 	of := func(engine string) string {
 		return listen(t, newServer(f, func(c *server.Config) { c.Engine = engine }))
 	}
-	loop, fast := of(server.EngineLoop), of(server.EngineFasthttp)
+	looping, fast := of(server.EngineLoop), of(server.EngineFasthttp)
 	targets := []string{
 		"/api/v1/gex/spx", "/api/v1/gex/spx/historical?date=2026-11-17", "/api/v1/gex/spx/historical?date=2026-11-18", "/api/public/spx-max-pain?expiration=2026-11-27",
 		"/api/public/spx-max-pain?expiration=x", "/api/v1/options/flow/unusual?limit=1", "/api/v1/options/flow/unusual?limit=0", "/api/v1/gex/spx?a=//b",
@@ -54,7 +55,7 @@ func TestEnginesAnswerAlike(t *testing.T) {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "DELETE"} {
 			for _, target := range targets {
 				raw := strings.Repeat(method+" "+target+" HTTP/1.1\r\n"+fields+"\r\n", 2)
-				a, b := fieldsOf(undated(exchange(t, loop, raw, true))), fieldsOf(undated(exchange(t, fast, raw, true)))
+				a, b := fieldsOf(undated(exchange(t, looping, raw, true))), fieldsOf(undated(exchange(t, fast, raw, true)))
 				if len(a) < 6 || strings.Join(a, "\n") != strings.Join(b, "\n") {
 					t.Fatalf("%q:\nloop     %.600q\nfasthttp %.600q", raw, a, b)
 				}
@@ -76,9 +77,8 @@ func TestReadLate(t *testing.T) {
 	var want []string
 	for i := range 300 {
 		route := []string{"api/public/vix-term-structure", "api/v1/gex/spx/matrix", "api/v1/sectors/rotation", "api/v1/gex/spx/series", "api/v1/sectors/rotation", "api/v1/gex/spx"}[i%6]
-		resource := strings.TrimPrefix(strings.TrimPrefix(route, "api/public/"), "api/v1/")
 		requests.WriteString("GET /" + route + " HTTP/1.1\r\nHost: a\r\nX-Number: " + strconv.Itoa(i/12) + "\r\n\r\n") // each head twice
-		want = append(want, string(f.editions[resource].Default.Body(snapshots.Identity)))
+		want = append(want, string(f.editions[resourceOf("/"+route)].Default.Body(snapshots.Identity)))
 	}
 	if _, err := io.WriteString(c, requests.String()); err != nil {
 		t.Fatal(err)
@@ -177,7 +177,7 @@ func TestShutdownBeforeServe(t *testing.T) {
 	if err := web.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := loop.Listen("127.0.0.1:0")
 	if err == nil {
 		err = web.Serve(ln)
 	}

@@ -180,13 +180,13 @@ func (e *fastEngine) Serve(ln loop.Listener) error {
 	}
 	defer e.life.Running.Done()
 	defer e.each((*fastConn).wake)
-	return loop.Accept(ln, func() error {
+	return e.life.Accept(ln, func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
 			e.life.Running.Go(func() { e.serveConn(accepted.(*net.TCPConn)) })
 		}
 		return err
-	}, ln.SetDeadline, e.life.Stop, e.server.cfg.Log)
+	}, ln.SetDeadline, e.server.cfg.Log)
 }
 
 // serveConn serves one connection until it ends, or refuses it if there are too many.

@@ -23,6 +23,7 @@ import (
 
 	"strikecache/server"
 	"strikecache/server/keys"
+	"strikecache/server/loop"
 	"strikecache/snapshots"
 )
 
@@ -204,7 +205,7 @@ func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...key
 }
 
 // serveOn serves on a listener until shutdown is called, at the latest at the end of the test.
-func serveOn(t testing.TB, web *server.Server, ln server.Listener) (shutdown func(context.Context) error) {
+func serveOn(t testing.TB, web *server.Server, ln loop.Listener) (shutdown func(context.Context) error) {
 	t.Helper()
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
@@ -229,7 +230,7 @@ func serveOn(t testing.TB, web *server.Server, ln server.Listener) (shutdown fun
 // serve serves on loopback, see [serveOn].
 func serve(t testing.TB, web *server.Server) (address string, shutdown func(context.Context) error) {
 	t.Helper()
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := loop.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,9 +370,6 @@ func isReset(err error) bool {
 
 // bigBody is more bytes than the kernels of both ends buffer.
 const bigBody = 8 << 20
-
-// bigAnswer is more than the kernels of both ends buffer, see bigBody.
-func bigAnswer(t testing.TB) *snapshots.Snapshot { return fill(t, "gamma ", bigBody) }
 
 func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
 	t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"strikecache/server"
 	"strikecache/server/keys"
+	"strikecache/snapshots"
 )
 
 // reply is a response with its body. The other fields are those of an error as the interface defines it.
@@ -128,9 +129,11 @@ type input struct {
 // connection goes on after any request that has one meaning, and ends after any other. FuzzTarget shows the targets.
 func TestErrors(t *testing.T) {
 	s := newFinder(t)
-	for _, absent := range []string{"sectors/rotation", "vix-term-structure", "gex/spx"} {
+	for _, absent := range []string{"sectors/rotation", "vix-term-structure", "gex/spx", "gex/spx/matrix"} {
 		delete(s.editions, absent)
 	}
+	s.editions["gex/spx/series"] = &snapshots.Edition{Default: seal(t, "gex/spx/series", `{}`)} // without forms, from an older version
+	s.tracks["2026-11-18"] = seal(t, "gex/spx/intraday", `{}`)
 	var log logText
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		unfedSectors(c)
@@ -166,31 +169,68 @@ func asked(method, target, fields string) string {
 	return method + " " + target + " HTTP/1.1\r\nHost: a\r\n" + fields + "\r\n"
 }
 
-// inputsOfTargets returns requests whose errors have details of their own.
+// inputsOfTargets returns requests whose errors have details of their own. A parameter of another resource, or in other letters,
+// would otherwise give an answer that nobody asked for.
 func inputsOfTargets() (inputs []input) {
+	const (
+		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/vix-term-structure"
+		formed = "/api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/v1/options/flow/unusual, /api/public/vix-term-structure/series"
+	)
 	for _, e := range []struct {
 		target         string
 		status         int
 		code, contains string
 	}{
 		{"/nowhere", 404, "not_found", "/api/v1/gex/spx"},
-		{"/api/v1/options/flow/unusual?limit=0", 400, "invalid_parameter", "from 1 to 100"},
-		{"/api/v1/options/flow/unusual?limit=20&limit=20", 400, "invalid_parameter", "more than once"},
 		{"/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
-		{"/api/public/spx-max-pain?expiration=2026-12-32", 400, "invalid_parameter", "YYYY-MM-DD"},
 		{"/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
 		{"/api/v1/gex/spx/historical?date=2020-01-01", 404, "snapshot_not_found", `"nearest":{"earlier":null,"later":"2026-11-17"}`},
-		{"/api/v1/gex/spx/historical?date=2026-11-21", 400, "invalid_parameter", "future"},
 		{"/api/v1/gex/spx/intraday?date=2026-11-19", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-18","later":"2026-11-20"}`},
-		{"/api/v1/gex/spx/intraday?date=2026-11-21", 400, "invalid_parameter", "future"},
-		{"/api/v1/gex/spx/intraday?date=today", 400, "invalid_parameter", "calendar date"},
-		{"/api/v1/gex/spx/historical?date=2026-11-17&date=2026-11-17", 400, "invalid_parameter", "more than once"},
-		{"/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000), 400, "invalid_parameter", "date"},
+		{"/api/v1/sectors/rotation?date=2026-11-14", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-13","later":"2026-11-16"}`},
+		{"/api/public/vix-term-structure?date=2026-11-20", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-19","later":null}`}, // today
+		{"/api/v1/gex/spx/intraday?format=csv&date=2026-11-18", 404, "snapshot_not_found", "no snapshot of that date is stored"},
 		{"/api/public/vix-term-structure", 503, "not_ready", "no answer yet"},
+		{"/api/v1/gex/spx/series?format=csv", 503, "not_ready", "no answer yet"},
+		{"/api/v1/gex/spx/matrix?format=csv", 503, "not_ready", "no answer yet"},
 		{"/api/v1/sectors/rotation", 503, "not_ready", "no documents"},
 		{"/api/v1/gex/spx", 503, "not_ready", `the last attempt failed: upstream_unreachable","reason":"upstream_unreachable"`},
 	} {
 		inputs = append(inputs, input{raw: asked("GET", e.target, ""), status: e.status, code: e.code, contains: e.contains})
+	}
+	for target, message := range map[string]string{
+		"/api/v1/options/flow/unusual?limit=0":                          "limit must be a whole number from 1 to 100",
+		"/api/v1/options/flow/unusual?limit=20&limit=20":                "limit is given more than once",
+		"/api/v1/options/flow/unusual?limit=0&format=json":              "limit must be a whole number from 1 to 100",
+		"/api/v1/options/flow/unusual?limit=1&format=csv":               "limit must be 20 or 100 with format=csv",
+		"/api/v1/options/flow/unusual?expiration=2026-12-18":            "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
+		"/api/public/spx-max-pain?expiration=2026-12-32":                "expiration must be YYYY-MM-DD, a calendar date",
+		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":                "EXPIRATION must be written expiration",
+		"/api/public/spx-max-pain?format=csv":                           "/api/public/spx-max-pain takes no format; it is a parameter of " + formed,
+		"/api/public/vix-term-structure?date=2026-11-21":                "date must not be in the future by the market's clock",
+		"/api/public/vix-term-structure/series?date=%32026-11-19&date=": "/api/public/vix-term-structure/series takes no date; it is a parameter of " + dated,
+		"/api/v1/sectors/rotation?date=":                                "date must be YYYY-MM-DD, a UTC calendar date",
+		"/api/v1/gex/spx?date=2026-11-19":                               "/api/v1/gex/spx takes no date; it is a parameter of " + dated,
+		"/api/v1/gex/spx?x=1&Date":                                      "/api/v1/gex/spx takes no date; it is a parameter of " + dated,
+		"/api/v1/gex/spx?format=csv":                                    "/api/v1/gex/spx takes no format; it is a parameter of " + formed,
+		"/api/v1/gex/spx/historical?date=2026-11-21":                    "date must not be in the future by the market's clock",
+		"/api/v1/gex/spx/historical?date=2026-11-17&date=2026-11-17":    "date is given more than once",
+		"/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000):  "date must be YYYY-MM-DD, a UTC calendar date",
+		"/api/v1/gex/spx/historical?Date=2026-11-19":                    "Date must be written date",
+		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":           "dAte must be written date",
+		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; it is a parameter of /api/v1/options/flow/unusual",
+		"/api/v1/gex/spx/historical?format=json&date=2026-11-17":        "/api/v1/gex/spx/historical takes no format; it is a parameter of " + formed,
+		"/api/v1/gex/spx/intraday?date=today":                           "date must be YYYY-MM-DD, a UTC calendar date",
+		"/api/v1/gex/spx/intraday?date=2000-01-01&format=x":             "format must be json or csv on /api/v1/gex/spx/intraday",
+		"/api/v1/gex/spx/levels?format=xml":                             "format must be json or csv or line on /api/v1/gex/spx/levels",
+		"/api/v1/gex/spx/levels?format=csv%0d%0aX-Injected:%201":        "format must be json or csv or line on /api/v1/gex/spx/levels",
+		"/api/v1/gex/spx/levels?format=csv&format=csv":                  "format is given more than once",
+		"/api/v1/gex/spx/levels?Format=csv":                             "Format must be written format",
+		"/api/v1/gex/spx/levels?format=csv&limit=5":                     "/api/v1/gex/spx/levels takes no limit; it is a parameter of /api/v1/options/flow/unusual",
+		"/api/v1/gex/spx/series?format=line":                            "format must be json or csv on /api/v1/gex/spx/series",
+		"/api/v1/gex/spx/series?format=":                                "format must be json or csv on /api/v1/gex/spx/series",
+		"/api/v1/gex/spx/series?format=CSV":                             "format must be json or csv on /api/v1/gex/spx/series",
+	} {
+		inputs = append(inputs, input{raw: asked("GET", target, ""), status: 400, code: "invalid_parameter", contains: `"message":"` + message + `"`})
 	}
 	return inputs
 }

@@ -121,14 +121,13 @@ func (s *Server) noTarget(path []byte) *apiError {
 	return errNotFound
 }
 
-// parameters are the names of the query parameters of all routes, sorted.
+// parameters are the names of the query parameters of all routes.
 var parameters = func() (names []string) {
 	for i := range routes {
 		if name := routes[i].parameter; name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
-	slices.Sort(names)
 	return append(names, format)
 }()
 

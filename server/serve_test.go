@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"strikecache/server"
+	"strikecache/server/loop"
 )
 
 // request sends one request and returns the status and body of the answer.
@@ -128,7 +129,7 @@ func (l *exhausted) SetDeadline(t time.Time) error {
 
 func newExhausted(t testing.TB, failures int64) *exhausted {
 	t.Helper()
-	ln, err := server.Listen("127.0.0.1:0")
+	ln, err := loop.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +205,7 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 // A client that never reads its answer is cut off at the time limit of Shutdown, and the error says so.
 func TestShutdownEndsAtTheLimit(t *testing.T) {
 	f := newFinder(t)
-	f.editions["gex/spx"].Default = bigAnswer(t)
+	f.editions["gex/spx"].Default = fill(t, "gamma ", bigBody)
 	web := newServer(f)
 	address, shutdown := serve(t, web)
 	stuck := dial(t, address)

@@ -75,15 +75,10 @@ const (
 
 // The limits of one connection and one request.
 const (
-	defaultMaxConnections = 10_000
-
-	readTimeout  = 5 * time.Second
-	writeTimeout = 30 * time.Second
-	idleTimeout  = 75 * time.Second
-	maxHeader    = loop.MaxHead // bytes of request line and headers
-	maxTarget    = 4 << 10      // bytes of a request target
-	maxMethod    = 16           // bytes of a method
-	maxBody      = 1 << 10      // bytes of a request body, which is read and dropped
+	maxHeader = loop.MaxHead // bytes of request line and headers
+	maxTarget = 4 << 10      // bytes of a request target
+	maxMethod = 16           // bytes of a method
+	maxBody   = 1 << 10      // bytes of a request body, which is read and dropped
 
 	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, and refusals.
 	reservedDescriptors = 64 + loop.PatientRefusals
@@ -111,10 +106,10 @@ type engine interface {
 
 // New returns a server. Call [Server.Serve] to accept connections. It is called before refreshes begin.
 func New(cfg Config) *Server {
-	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, defaultMaxConnections)
-	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, readTimeout)
-	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, writeTimeout)
-	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, idleTimeout)
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, 10_000)
+	cfg.ReadTimeout = cmp.Or(cfg.ReadTimeout, 5*time.Second)
+	cfg.WriteTimeout = cmp.Or(cfg.WriteTimeout, 30*time.Second)
+	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, 75*time.Second)
 	if room := max(maxDescriptors()-reservedDescriptors, 1); cfg.MaxConnections > room {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
@@ -136,19 +131,9 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Listener is a TCP listener.
-type Listener = loop.Listener
-
-// Passed is a listener that the service manager has passed.
-type Passed = loop.Passed
-
-// Listen returns a TCP listener for [Server.Serve]. On Linux it is a [Passed] if the service manager has passed a socket to this
-// process. Otherwise it listens on the address. Call it once.
-func Listen(address string) (Listener, error) { return loop.Listen(address) }
-
-// Serve answers requests on a listener until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
+// Serve answers requests on a listener of [loop.Listen] until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
 // accepting after errors that may pass, such as a lack of descriptors. It is called once.
-func (s *Server) Serve(ln Listener) error {
+func (s *Server) Serve(ln loop.Listener) error {
 	if err := s.engine.Serve(ln); err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}

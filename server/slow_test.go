@@ -178,7 +178,7 @@ func TestFaultSlowClients(t *testing.T) {
 	count, secure := scaled(400), newTLSEnds(t)
 	needFiles(t, 2*(2*len(slowClients)+len(bareClients))*count+200)
 	f := newFinder(t)
-	f.editions["gex/spx"].Default, f.editions["spx-max-pain"].Default = bigAnswer(t), fill(t, "pain ", halfTakenBody)
+	f.editions["gex/spx"].Default, f.editions["spx-max-pain"].Default = fill(t, "gamma ", bigBody), fill(t, "pain ", halfTakenBody)
 	var cases sync.WaitGroup
 	for _, c := range slowClients {
 		if c.name == unacknowledged && runtime.GOOS != "linux" {

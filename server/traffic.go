@@ -72,12 +72,8 @@ func (c *counts) addDuration(arrived time.Time) {
 	c.nanos.Add(int64(took))
 }
 
-// label names a resource, a status and a coding, for [Server.countLabel].
-func label(c *counts, status int, coding snapshots.Coding) uint32 {
-	return c.index<<16 | uint32(status-minStatus)<<4 | uint32(coding) //nolint:gosec // G115: a status
-}
-
-// count counts the response to a request that arrived at an instant. It returns the label of the response.
+// count counts the response to a request that arrived at an instant. It returns the label of the response for
+// [Server.countLabel]: resource, status and coding.
 func (s *Server) count(rep *response, arrived time.Time) uint32 {
 	t := s.traffic
 	c, n := cmp.Or(rep.counts, t.other), 0
@@ -91,7 +87,7 @@ func (s *Server) count(rep *response, arrived time.Time) uint32 {
 	if rep.err != nil {
 		t.errors[rep.err.code].Add(1)
 	}
-	return label(c, rep.status, rep.coding)
+	return c.index<<16 | uint32(rep.status-minStatus)<<4 | uint32(rep.coding) //nolint:gosec // G115: a status
 }
 
 // countLabel counts the response of a label, with a body of n bytes, again: to a request that arrived at an instant.

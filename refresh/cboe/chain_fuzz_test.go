@@ -25,14 +25,14 @@ type member struct {
 	value any // []member, []any, string, json.Number, bool or nil
 }
 
-// plain reads a document that is one JSON value.
-func plain(body []byte) (value any, ok bool) {
+// plain reads a document that is one JSON value; nil if it is not.
+func plain(body []byte) any {
 	if !json.Valid(body) {
-		return nil, false
+		return nil
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
-	return plainValue(d), true
+	return plainValue(d)
 }
 
 func plainValue(d *json.Decoder) any {
@@ -101,8 +101,7 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '<' {
 		return nil, ErrHTML
 	}
-	value, _ := plain(body)
-	top, ok := value.([]member)
+	top, ok := plain(body).([]member)
 	if !ok {
 		return nil, ErrMalformed
 	}

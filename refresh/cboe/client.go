@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math/rand/v2"
 	"mime"
 	"net"
@@ -41,7 +40,6 @@ type ClientConfig struct {
 	Backoff       time.Duration // before the second try of a refused request, doubled before each later try; default 3 s
 	// Dial opens connections; nil: a net.Dialer does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	Log  *slog.Logger // nil: nothing is logged
 }
 
 const (
@@ -52,8 +50,6 @@ const (
 	refusalPause = time.Hour
 	// maxRetryAfter bounds the wait that Retry-After asks for.
 	maxRetryAfter = time.Hour
-	// maxValidator is how many bytes of an ETag or a Last-Modified are kept.
-	maxValidator = 1 << 10
 	// throttledPause is how long a host gets no request after a 429 or 420 without Retry-After.
 	throttledPause = time.Minute
 )
@@ -66,7 +62,7 @@ type Client struct {
 	http    *http.Client
 	refused sync.Map            // upstream.Name → time.Time until which the document is not asked for
 	hosts   map[string]*spacing // of the configured hosts; "" has all others, to which redirects lead
-	direct  *shortcuts
+	direct  shortcuts
 }
 
 // NewClient returns a client. It fails on addresses that are not http or https.
@@ -92,7 +88,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		cfg.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	}
 	return &Client{
-		cfg: cfg, hosts: hosts, direct: &shortcuts{log: cmp.Or(cfg.Log, slog.New(slog.DiscardHandler)), to: map[string]shortcut{}},
+		cfg: cfg, hosts: hosts,
 		http: &http.Client{
 			// A connection serves one request. If a kept connection turned out to be closed, the transport would repeat the
 			// request without a turn. With one request every few seconds, keeping connections would save little.
@@ -216,17 +212,8 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero if there is none
 	return &upstream.Document{
 		Name: name, Body: body, Gzip: packed, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
-		ETag: validator(resp.Header, "ETag"), LastModified: validator(resp.Header, "Last-Modified"),
+		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
 	}, "", nil
-}
-
-// validator returns a header field that the next request sends back. A field over maxValidator bytes counts as absent,
-// because the upstream could refuse a request with it.
-func validator(h http.Header, name string) string {
-	if v := h.Get(name); len(v) <= maxValidator {
-		return v
-	}
-	return ""
 }
 
 // readBody reads a body. It stops when the body is too large for a document of its kind. It leaves gzip as it is.

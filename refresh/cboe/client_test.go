@@ -82,29 +82,23 @@ func TestClientAsksAsItShould(t *testing.T) {
 	}
 }
 
-// The next request sends the validators of the last document back, but none beyond 1 KB.
+// The next request sends the validators of the last document back.
 func TestClientSendsValidators(t *testing.T) {
-	for n, echoed := range map[int]bool{3: true, 1 << 10: true, 1<<10 + 1: false, 100 << 10: false} {
-		long := strings.Repeat("x", n)
-		c := local(t, func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("If-None-Match") == long && r.Header.Get("If-Modified-Since") == long {
-				w.WriteHeader(http.StatusNotModified)
-				return
-			}
-			if r.Header.Get("If-None-Match")+r.Header.Get("If-Modified-Since") != "" {
-				t.Errorf("%d bytes: a part is sent back", n)
-			}
-			w.Header().Set("ETag", long)
-			w.Header().Set("Last-Modified", long)
-			fmt.Fprint(w, "{}")
-		})
-		doc, err := fetch(t, c, upstream.Quotes("XLK"))
-		if err != nil {
-			t.Fatal(err)
+	c := local(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("If-None-Match") == "a" && r.Header.Get("If-Modified-Since") == "b" {
+			w.WriteHeader(http.StatusNotModified)
+			return
 		}
-		if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), doc); errors.Is(err, upstream.ErrNotModified) != echoed || !echoed && err != nil {
-			t.Errorf("%d bytes: %v", n, err)
-		}
+		w.Header().Set("ETag", "a")
+		w.Header().Set("Last-Modified", "b")
+		fmt.Fprint(w, "{}")
+	})
+	doc, err := fetch(t, c, upstream.Quotes("XLK"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), doc); !errors.Is(err, upstream.ErrNotModified) {
+		t.Error(err)
 	}
 }
 

@@ -63,19 +63,15 @@ func settlementRow(record []string) (row compute.FuturesSettlement, ok bool) {
 	if len(record) < 4 {
 		return row, false
 	}
-	date, err := compute.ParseDate(strings.TrimSpace(record[2]))
-	if err != nil {
-		return row, false
+	for i := range record {
+		record[i] = strings.TrimSpace(record[i])
 	}
-	price, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(record[3]), "*"), 64)
-	product, kind := strings.TrimSpace(record[0]), compute.Price
-	if product == "VX" {
+	date, err := compute.ParseDate(record[2])
+	price, err2 := strconv.ParseFloat(strings.TrimSuffix(record[3], "*"), 64)
+	kind := compute.Price
+	if record[0] == "VX" {
 		kind = compute.VolatilityPrice
 	}
-	if err != nil || math.IsNaN(kind.Usable(price)) {
-		return row, false
-	}
-	return compute.FuturesSettlement{
-		Product: product, Symbol: strings.TrimSpace(record[1]), Expiration: date, Price: price,
-	}, true
+	row = compute.FuturesSettlement{Product: record[0], Symbol: record[1], Expiration: date, Price: price}
+	return row, err == nil && err2 == nil && !math.IsNaN(kind.Usable(price))
 }

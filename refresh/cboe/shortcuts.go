@@ -2,7 +2,6 @@ package cboe
 
 import (
 	"errors"
-	"log/slog"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -17,17 +16,12 @@ import (
 const shortcutFor = time.Hour
 
 // shortcuts remembers that a configured host redirects to another host of its site, with the same path, so that a document takes
-// one request instead of two. A failure there ends the memory. It has at most one entry for each configured host. It is safe for
-// concurrent use.
-type shortcuts struct {
-	log *slog.Logger
-	mu  sync.Mutex          // guards to
-	to  map[string]shortcut // by the configured host
-}
+// one request instead of two. A failure there ends the memory. It is safe for concurrent use.
+type shortcuts struct{ to sync.Map } // configured host → shortcut
 
 type shortcut struct {
 	host  string
-	until time.Time // zero once a request to host has failed
+	until time.Time
 }
 
 // take returns the address at which a document is asked for, instead of its address at a configured host.
@@ -36,10 +30,8 @@ func (s *shortcuts) take(origin string) string {
 	if err != nil || u.User != nil { // a password is for the configured host
 		return origin
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known := s.to[u.Host]; time.Now().Before(known.until) {
-		u.Host = known.host
+	if known, ok := s.to.Load(u.Host); ok && time.Now().Before(known.(shortcut).until) {
+		u.Host = known.(shortcut).host
 	}
 	return u.String()
 }
@@ -52,17 +44,11 @@ func (s *shortcuts) learn(origin string, visited []string, err error) {
 		return
 	}
 	ok := err == nil || errors.Is(err, upstream.ErrNotModified)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.to[from.Host]
-	switch {
-	case visited[0] != from.String() && (!ok || len(visited) > 1):
-		s.to[from.Host] = shortcut{host: known.host}
-	case visited[0] == from.String() && ok && len(visited) == 2 && last.RequestURI() == from.RequestURI() && sameSite(from, last):
-		s.to[from.Host] = shortcut{last.Host, time.Now().Add(shortcutFor)}
-		if last.Host != known.host {
-			s.log.Info("upstream redirects within its site, later requests go there directly", "from", from.Host, "to", last.Host)
-		}
+	switch direct := visited[0] != from.String(); {
+	case direct && (!ok || len(visited) > 1):
+		s.to.Delete(from.Host)
+	case !direct && ok && len(visited) == 2 && last.RequestURI() == from.RequestURI() && sameSite(from, last):
+		s.to.Store(from.Host, shortcut{last.Host, time.Now().Add(shortcutFor)})
 	}
 }
 

@@ -35,16 +35,8 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// replicas returns how many NATS servers keep the files. It counts when the stream is created.
-func (f *Flags) replicas() int {
-	switch n := strings.Count(f.NATS, ",") + 1; {
-	case n >= 5:
-		return 5
-	case n >= 3:
-		return 3
-	}
-	return 1
-}
+// replicas returns how many NATS servers keep the files: an odd number, at most 5. It counts when the stream is created.
+func (f *Flags) replicas() int { return min(strings.Count(f.NATS, ",")|1, 5) }
 
 const (
 	// maxStreamBytes has room for about 40 years of dates that are kept for ever, see server/deploy.
@@ -59,8 +51,6 @@ const (
 	callTimeout = 2 * time.Second
 	// maxPart is the size of the parts of a file, in bytes. A part is smaller if the NATS server takes only smaller messages.
 	maxPart = 512 << 10
-	// maxParts is more than any file of [snapshots.MaxTransfer] has.
-	maxParts = 4096
 )
 
 // connect returns a connection, which may not be made yet: the client tries for ever. The first try may take [callTimeout] for

@@ -62,12 +62,16 @@ func steadyPort() int {
 }
 
 // startNATS starts a NATS server on a port, 0 for any, with its files in a directory.
-func startNATS(t *testing.T, dir string, port int) *server.Server {
+func startNATS(t *testing.T, dir string, port int, change ...func(*server.Options)) *server.Server {
 	t.Helper()
 	if port == 0 {
 		port = steadyPort()
 	}
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
+	options := &server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true}
+	for _, c := range change {
+		c(options)
+	}
+	s, err := server.NewServer(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +100,10 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.lines.Write(b)
 }
 
-func (l *log) has(text string) bool { return l.count(text) > 0 }
-
-func (l *log) count(text string) int {
+func (l *log) has(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Count(l.lines.String(), text)
+	return strings.Contains(l.lines.String(), text)
 }
 
 const (

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,9 +147,8 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 		reason = reasonLease
 	case err != nil || o.digest == "" || part+1 != o.parts || !whole:
 		reason, foreign = reasonCorrupt, errIncomplete
-	case o.bytes > snapshots.MaxTransfer || o.parts > maxParts:
-		reason = reasonSize
-		foreign = fmt.Errorf("%d bytes, the limit is %d, in %d parts, the limit is %d", o.bytes, snapshots.MaxTransfer, o.parts, maxParts)
+	case o.bytes > snapshots.MaxTransfer:
+		reason, foreign = reasonSize, fmt.Errorf("%d bytes, the limit is %d", o.bytes, snapshots.MaxTransfer)
 	}
 	if o.refused = reason != ""; o.refused {
 		s.refuse(path, reason, foreign)
@@ -257,11 +255,11 @@ func (s *link) fetch(ctx context.Context, path string, o object) (file []byte, e
 
 // reasonFor returns why a file is refused, and "" for another error.
 func reasonFor(err error) string {
-	for reason, causes := range map[string][]error{
-		reasonPath: {snapshots.ErrPath}, reasonFormat: {snapshots.ErrNewerFormat}, reasonForeign: {snapshots.ErrForeign},
-		reasonOlder: {snapshots.ErrOlder}, reasonCorrupt: {snapshots.ErrTorn, errIncomplete},
+	for cause, reason := range map[error]string{
+		snapshots.ErrPath: reasonPath, snapshots.ErrNewerFormat: reasonFormat, snapshots.ErrForeign: reasonForeign,
+		snapshots.ErrOlder: reasonOlder, snapshots.ErrTorn: reasonCorrupt, errIncomplete: reasonCorrupt,
 	} {
-		if slices.ContainsFunc(causes, func(cause error) bool { return errors.Is(err, cause) }) {
+		if errors.Is(err, cause) {
 			return reason
 		}
 	}

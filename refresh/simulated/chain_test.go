@@ -8,16 +8,6 @@ import (
 	"strikecache/compute"
 )
 
-func TestMonthlyShiftsOnHoliday(t *testing.T) {
-	dates := map[compute.Date]bool{}
-	for _, c := range chainAt(t, market, "_SPX", ny("2027-03-10 12:00:00")).Contracts {
-		dates[c.Expiration] = dates[c.Expiration] || c.Root == "SPX"
-	}
-	if !dates[compute.NewDate(2027, time.June, 17)] || dates[compute.NewDate(2027, time.June, 18)] { // Juneteenth, observed
-		t.Error("the monthly of June 2027 is not on the 17th alone")
-	}
-}
-
 // Contracts trade during the whole session. Volume and the time of the last trade only grow, and open interest stays.
 func TestChainDuringASession(t *testing.T) {
 	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "IWM", "TSLA"} {

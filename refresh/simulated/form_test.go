@@ -83,9 +83,9 @@ func TestDocumentsHaveTheUpstreamsForm(t *testing.T) {
 }
 
 func TestRecordedDocumentsHaveTheForm(t *testing.T) {
-	checkChain(t, recorded(t, "replay/options/_SPX.json.gz"))
+	checkChain(t, recorded(t, spxChain))
 	for _, symbol := range []string{"XLK", "_VIX", "_VIX3M"} {
-		if body := string(recorded(t, "replay/quotes/"+symbol+".json")); shape(body) != headShape+priceShape {
+		if body := string(recorded(t, upstream.Quotes(symbol))); shape(body) != headShape+priceShape {
 			t.Errorf("written %s", body)
 		}
 	}
@@ -105,7 +105,7 @@ func TestRowsAreLikeTheRecordedOnes(t *testing.T) {
 		}
 		return out
 	}
-	want, got := shares(recorded(t, "replay/options/_SPX.json.gz")), shares(documentAt(t, market, spxChain, ny("2026-08-11 16:36:50")).Body)
+	want, got := shares(recorded(t, spxChain)), shares(documentAt(t, market, spxChain, ny("2026-08-11 16:36:50")).Body)
 	for key, within := range map[string]float64{
 		"bytes": 10, "iv": 0.04, "open_interest": 0.07, "volume": 0.12, "gamma": 0.1, "bid": 0.05, "last_trade_time": 0.07,
 	} {

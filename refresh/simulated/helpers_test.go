@@ -1,18 +1,17 @@
 package simulated_test
 
 import (
-	"bytes"
-	"compress/gzip"
-	"io"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
+	"strikecache/refresh/folder"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
@@ -90,26 +89,18 @@ func closesOf(t testing.TB, m *simulated.Market, symbol string, at time.Time) []
 }
 
 // recorded returns a recorded document below ../shared/recorded of the module, unpacked.
-func recorded(t testing.TB, path string) []byte {
+func recorded(t testing.TB, name upstream.Name) []byte {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("..", "..", "..", "shared", "recorded", filepath.FromSlash(path)))
-	if os.IsNotExist(err) {
-		const why = "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; " +
-			"their formats are described in refresh/cboe"
-		required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
-		if slices.Contains(required, "recorded") || slices.Contains(required, "all") {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
-	if err == nil && strings.HasSuffix(path, ".gz") {
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
-			body, err = io.ReadAll(z)
-		}
+	source, err := folder.NewRecorded(filepath.Join("..", "..", "..", "shared", "recorded", "replay"))
+	if required := os.Getenv("STRIKECACHE_REQUIRE"); errors.Is(err, fs.ErrNotExist) && !strings.Contains(required, "recorded") && required != "all" {
+		t.Skip("needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	return body
+	doc, err := source.Fetch(t.Context(), name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc.Body
 }

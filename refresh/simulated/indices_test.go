@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/upstream"
 )
 
 // The daily returns of NDX and RUT move with those of SPX. Over the 1,000 sessions up to the end of 2026, seeds 0 to 11 had, for NDX,
@@ -37,7 +36,8 @@ func TestIndicesMoveTogether(t *testing.T) {
 			{"_RUT", "IWM", [2]float64{0.82, 0.88}, [2]float64{1.1, 1.3}, [2]float64{0.15, 0.21}},
 		} {
 			own := returns(c.index)
-			correlation, beta, volatility := related(market, own)
+			_, deviation, correlation, beta := related(market, own)
+			volatility := deviation * math.Sqrt(252)
 			t.Logf("seed %d, %s: correlation %.3f, beta %.3f, volatility %.3f", seed, c.index, correlation, beta, volatility)
 			for what, v := range map[string]struct {
 				got    float64
@@ -56,16 +56,15 @@ func TestIndicesMoveTogether(t *testing.T) {
 	}
 }
 
-// related returns the correlation of two series of daily returns, the beta of the second to the first, and the volatility of a year of the
-// second.
-func related(x, y []float64) (correlation, beta, volatility float64) {
+// related returns mean and standard deviation of the second of two series, its correlation with the first, and its beta to it.
+func related(x, y []float64) (mean, deviation, correlation, beta float64) {
 	n := float64(len(x))
 	var sx, sy, sxx, sxy, syy float64
 	for i := range x {
 		sx, sy, sxx, sxy, syy = sx+x[i], sy+y[i], sxx+x[i]*x[i], sxy+x[i]*y[i], syy+y[i]*y[i]
 	}
 	xx, xy, yy := sxx-sx*sx/n, sxy-sx*sy/n, syy-sy*sy/n
-	return xy / math.Sqrt(xx*yy), xy / xx, math.Sqrt(yy / n * 252)
+	return sy / n, math.Sqrt(yy / n), xy / math.Sqrt(xx*yy), xy / xx
 }
 
 // Before the open, at any time of a session and after the close, a fund has its share of the index.
@@ -165,16 +164,5 @@ func TestNoArbitrage(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// BenchmarkChain makes the plain chain document of an instant in a session.
-func BenchmarkChain(b *testing.B) {
-	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "SPY", "IWM"} {
-		b.Run(symbol, func(b *testing.B) {
-			for b.Loop() {
-				documentAt(b, market, upstream.Options(symbol), ny("2026-08-11 14:00:00"))
-			}
-		})
 	}
 }

@@ -8,9 +8,8 @@ import (
 )
 
 const (
-	spx   = "_SPX"
-	vix   = "_VIX"
-	vix3m = "_VIX3M"
+	spx = "_SPX"
+	vix = "_VIX"
 )
 
 // instrument is an index, a fund or a stock of the simulated market.
@@ -26,6 +25,9 @@ type instrument struct {
 	unit   int32      // of strikes, thousandths of a USD
 	chain  *chainSpec // nil without listed options
 	scale  float64    // of the open interest and volume of options, 1 for the SPX
+	// An index of the VIX ladder is level, plus the level that the VIX returns to if onLevel is 1, plus slope times what the VIX is above
+	// that. The longer the term of a volatility, the less it moves.
+	onLevel, slope float64
 }
 
 // pricedOn is the date of instrument.level.
@@ -38,48 +40,28 @@ const termLevel = 19.6
 
 // price returns the quoted price for given factors.
 func (in *instrument) price(p point) float64 {
-	cents := func(price float64) float64 { return math.Round(price*100) / 100 }
-	switch in.symbol {
-	case spx: // the upstream has it as a 32-bit number, with 4 decimals
-		return math.Round(float64(float32(cents(math.Exp(p.market))))*1e4) / 1e4
-	case vix3m:
+	price := in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own)
+	switch {
+	case in.slope != 0:
 		level := termLevel * math.Exp(p.term)
-		return cents(level + 0.4 + 0.5*(math.Exp(p.vol)-level))
+		price = in.onLevel*level + in.level + in.slope*(math.Exp(p.vol)-level)
+	case in.symbol == spx: // the upstream has it as a 32-bit number, with 4 decimals
+		return math.Round(float64(float32(cents(math.Exp(p.market))))*1e4) / 1e4
 	}
-	if x := ladder(in.symbol, math.Exp(p.vol), termLevel*math.Exp(p.term)); x > 0 {
-		return cents(x)
-	}
-	return cents(in.level * math.Exp(in.beta*(p.market-trend(pricedOn))+p.own))
+	return cents(price)
 }
 
-// ladder returns an index of the VIX ladder, 0 for any other symbol, from the VIX and the level that it returns to. The longer the term of a
-// volatility, the less it moves.
-func ladder(symbol string, vix, level float64) float64 {
-	above := vix - level
-	switch symbol {
-	case "_VIX9D":
-		return level - 0.4 + 1.15*above
-	case "_VIX6M":
-		return level + 1.2 + 0.32*above
-	case "_VIX1Y":
-		return level + 2 + 0.2*above
-	case "_VVIX":
-		return 96 + 2.2*above
-	case "_SKEW":
-		return 141 - 0.9*above
-	}
-	return 0
-}
+func cents(price float64) float64 { return math.Round(price*100) / 100 }
 
 var instruments = [...]instrument{
 	{symbol: spx, level: 7350, beta: 1, chain: &spxChain, scale: 1, unit: 5000},
 	{symbol: vix},
-	{symbol: vix3m},
-	{symbol: "_VIX9D"},
-	{symbol: "_VIX6M"},
-	{symbol: "_VIX1Y"},
-	{symbol: "_VVIX"},
-	{symbol: "_SKEW"},
+	{symbol: "_VIX3M", onLevel: 1, level: 0.4, slope: 0.5},
+	{symbol: "_VIX9D", onLevel: 1, level: -0.4, slope: 1.15},
+	{symbol: "_VIX6M", onLevel: 1, level: 1.2, slope: 0.32},
+	{symbol: "_VIX1Y", onLevel: 1, level: 2, slope: 0.2},
+	{symbol: "_VVIX", level: 96, slope: 2.2},
+	{symbol: "_SKEW", level: 141, slope: -0.9},
 	{symbol: "SPY", level: 733.5, beta: 1, own: 0.00004, chain: &fundChain, scale: 0.8, unit: 1000},
 	{symbol: "_NDX", level: 28_208, beta: 1.2, own: 0.00004, twin: "QQQ", iv: 0.165, chain: &ndxChain, scale: 0.03, unit: 25_000},
 	{symbol: "_RUT", level: 2470, beta: 1.2, own: 0.006, iv: 0.2, chain: &rutChain, scale: 0.08, unit: 5000},

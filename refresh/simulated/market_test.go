@@ -144,7 +144,7 @@ func TestHistoryJoinsQuotes(t *testing.T) {
 		"2026-08-11 09:00:00": "2026-08-10", "2026-08-11 17:59:00": "2026-08-10", "2026-08-11 18:01:00": "2026-08-11",
 		"2026-08-15 12:00:00": "2026-08-14", "2026-08-17 12:00:00": "2026-08-14", "2026-11-27 18:00:30": "2026-11-27",
 	} {
-		for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "_NDX", "_RUT", "SPY", "IWM", "XLC", "TSLA"} {
+		for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "_VIX9D", "_VIX6M", "_VIX1Y", "_VVIX", "_SKEW", "_NDX", "_RUT", "SPY", "IWM", "XLC", "TSLA"} {
 			closes := closesOf(t, market, symbol, ny(at))
 			want := compute.NewDate(2022, time.January, 3)
 			for _, c := range closes {

@@ -48,7 +48,7 @@ func (m *Market) futurePrice(date, expires compute.Date) float64 {
 	noise := m.key.named("VX").child(uint64(expires)).child(uint64(date)).normal()
 	if expires == date {
 		atOpen := m.vixLevel(m.factors.openOf(m.instruments[vix], session), m.factors.opening(session))
-		return math.Round(100*(atOpen+0.05*noise)) / 100
+		return cents(atOpen + 0.05*noise)
 	}
 	const pull = 6.5 // per year
 	years, p := float64(expires-date)/365, m.factors.closes[session]

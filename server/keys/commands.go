@@ -24,8 +24,6 @@ type Commands struct {
 // File returns the path of the key file in a data directory.
 func File(dataDir string) string { return filepath.Join(dataDir, "keys.json") }
 
-func (c *Commands) file() string { return File(c.DataDir) }
-
 type createCommand struct {
 	Name      string        `arg:"" help:"Name of the key, such as the name of its user. 1 to 64 characters."`
 	PerMinute int           `help:"Requests a minute, at most 1000000. 0: no limit." default:"0"`
@@ -40,7 +38,7 @@ func (c createCommand) Run(all *Commands, to Streams) error {
 	if c.ExpiresIn != 0 {
 		spec.Expires = now.Add(c.ExpiresIn)
 	}
-	secret, key, err := Create(all.file(), spec, now)
+	secret, key, err := Create(File(all.DataDir), spec, now)
 	if err != nil {
 		return err
 	}
@@ -57,7 +55,7 @@ type listCommand struct{}
 // Run prints the keys as a table.
 func (listCommand) Run(all *Commands, to Streams) error {
 	now := time.Now()
-	keys, err := List(all.file())
+	keys, err := List(File(all.DataDir))
 	if err != nil {
 		return err
 	}
@@ -76,7 +74,7 @@ type revokeCommand struct {
 
 // Run revokes a key and prints its terms.
 func (c revokeCommand) Run(all *Commands, to Streams) error {
-	key, err := Revoke(all.file(), c.Key, time.Now())
+	key, err := Revoke(File(all.DataDir), c.Key, time.Now())
 	if err != nil {
 		return err
 	}

@@ -51,17 +51,17 @@ const (
 	warnEvery   = time.Minute
 )
 
-// Accept calls accept, which accepts connections and returns an error, nil or not, until stop is closed. Then it accepts for
+// Accept calls accept, which accepts connections and returns an error, nil or not, until the engine stops. Then it accepts for
 // [DrainTimeout] the connections that the kernel has accepted by now, and returns nil: closing the listener would reset
 // them, with the requests that were sent on them. Those of a [Passed] listener are not reset: Accept leaves them to the next
 // process. After a lack of descriptors or memory, or an error of one connection, it pauses and tries again. It returns the error of a
 // listener that is none any more. setDeadline makes accept fail at an instant.
-func Accept(ln Listener, accept func() error, setDeadline func(time.Time) error, stop <-chan struct{}, log *slog.Logger) error {
+func (l *Life) Accept(ln Listener, accept func() error, setDeadline func(time.Time) error, log *slog.Logger) error {
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
 		select {
-		case <-stop:
+		case <-l.Stop:
 			_ = setDeadline(time.Now()) // fails only on a closed listener
 		case <-done:
 		}
@@ -72,13 +72,7 @@ func Accept(ln Listener, accept func() error, setDeadline func(time.Time) error,
 		drains = nil
 	}
 	for {
-		err := accept()
-		stopping := false
-		select {
-		case <-stop:
-			stopping = true
-		default:
-		}
+		err, stopping := accept(), l.Stopping.Load()
 		switch {
 		case err == nil:
 		case stopping && errors.Is(err, os.ErrDeadlineExceeded) && len(drains) > 0:

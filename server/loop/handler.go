@@ -11,7 +11,7 @@
 //  4. What the client does not take stays in memory, and the connection waits until the client takes it (see state).
 //
 // The limits of connections, the way in which connections are accepted while descriptors are exhausted or the server stops,
-// and the begin and the end of an engine are here for other engines, too: [Connections], [Accept], [Life].
+// and the begin and the end of an engine are here for other engines, too: [Connections], [Life].
 package loop
 
 import (

@@ -3,6 +3,7 @@
 package loop
 
 import (
+	"hash/maphash"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -64,7 +65,7 @@ func (s *Server) newLoop() (*loop, error) {
 		_ = unix.Close(fd)
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	l := &loop{server: s, handler: s.cfg.NewHandler(), epoll: os.NewFile(uintptr(fd), "epoll"), out: make([]byte, 0, writeSize), memo: newMemo()}
+	l := &loop{server: s, handler: s.cfg.NewHandler(), epoll: os.NewFile(uintptr(fd), "epoll"), out: make([]byte, 0, writeSize), memo: memo{seed: maphash.MakeSeed()}}
 	l.poll = l.serveReady
 	if l.raw, err = l.epoll.SyscallConn(); err != nil {
 		_ = l.epoll.Close()

@@ -361,9 +361,11 @@ func TestFirstRequestHasLonger(t *testing.T) {
 // Once the server stops, the connections of a passed listener are left to the next process.
 func TestAcceptLeavesPassedConnections(t *testing.T) {
 	for want, ln := range map[int]Listener{3: &net.TCPListener{}, 1: Passed{}} {
-		stop, tries := make(chan struct{}), 0
-		close(stop)
-		err := Accept(ln, func() error { tries++; return os.ErrDeadlineExceeded }, func(time.Time) error { return nil }, stop, slog.New(slog.DiscardHandler))
+		life, tries := Life{Stop: make(chan struct{})}, 0
+		if err := life.Shutdown(t.Context(), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		err := life.Accept(ln, func() error { tries++; return os.ErrDeadlineExceeded }, func(time.Time) error { return nil }, slog.New(slog.DiscardHandler))
 		if tries != want || err != nil {
 			t.Errorf("%T: accepts %d times, want %d; %v", ln, tries, want, err)
 		}

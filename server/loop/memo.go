@@ -28,8 +28,6 @@ type remembered struct {
 	answer  Answer // without its Head
 }
 
-func newMemo() memo { return memo{seed: maphash.MakeSeed()} }
-
 func (m *memo) slot(request []byte) *remembered {
 	return &m.slots[maphash.Bytes(m.seed, request)%memoSlots]
 }

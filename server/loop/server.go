@@ -56,25 +56,18 @@ func (s *Server) Serve(ln Listener) error {
 	defer s.finish()
 	defer func() { _ = listener.Close() }() // nothing more can be done
 	raw, err := listener.SyscallConn()
+	if err != nil {
+		return err
+	}
 	for range s.cfg.Loops {
-		if err == nil {
-			err = s.startLoop()
+		l, err := s.newLoop()
+		if err != nil {
+			return err
 		}
+		s.all = append(s.all, l)
+		s.life.Running.Go(l.run)
 	}
-	if err != nil {
-		return err
-	}
-	return Accept(ln, func() error { return s.accept(raw) }, listener.SetDeadline, s.life.Stop, s.cfg.Log)
-}
-
-func (s *Server) startLoop() error {
-	l, err := s.newLoop()
-	if err != nil {
-		return err
-	}
-	s.all = append(s.all, l)
-	s.life.Running.Go(l.run)
-	return nil
+	return s.life.Accept(ln, func() error { return s.accept(raw) }, listener.SetDeadline, s.cfg.Log)
 }
 
 // finish says that no more connections come. Each loop ends with its last connection.
