@@ -116,12 +116,7 @@ func closed(now, q time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if evening := nightOf(q, cal); !evening.IsZero() {
 		return because(stateClosed, reasonOvernight, evening)
 	}
-	session := cal.SessionDate(now)
-	start, end := window(session, cal)
-	if now.Before(start) {
-		_, end = window(cal.Previous(session), cal)
-	}
-	return because(stateClosed, reasonOutside, end)
+	return because(stateClosed, reasonOutside, lastWindowEnd(now, cal))
 }
 
 // nightOf returns the beginning of the night in which q lies, the zero time when q lies in none. A night of index options
@@ -146,7 +141,7 @@ const overnight = "SPX"
 // all chains. It returns the zero time for an answer that rests on none, or not on SPX. restsOn is [answer.restsOn].
 func (p *product) quoteInstant(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
 	symbol := cmp.Or(p.underlying, overnight)
-	if p.feed != optionsFeed || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
+	if !p.chains || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
 		return time.Time{}
 	}
 	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: symbol, AsOf: asOf, CapturedAt: *captured}}

@@ -63,7 +63,7 @@ func (j *jobs) reset() {
 // job is a function that the schedule calls at an interval.
 type job struct {
 	name   string
-	feed   string // whose answers its documents change; "": none, or those of a chain
+	feed   *feed  // whose answers its documents change; nil: none, or those of a chain
 	chain  string // the underlying whose chain it fetches; "": none
 	every  time.Duration
 	offset time.Duration // from the start of the refresh window to the first run of the interval
@@ -74,7 +74,7 @@ type job struct {
 
 // refreshes says whether documents of the job change the answer of a product.
 func (j job) refreshes(p *product) bool {
-	return j.feed != "" && j.feed == p.feed || j.chain != "" && (p.everyChain || p.underlying == j.chain)
+	return j.feed != nil && j.feed == p.feed || j.chain != "" && (p.everyChain() || p.underlying == j.chain)
 }
 
 // list returns the jobs of the schedule.
@@ -130,7 +130,11 @@ func (r *Refresher) Run(ctx context.Context) {
 		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
 	}
 	runner.Start()
-	runAll(once)
+	var all sync.WaitGroup
+	for _, j := range once {
+		all.Go(j.Run)
+	}
+	all.Wait()
 	for _, j := range last {
 		j.Run()
 	}
@@ -161,14 +165,6 @@ func (r *Refresher) watch(j job, run func() bool) (look func()) {
 			run()
 		}
 	}
-}
-
-func runAll(jobs []cron.Job) {
-	var all sync.WaitGroup
-	for _, j := range jobs {
-		all.Go(j.Run)
-	}
-	all.Wait()
 }
 
 // runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic ends only this run: the
@@ -224,7 +220,7 @@ func (j *jobs) expire(context.Context) error {
 	if j.cfg.SnapshotMaxAge > 0 {
 		ages.FilesBefore = compute.DateOf(now.Add(-j.cfg.SnapshotMaxAge)).String()
 		for _, p := range j.cfg.products {
-			if p.expires {
+			if !p.finalAtClose {
 				ages.Products = append(ages.Products, p.name)
 			}
 		}

@@ -115,10 +115,6 @@ func (r *Refresher) Store() *snapshots.Store { return r.cfg.Store }
 // Now returns the market's time.
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 
-// DiskError returns why files could not be written yet, or that the disk does not answer. It returns nil when every file is
-// written. It never waits for the disk.
-func (r *Refresher) DiskError() error { return r.diskError() }
-
 // ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served.
 func (r *Refresher) ClockError() error { return r.board.clockError() }
 
@@ -127,12 +123,13 @@ func (r *Refresher) LastFailure(name string) string { return r.board.lastFailure
 
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
 func (r *Refresher) Offers() map[string]bool {
+	offers := r.offers
 	if r.follower != nil && r.follower.edge {
-		return r.follower.offers()
+		offers = r.follower.offers
 	}
 	offered := map[string]bool{}
 	for _, p := range r.cfg.products {
-		if r.offers(p) {
+		if offers(p) {
 			offered[p.name] = r.cfg.Store.Current(p.name) != nil
 		}
 	}

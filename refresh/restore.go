@@ -56,13 +56,13 @@ func (r *Refresher) Resume(ctx context.Context) error {
 	for _, group := range r.cfg.products.groups() {
 		b, everyChain := r.newBatch(resumeJob), false
 		for _, p := range group {
-			everyChain = everyChain || p.everyChain
+			everyChain = everyChain || p.everyChain()
 			if !p.accumulates && ctx.Err() == nil {
 				errs = append(errs, r.takeDocuments(b, p))
 			}
 		}
 		for _, p := range group {
-			if p.accumulates && ctx.Err() == nil && r.board.edition(p.name) != nil {
+			if p.accumulates && ctx.Err() == nil && r.board.now(p.name).edition != nil {
 				errs = append(errs, r.resumeRows(b, p))
 			}
 		}
@@ -84,7 +84,7 @@ func (r *Refresher) Resume(ctx context.Context) error {
 // time, is left out.
 func (r *Refresher) takeDocuments(b *batch, p *product) error {
 	var errs []error
-	for _, in := range r.board.inputs(p.name) {
+	for _, in := range r.board.now(p.name).inputs {
 		name := upstream.Name(in.Name)
 		kind, _ := name.Split()
 		if kind == upstream.SettlementKind {
@@ -93,7 +93,7 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 			name = rung(name)
 		}
 		other := b.documents[name]
-		if p.everyChain && other == nil { // the chains were taken before
+		if p.everyChain() && other == nil { // the chains were taken before
 			other = b.document(name)
 		}
 		if !isNewest(in.Name) || other != nil && !other.Received.Before(in.Received) {
@@ -110,7 +110,7 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 			continue // the clock was set back
 		}
 		if p.feed == vixFeed && kind != upstream.SettlementKind {
-			if settled := compute.DateOf(r.board.edition(p.name).Default.Meta.AsOf.In(compute.NewYork)); d.closeOn(settled, r.cal) != nil {
+			if settled := compute.DateOf(r.board.now(p.name).edition.Default.Meta.AsOf.In(compute.NewYork)); d.closeOn(settled, r.cal) != nil {
 				r.memory.keepClose(d, settled)
 			}
 			if d.quote == nil {
@@ -127,7 +127,7 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 func (r *Refresher) resumeRows(b *batch, p *product) error {
 	d := b.documents[chainOf(p.underlying)]
 	named := func(in snapshots.StoredInput) bool { return d != nil && in.Name == d.Name && in.SHA256 == d.SHA256 }
-	if !slices.ContainsFunc(r.board.inputs(p.name), named) {
+	if !slices.ContainsFunc(r.board.now(p.name).inputs, named) {
 		return r.computeAgain(p, nil)
 	}
 	rows, err := r.rowsBefore(p)
@@ -137,7 +137,7 @@ func (r *Refresher) resumeRows(b *batch, p *product) error {
 
 // rowsBefore returns the rows of the current answer of a product that accumulates, without the newest; nil if there is none.
 func (r *Refresher) rowsBefore(p *product) ([]json.RawMessage, error) {
-	rows, err := trackRows(r.board.edition(p.name).Default)
+	rows, err := trackRows(r.board.now(p.name).edition.Default)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -147,7 +147,7 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) 
 // settledTo returns the settlement date of the current VIX curve, 0 without one. A file of an earlier date never replaces
 // the curve.
 func (j *jobs) settledTo() compute.Date {
-	if e := j.board.edition(VIXResource); e != nil {
+	if e := j.board.now(VIXResource).edition; e != nil {
 		return compute.DateOf(e.Default.Meta.AsOf.In(compute.NewYork))
 	}
 	return 0
@@ -231,7 +231,7 @@ type vixQuality struct {
 // vixNumbers decodes the inputs of a curve. It also returns the settlement file.
 func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error) {
 	var history []vixSummary
-	if _, err = in.decodeState(historyState, &history); err != nil {
+	if err = in.decodeState(historyState, &history); err != nil {
 		return numbers, nil, err
 	}
 	documents := in.newest()
