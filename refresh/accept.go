@@ -54,9 +54,8 @@ func (p *publisher) newBatch(job string) *batch {
 //  5. makes them current, all at the same instant,
 //  6. remembers the documents as accepted.
 //
-// If one of the steps 1, 3, 4 and 5 fails, accept returns the error: the documents are not accepted, and the current answers
-// stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
-// [board.fail] does, whose failures end with step 5.
+// If one of the steps 1, 3, 4 and 5 fails, the documents are not accepted, and the current answers stay. A disk that refuses a file
+// fails no step: the file is written later. succeeded names the documents, as [board.fail] does, whose failures end with step 5.
 func (p *publisher) accept(b *batch, products products, succeeded ...string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,8 +105,8 @@ func (p *publisher) compute(b *batch, products products) ([]*answer, error) {
 	return answers, nil
 }
 
-// save stores the inputs and the files of answers. The file of a date that is final at its close does not change after it: a
-// late answer, and one that a start computes again, are in current/ alone.
+// save stores the inputs and the files of answers. A late answer of a product that is final at the close, and an answer of a closed
+// date that a start computes again, are in current/ alone.
 func (p *publisher) save(b *batch, answers []*answer) error {
 	var files []snapshots.File
 	var objects []snapshots.Object

@@ -90,14 +90,12 @@ func (j *jobs) list() []job {
 // Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
 //
 //  1. computes the stored answers again from their documents ([Refresher.Resume]),
-//  2. starts the schedule, and runs every job once: all jobs at the same time, but the chains of the underlyings besides the first
-//     after them, one after another,
-//  3. if the source has documents of past sessions, fills in the part of today's track of the first underlying before its first row,
-//     then the missing dates, computes the answers that compare with them, and fills in the other tracks,
+//  2. starts the schedule, and runs every job once: all at the same time, and then the chains of the other underlyings one by one,
+//  3. if the source has past documents, fills in today's track of the first underlying, the missing dates, and the other tracks,
 //  4. runs each job by the schedule, and, with [Config.Version], within about a second after a document of it has changed.
 //
-// Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
-// backs off, and the runs that are due until its next try are skipped. All jobs run on threads of low priority.
+// A run that is due during another run of the job, or before the next try after a failure, is skipped. All jobs run on threads of
+// low priority.
 func (r *Refresher) Run(ctx context.Context) {
 	alongside := func(name string, run func(context.Context) error) {
 		inBackground(func() { r.runJob(ctx, job{name: name, run: run}) })
@@ -150,8 +148,8 @@ func (r *Refresher) Run(ctx context.Context) {
 	retries.Wait()
 }
 
-// watch returns a function that runs a job if the version of a document that the job reads has changed since the last
-// call. Neither the schedule nor the pause after a failure delays this run, and its failure begins no pause.
+// watch returns a function that runs a job if a document that it reads has changed since the last call. No pause after a failure
+// delays this run, and its failure begins none.
 func (r *Refresher) watch(j job, run func() bool) (look func()) {
 	versions := map[upstream.Name]string{}
 	return func() {
@@ -167,8 +165,7 @@ func (r *Refresher) watch(j job, run func() bool) (look func()) {
 	}
 }
 
-// runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic ends only this run: the
-// schedule runs the job again.
+// runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic ends only this run.
 func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 	if ctx.Err() != nil {
 		return true

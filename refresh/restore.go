@@ -46,11 +46,10 @@ func (r *Refresher) Restore() error {
 // resumeJob is the job of the batches of [Refresher.Resume].
 const resumeJob = "resume"
 
-// Resume computes the current answers again from the documents that they name, with the methods and the configuration of
-// this process, and replaces the answers that differ. It also computes products of the same documents that have no stored
-// answer. The documents become the accepted ones, with which documents fetched later are compared. [Refresher.Run] calls
-// Resume first. Restore must have returned. The error joins the failures of all feeds. When ctx ends, Resume leaves the rest as it
-// is, and returns nil.
+// Resume computes the current answers, and those that are not stored, again from the documents that the stored ones name, with the
+// methods and the configuration of this process, and replaces the answers that differ. The documents become the accepted ones.
+// [Refresher.Run] calls Resume first. Restore must have returned. The error joins the failures of all feeds. When ctx ends, Resume
+// leaves the rest as it is, and returns nil.
 func (r *Refresher) Resume(ctx context.Context) error {
 	var errs []error
 	for _, group := range r.cfg.products.groups() {
@@ -79,9 +78,8 @@ func (r *Refresher) Resume(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// takeDocuments puts the documents that the current answer of a product names into the batch. Of two documents of one name
-// the one that arrived later counts. A document that is not stored any more, or that has a timestamp after the market's
-// time, is left out.
+// takeDocuments puts the documents that the current answer of a product names into the batch: of two of one name the later one. A
+// document that is not stored any more, or that has a timestamp after the market's time, is left out.
 func (r *Refresher) takeDocuments(b *batch, p *product) error {
 	var errs []error
 	for _, in := range r.board.now(p.name).inputs {

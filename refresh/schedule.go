@@ -98,10 +98,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute.
-// Each further failure doubles the pause, up to 5 minutes. The actual pause is random, from half of that to the whole, so
-// that machines that failed at the same time do not ask the upstream at the same time. Runs that the schedule has in the
-// pause are skipped.
+// retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute. Each
+// further failure doubles it, up to 5 minutes. The actual pause is random, from half of that to the whole, so that many machines do
+// not ask at the same time. Runs that the schedule has in the pause are skipped.
 type retry struct {
 	schedule
 	run cron.Job
