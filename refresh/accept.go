@@ -54,32 +54,28 @@ func (p *publisher) newBatch(job string) *batch {
 //  5. makes them current, all at the same instant,
 //  6. remembers the documents as accepted.
 //
-// If one of the steps 1, 3, 4 and 5 fails, accept returns the error: the documents are not accepted, and the current answers
-// stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as
-// [board.fail] does, whose failures end with step 5.
+// If one of the steps 1, 3, 4 and 5 fails, the documents are not accepted, and the current answers stay. A disk that refuses a file
+// fails no step: the file is written later. succeeded names the documents, as [board.fail] does, whose failures end with step 5.
 func (p *publisher) accept(b *batch, products products, succeeded ...string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.since.Store(time.Now().Unix())
+	began := time.Now()
+	p.since.Store(began.Unix())
 	defer p.since.Store(0)
 	b.at = p.cfg.Clock.Now()
-	steps := newStopwatch()
 	answers, err := p.compute(b, products)
 	if err != nil {
 		return err
 	}
-	steps.lap("compute_ms")
-	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return a.matches(p.board.edition(a.product.name), p.cfg) })
+	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return a.matches(p.board.now(a.product.name).edition, p.cfg) })
 	for _, a := range changed {
 		if err := a.seal(p.cfg, p.board.freshnessOf(a, succeeded)); err != nil {
 			return fmt.Errorf("seal %s: %w", a.product.name, err)
 		}
 	}
-	steps.lap("seal_ms")
 	if err := p.save(b, changed); err != nil {
 		return err
 	}
-	steps.lap("write_ms")
 	if err := p.board.show(changed, products, succeeded); err != nil {
 		return err
 	}
@@ -89,7 +85,7 @@ func (p *publisher) accept(b *batch, products products, succeeded ...string) err
 	p.cfg.published()
 	p.intake.accept(b.documents)
 	p.drop(b, answers)
-	p.report(b, changed, steps)
+	p.report(b, changed, time.Since(began))
 	return nil
 }
 
@@ -109,8 +105,8 @@ func (p *publisher) compute(b *batch, products products) ([]*answer, error) {
 	return answers, nil
 }
 
-// save stores the inputs and the files of answers. The file of a date that is final at its close does not change after it: a
-// late answer, and one that a start computes again, are in current/ alone.
+// save stores the inputs and the files of answers. A late answer of a product that is final at the close, and an answer of a closed
+// date that a start computes again, are in current/ alone.
 func (p *publisher) save(b *batch, answers []*answer) error {
 	var files []snapshots.File
 	var objects []snapshots.Object
@@ -130,7 +126,7 @@ func (p *publisher) drop(b *batch, answers []*answer) {
 			d.stored(p.store.Object)
 		} else if packed := d.Gzip; packed != nil {
 			name := d.upstreamName()
-			d.load = func() ([]byte, error) { return cboe.Unpack(&upstream.Document{Name: name, Gzip: packed}) }
+			d.load = func(string) ([]byte, error) { return cboe.Unpack(&upstream.Document{Name: name, Gzip: packed}) }
 		}
 		d.release()
 	}
@@ -142,7 +138,7 @@ func (p *publisher) drop(b *batch, answers []*answer) {
 }
 
 // report logs what was published: at level info the first time that a job publishes, at level debug later.
-func (p *publisher) report(b *batch, answers []*answer, steps *stopwatch) {
+func (p *publisher) report(b *batch, answers []*answer, took time.Duration) {
 	if len(answers) == 0 {
 		return
 	}
@@ -154,34 +150,17 @@ func (p *publisher) report(b *batch, answers []*answer, steps *stopwatch) {
 	for _, a := range answers {
 		names = append(names, a.product.name)
 	}
-	log("refreshed", steps.with("job", b.job, "as_of", answers[0].asOf, "new_documents", len(b.documents), "resources", names)...)
+	log("refreshed", "job", b.job, "as_of", answers[0].asOf, "new_documents", len(b.documents), "resources", names, "took", took)
 }
 
-// maxPublication is the duration of a publication after which [publisher.diskError] reports that the disk does not answer.
+// maxPublication is the duration of a publication after which [publisher.DiskError] reports that the disk does not answer.
 const maxPublication = 90 * time.Second
 
-// diskError returns why files could not be written yet, or that the disk does not answer. It never waits for the disk.
-func (p *publisher) diskError() error {
+// DiskError returns why files could not be written yet, or that the disk does not answer. It returns nil when every file is
+// written. It never waits for the disk.
+func (p *publisher) DiskError() error {
 	if since := p.since.Load(); since != 0 && time.Since(time.Unix(since, 0)) > maxPublication {
 		return fmt.Errorf("disk has not answered since %s", time.Unix(since, 0).UTC().Format(time.RFC3339))
 	}
 	return p.store.DiskError()
 }
-
-// stopwatch measures the steps of a refresh for its log line.
-type stopwatch struct {
-	last  time.Time
-	attrs []any
-}
-
-func newStopwatch() *stopwatch { return &stopwatch{last: time.Now()} }
-
-// lap adds the milliseconds since the last lap.
-func (w *stopwatch) lap(name string) {
-	now := time.Now()
-	w.attrs = append(w.attrs, slog.Float64(name, float64(now.Sub(w.last).Microseconds())/1000))
-	w.last = now
-}
-
-// with returns the given attributes and the laps.
-func (w *stopwatch) with(attrs ...any) []any { return append(attrs, w.attrs...) }

@@ -33,36 +33,42 @@ const (
 	PainResource   = "spx-max-pain"
 )
 
-// The feeds. A feed is a group of products that rest on the same kind of documents. The answers of one feed that rest on the same
-// chain become current at the same instant.
-const (
-	optionsFeed = "options"
-	sectorsFeed = "sectors"
-	vixFeed     = "vix"
+// feed is a group of products that rest on the same kind of documents. The answers of one feed that rest on the same chain become
+// current at the same instant.
+type feed struct {
+	every   func(*product, *Config) time.Duration // interval of refreshes in the refresh window
+	offered func(*product, *Config) bool          // whether the source has the documents of the product
+	// past returns, for back-fill, the names of the product's documents of a past session and the instant at which they are final.
+	past   func(*product, *Config, compute.Date) ([]upstream.Name, time.Time)
+	chains bool // its products rest on chains
+	daily  bool // the upstream makes one document a day
+}
+
+var (
+	optionsFeed = &feed{every: chainEvery, offered: chainOffered, past: pastChains, chains: true}
+	sectorsFeed = &feed{every: func(_ *product, c *Config) time.Duration { return c.QuotesEvery }, offered: sectorsOffered, past: pastFunds}
+	vixFeed     = &feed{every: func(*product, *Config) time.Duration { return outsideEvery }, offered: settlementsOffered, past: pastSettlement, daily: true}
 )
 
 // productRow is one row of the table of products, [table]: how the refresher makes the answers of one resource. The first argument of its
 // functions is the product that is asked for.
 type productRow struct {
 	pattern string // the canonical name of the resource, with {u} in place of the underlying, if it rests on the chain of one
-	feed    string
-	method  string // in the receipt
-	notice  string
-	every   func(*product, *Config) time.Duration // interval of its refreshes in the refresh window
+	*feed
+	method string // in the receipt
+	notice string
 
-	everyChain   bool // rests on the chains of all underlyings
-	daily        bool // the upstream makes one document a day
-	finalAtClose bool // the file of a UTC date never changes after [dateClosed], and past dates are served
+	// finalAtClose says that the file of a UTC date never changes after [dateClosed], and that past dates are served. The files of other
+	// products are removed when they are older than Config.SnapshotMaxAge.
+	finalAtClose bool
 	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
-	expires      bool // files of dates older than Config.SnapshotMaxAge are removed
+	backfilled   bool // back-fill gives past sessions their answers
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
 	deltas []string
 	// forms are the forms of its answers besides JSON. Rare variants ([answer.rare]) have none.
 	forms []Form
 
-	// offered says whether the source has the documents of the product.
-	offered func(*product, *Config) bool
 	// gather returns the inputs of the product's next answer from the documents of the batch and from what earlier answers
 	// left. It returns nil while a document is missing or when the documents change nothing.
 	gather func(p *product, b *batch, m *memory) (*inputs, error)
@@ -70,14 +76,8 @@ type productRow struct {
 	// all call this function, so that the same inputs always give the same answer.
 	compute func(in *inputs) (*answer, error)
 
-	// The following functions may be nil.
-
 	// reopen returns what is served of a stored answer, and its [answer.restsOn]. If it is nil, the stored edition is served.
 	reopen func(p *product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)
-	// past returns, for back-fill, the names of the documents of a past session and the instant at which they are final.
-	past func(p *product, c *Config, d compute.Date) ([]upstream.Name, time.Time)
-	// pastSessions is how many past sessions are filled in at most; 0: as many as the configuration says.
-	pastSessions int
 
 	data, quality any // zero values of `data` and `meta.quality`, for the API description
 }
@@ -88,6 +88,9 @@ type product struct {
 	name       string // canonical name, meta.endpoint
 	underlying string // symbol, such as SPX; "" if the answer does not rest on one chain
 }
+
+// everyChain says whether the product rests on the chains of all underlyings.
+func (p *product) everyChain() bool { return p.chains && p.underlying == "" }
 
 // next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
 // add.
@@ -192,7 +195,7 @@ func dateClosed(date compute.Date, now time.Time) bool {
 	return now.After((date + 1).Midnight().Add(closesAfter))
 }
 
-// encode fills in the JSON and the other forms. Data of the type *json.RawMessage is JSON already.
+// encode fills in the JSON and the other forms.
 func (a *answer) encode() (err error) {
 	if a.parameters, err = json.Marshal(a.inputs.parameters); err != nil {
 		return fmt.Errorf("parameters: %w", err)
@@ -208,9 +211,7 @@ func (a *answer) encode() (err error) {
 		if a.encoded[data] != nil {
 			continue
 		}
-		if text, ok := data.(*json.RawMessage); ok {
-			a.encoded[data] = *text
-		} else if a.encoded[data], err = json.Marshal(data); err != nil {
+		if a.encoded[data], err = json.Marshal(data); err != nil {
 			return fmt.Errorf("variant %q: %w", name, err)
 		}
 	}
@@ -227,9 +228,7 @@ func (a *answer) seal(cfg *Config, fresh snapshots.Freshness) error {
 		Receipt: snapshots.Receipt{Method: a.product.method, Parameters: a.parameters},
 		Quality: a.qualityJSON, Notice: a.product.notice,
 	}
-	for _, d := range a.inputs.documents {
-		meta.Receipt.Inputs = append(meta.Receipt.Inputs, d.Input)
-	}
+	meta.Receipt.Inputs = a.inputs.receipt()
 	var err error
 	a.edition, err = a.sealVariants(meta)
 	return err
@@ -317,7 +316,7 @@ func (a *answer) matches(e *snapshots.Edition, cfg *Config) bool {
 	}
 	meta := &e.Default.Meta
 	if meta.Receipt.Method != a.product.method || meta.Notice != a.product.notice || meta.RefreshSeconds != a.product.refreshSeconds(cfg) ||
-		!meta.AsOf.Equal(a.asOf) || !bytes.Equal(meta.Receipt.Parameters, a.parameters) || a.closures() != closuresIn(meta.Receipt.Inputs) ||
+		!meta.AsOf.Equal(a.asOf) || !bytes.Equal(meta.Receipt.Parameters, a.parameters) || closuresIn(a.inputs.receipt()) != closuresIn(meta.Receipt.Inputs) ||
 		!bytes.Equal(withoutQuoteAge(meta.Quality), withoutQuoteAge(a.qualityJSON)) {
 		return false
 	}
@@ -341,14 +340,7 @@ func variantsOf(e *snapshots.Edition) map[string]*snapshots.Snapshot {
 	return e.Variants
 }
 
-// closures returns the digest of the configured closures among the inputs, "" if there are none.
-func (a *answer) closures() string {
-	if d := a.inputs.named(stateDir + closedDates); d != nil {
-		return d.SHA256
-	}
-	return ""
-}
-
+// closuresIn returns the digest of the configured closures among the inputs, "" if there are none.
 func closuresIn(receipt []snapshots.Input) string {
 	for _, in := range receipt {
 		if in.Name == stateDir+closedDates {

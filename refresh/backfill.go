@@ -29,7 +29,8 @@ const (
 	trackJob    = "track"
 )
 
-// otherSessions is how many past sessions are filled in of an underlying besides the first: as many as the flow compares with.
+// otherSessions is how many past sessions are filled in of the flow and of an underlying besides the first: as many as the flow compares
+// with.
 const otherSessions = 2
 
 // backfill computes and stores the answers of the last sessions whose dates have no file, oldest session first, from the
@@ -66,12 +67,8 @@ func (r *Refresher) backfill(ctx context.Context) error {
 func (r *Refresher) backfillGroup(ctx context.Context, group products, d compute.Date, before map[previousKey]*document) (stored int, err error) {
 	var shared *pastDocuments
 	for _, p := range group {
-		past := p.pastSessions
-		if p.underlying != "" && p.underlying != r.cfg.first() {
-			past = otherSessions
-		}
-		if p.past == nil || !p.offered(p, &r.cfg) || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) ||
-			past > 0 && d < r.cal.Back(r.cal.SessionDate(r.cfg.Clock.Now()), past) {
+		tooOld := p.chains && p.underlying != r.cfg.first() && d < r.cal.Back(r.cal.SessionDate(r.cfg.Clock.Now()), otherSessions)
+		if !p.backfilled || tooOld || !p.offered(p, &r.cfg) || ctx.Err() != nil || slices.Contains(r.store.DatesOf(p.name), d.String()) {
 			continue
 		}
 		if shared == nil || p.underlying == "" {
@@ -193,7 +190,7 @@ func (r *Refresher) backfillMorning(ctx context.Context, p *product) error {
 
 // firstRow returns the as_of of the first row of a served track, the zero time if there is none.
 func (r *Refresher) firstRow(p *product) (asOf time.Time) {
-	if e := r.board.edition(p.name); e != nil {
+	if e := r.board.now(p.name).edition; e != nil {
 		if rows, err := trackRows(e.Default); err == nil && len(rows) > 0 {
 			asOf, _ = rowInstant(rows[0]) // the row was made by trackRow
 		}
@@ -205,7 +202,7 @@ func (r *Refresher) firstRow(p *product) (asOf time.Time) {
 func (r *Refresher) pastRows(ctx context.Context, p *product, d compute.Date, before time.Time) ([]json.RawMessage, error) {
 	rows := []json.RawMessage{}
 	var last time.Time
-	_, end := pastChain(p, &r.cfg, d)
+	_, end := p.past(p, &r.cfg, d)
 	for at := r.cal.Open(d).Add(firstPast); at.Before(end) && ctx.Err() == nil; at = at.Add(pastEvery) {
 		asOf, row, err := r.pastRow(p, at, last)
 		if err != nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,19 +44,14 @@ func BenchmarkRefresh(b *testing.B) {
 	b.Run("first", func(b *testing.B) { benchmarkFirst(b, len(body), start) })
 	b.Run("later", func(b *testing.B) { benchmarkLater(b, len(body), start) })
 	b.Run("encoding-json-decode-alone", func(b *testing.B) {
-		decode := func() {
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		for b.Loop() {
 			var v any
 			if err := json.Unmarshal(body, &v); err != nil {
 				b.Fatal(err)
 			}
 		}
-		peak := peakHeap(decode)
-		b.SetBytes(int64(len(body)))
-		b.ReportAllocs()
-		for b.Loop() {
-			decode()
-		}
-		b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
 	})
 }
 
@@ -96,7 +90,7 @@ func benchmarkFirst(b *testing.B, size int, start func(b *testing.B) *rig) {
 func benchmarkLater(b *testing.B, size int, start func(b *testing.B) *rig) {
 	r := start(b)
 	defer r.close()
-	peak := peakHeap(r.once)
+	r.once()
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	before := cpuTime()
@@ -104,33 +98,6 @@ func benchmarkLater(b *testing.B, size int, start func(b *testing.B) *rig) {
 		r.once()
 	}
 	b.ReportMetric(float64((cpuTime()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
-	b.ReportMetric(float64(peak)/(1<<20), "peak-MiB")
-}
-
-// peakHeap returns by how many bytes the heap in use grows at most while f runs.
-func peakHeap(f func()) uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	before, peak := m.HeapInuse, uint64(0)
-	done, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		for {
-			var m runtime.MemStats
-			runtime.ReadMemStats(&m)
-			peak = max(peak, m.HeapInuse)
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Millisecond):
-			}
-		}
-	}()
-	f()
-	close(done)
-	<-stopped
-	return peak - min(before, peak)
 }
 
 // roundSource has the chains of one instant.

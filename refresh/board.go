@@ -40,18 +40,11 @@ func newBoard(cfg *Config) *board {
 	return b
 }
 
-// edition returns what a product serves now, nil before the first answer.
-func (b *board) edition(product string) *snapshots.Edition {
+// now returns what a product serves now.
+func (b *board) now(product string) currentAnswer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.current[product].edition
-}
-
-// inputs returns the inputs of the answer that a product serves now.
-func (b *board) inputs(product string) []snapshots.StoredInput {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.current[product].inputs
+	return *b.current[product]
 }
 
 // show makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all

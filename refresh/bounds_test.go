@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -56,16 +55,6 @@ func TestBoundsOfQuotesAndHistories(t *testing.T) {
 		if err != nil || len(d.closes) != want[0] || d.bad != want[1] {
 			t.Errorf("history of %s: %+v, %v", name, d, err)
 		}
-	}
-	lost := fmt.Appendf(nil, `{"data":[{"date":"2026-11-10","close":187.5},{"date":"2026-11-11","close":-5},{"date":"2026-11-12","close":"-12"},{"date":"2026-11-13","close":%s},`+
-		`{"date":"2026-11-16","close":1e-9},{"date":"2026-11-17","close":"nan"},{"date":"2026-11-18","close":0}]}`, strings.Repeat("9", 401))
-	if d, err := newDocument(&upstream.Document{Name: upstream.History("XLK"), Body: lost}); err != nil || len(d.closes) != 1 || d.bad != 6 {
-		t.Errorf("history with six bad closes: %+v, %v", d, err)
-	}
-	_, err := newDocument(&upstream.Document{Name: upstream.History("_VIX"), Body: []byte(`{"data":[{"date":"2026-11-17","close":1e5}]}`)})
-	var e *upstream.Error
-	if !errors.As(err, &e) || e.Reason != upstream.Empty {
-		t.Errorf("a history without a usable close: %v", err)
 	}
 	q := qualityOf("XLK", compute.Fund{Closes: []compute.Close{{Date: compute.NewDate(2026, 11, 19), Price: 1}}}, true, 3)
 	if q.Note == nil || !strings.HasPrefix(*q.Note, "3 numbers count as absent") {

@@ -27,22 +27,23 @@ func (c *Config) first() string { return c.Underlyings[0] }
 // roundEvery is the interval of the chain of an underlying besides the first.
 func (c *Config) roundEvery() time.Duration { return c.TurnEvery * time.Duration(len(c.Underlyings)-1) }
 
+// chainEvery returns the interval of a product of one chain, or of the chains of all underlyings.
 func chainEvery(p *product, c *Config) time.Duration {
-	if p.underlying == c.first() {
+	switch {
+	case p.underlying == c.first() || len(c.Underlyings) == 1:
 		return c.ChainEvery
+	case p.everyChain():
+		return min(c.TurnEvery, c.ChainEvery)
 	}
 	return c.roundEvery()
 }
 
-// anyChainEvery is the interval of what rests on the chains of all underlyings.
-func anyChainEvery(_ *product, c *Config) time.Duration {
-	if len(c.Underlyings) == 1 {
-		return c.ChainEvery
+func chainOffered(p *product, c *Config) bool {
+	if p.everyChain() {
+		return len(offeredChains(c)) > 0
 	}
-	return min(c.TurnEvery, c.ChainEvery)
+	return c.Source.Offers(chainOf(p.underlying))
 }
-
-func chainOffered(p *product, c *Config) bool { return c.Source.Offers(chainOf(p.underlying)) }
 
 // offeredChains returns the names of the chains that the source has.
 func offeredChains(c *Config) (names []upstream.Name) {
@@ -69,15 +70,14 @@ func gatherChain(p *product, b *batch, _ *memory) (*inputs, error) {
 	return b.inputs(b.document(chainOf(p.underlying))), nil
 }
 
-// pastChain returns the name of the chain of the product's underlying and the instant after the close of session d at which its
-// quotes are final.
-func pastChain(p *product, c *Config, d compute.Date) ([]upstream.Name, time.Time) {
-	return []upstream.Name{chainOf(p.underlying)}, c.Calendar.Close(d).Add(afterClose)
-}
-
-// pastChains is [pastChain] for the chains of all underlyings.
-func pastChains(_ *product, c *Config, d compute.Date) ([]upstream.Name, time.Time) {
-	return offeredChains(c), c.Calendar.Close(d).Add(afterClose)
+// pastChains returns the names of the chains of the product and the instant after the close of session d at which their quotes are
+// final.
+func pastChains(p *product, c *Config, d compute.Date) ([]upstream.Name, time.Time) {
+	at := c.Calendar.Close(d).Add(afterClose)
+	if p.everyChain() {
+		return offeredChains(c), at
+	}
+	return []upstream.Name{chainOf(p.underlying)}, at
 }
 
 // chainJobs returns the jobs that fetch the chains, one for each underlying.
@@ -129,7 +129,7 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 	case symbol != j.cfg.first() && slices.Contains([]upstream.Reason{upstream.Missing, upstream.Refused}, upstream.ReasonOf(err)):
 		j.unknown.Store(symbol, j.cfg.Clock.Now())
 		err = fmt.Errorf("not asked again for %s: %w", unknownRetry, err)
-		products = products.where(func(p *product) bool { return !p.everyChain }) // a delisted stock makes nothing else stale
+		products = products.where(func(p *product) bool { return !p.everyChain() }) // a delisted stock makes nothing else stale
 	}
 	if err != nil {
 		return j.board.fail(symbol, fmt.Errorf("%s: %w", name, err), products)
@@ -160,10 +160,5 @@ func (j *jobs) final(symbol string) bool {
 	if d == nil || inWindow(now, j.cal) || compute.UnderlyingOf(symbol).Overnight {
 		return false
 	}
-	session := j.cal.SessionDate(now)
-	start, end := window(session, j.cal)
-	if now.Before(start) {
-		_, end = window(j.cal.Previous(session), j.cal)
-	}
-	return !d.mark.captured.Before(end)
+	return !d.mark.captured.Before(lastWindowEnd(now, j.cal))
 }

@@ -45,7 +45,7 @@ const closesAsked = upstream.Name("closes")
 // name returns the name of the document, a quote or a history, from the symbol.
 func (j *jobs) findCloses(ctx context.Context, b *batch, name func(symbol string) upstream.Name, dates ...compute.Date) (errs []error) {
 	for _, index := range vixIndices {
-		unknown := slices.DeleteFunc(slices.Clone(dates), func(date compute.Date) bool { return j.memory.closeOf(index, date) != nil })
+		unknown := slices.DeleteFunc(slices.Clone(dates), func(date compute.Date) bool { return j.memory.closes[closeKey{index, date}] != nil })
 		if len(unknown) == 0 || !j.cfg.Source.Offers(name(index)) {
 			continue
 		}

@@ -19,10 +19,10 @@ import (
 // changes it.
 type document struct {
 	snapshots.StoredInput
-	Body   []byte                 // nil once it is decoded and kept elsewhere
-	Gzip   []byte                 // the body as the upstream sent it, in gzip; nil if it sent none, or once it is stored
-	load   func() ([]byte, error) // reads Body again; nil: it cannot be read again
-	origin *upstream.Document     // without Body, for the next conditional request; nil for a stored document
+	Body   []byte                              // nil once it is decoded and kept elsewhere
+	Gzip   []byte                              // the body as the upstream sent it, in gzip; nil if it sent none, or once it is stored
+	load   func(sha256 string) ([]byte, error) // reads Body again; nil: it cannot be read again
+	origin *upstream.Document                  // without Body, for the next conditional request; nil for a stored document
 
 	// The decoded content. One of these is set, by the kind of the document.
 	chain      *compute.Chain // nil again once all answers are computed
@@ -70,7 +70,7 @@ func newDocument(doc *upstream.Document) (*document, error) {
 
 // storedDocument returns an input of a stored answer. load reads its bytes when they are needed.
 func storedDocument(in snapshots.StoredInput, load func(sha256 string) ([]byte, error)) *document {
-	return &document{StoredInput: in, load: func() ([]byte, error) { return load(in.SHA256) }}
+	return &document{StoredInput: in, load: load}
 }
 
 // previousDir begins the names of documents of the session before.
@@ -101,7 +101,7 @@ func (d *document) open() (err error) {
 		return nil
 	}
 	if d.Body == nil && d.load != nil {
-		if d.Body, err = d.load(); err != nil {
+		if d.Body, err = d.load(d.SHA256); err != nil {
 			return err
 		}
 	}
@@ -123,8 +123,7 @@ func (d *document) release() {
 
 // stored drops the bytes of a document that the store has.
 func (d *document) stored(load func(sha256 string) ([]byte, error)) {
-	sum := d.SHA256
-	d.Body, d.Gzip, d.load = nil, nil, func() ([]byte, error) { return load(sum) }
+	d.Body, d.Gzip, d.load = nil, nil, load
 }
 
 func (d *document) decode() (err error) {
@@ -241,11 +240,9 @@ func (d *document) upstreamName() upstream.Name {
 	return upstream.Name(strings.TrimPrefix(d.Name, previousDir))
 }
 
-func (d *document) symbol() string { return symbolOf(d.upstreamName()) }
-
-// symbolOf returns the symbol of a document without the underscore of indices.
-func symbolOf(name upstream.Name) string {
-	_, key := name.Split()
+// symbol returns the symbol of the document without the underscore of indices.
+func (d *document) symbol() string {
+	_, key := d.upstreamName().Split()
 	return withoutUnderscore(key)
 }
 

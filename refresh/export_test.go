@@ -77,7 +77,7 @@ func Reseal(r *Refresher) error { return r.board.reseal() }
 
 // Held returns the answer that the refresher holds as current.
 func Held(r *Refresher, name string) *snapshots.Edition {
-	return r.board.edition(name)
+	return r.board.now(name).edition
 }
 
 // BackfillMorning fills in the rows of today's tracks before the first.

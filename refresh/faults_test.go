@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -466,34 +465,6 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 		t.Error("recovered without a good document")
 	}
 	checkSpacing(t, after)
-}
-
-// A chain that really shrank, and a clock that was really set back, are accepted with the third document that agrees: for
-// SPX and for the flow universe.
-func TestThreeThatAgreeAreAccepted(t *testing.T) {
-	long(t)
-	for _, fault := range []fault{faultShrink, faultBackwardClock} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-			r.market.whole = true // a tenth of a tenth has no expiration with open interest
-			defer r.close()
-			r.once()
-			listed := func() string {
-				return fmt.Sprintf("%s %s", r.meta(refresh.GammaResource).CapturedAt, r.meta(refresh.FlowResource).Quality)
-			}
-			before := listed()
-			for _, name := range []upstream.Name{spxDocument, xlfDocument} {
-				r.market.Fail(name, fault, -1)
-			}
-			for n := 1; n <= 3; n++ {
-				time.Sleep(20 * time.Second) // a further document
-				err := r.RefreshOnce(t.Context())
-				if accepted := listed() != before; accepted != (n == 3) || (err == nil) != (n == 3) {
-					t.Errorf("fault %d, document %d: accepted %v, %v", fault, n, accepted, err)
-				}
-			}
-		})
-	}
 }
 
 // After a restart, documents are still compared with those accepted before it.

@@ -2,7 +2,6 @@ package refresh_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"regexp"
@@ -131,12 +130,8 @@ func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *ups
 
 // asSent returns a document as the real upstream sends it, with its gzip.
 func asSent(doc *upstream.Document) *upstream.Document {
-	var packed bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed) // a known level
-	_, _ = z.Write(doc.Body)                             // a buffer takes all
-	_ = z.Close()
 	sent := *doc
-	sent.Gzip = packed.Bytes()
+	sent.Gzip = pack(doc.Body)
 	return &sent
 }
 

@@ -42,9 +42,8 @@ func FlagVars() map[string]string {
 // historyBytes is the most memory that the store uses to cache gamma answers and tracks of past dates.
 const historyBytes = 64 << 20
 
-// Open opens the store of the source below dataDir, and makes the stored answers current. Nothing is fetched before
-// [Refresher.Start] or [Refresher.Run]. The caller must close the refresher, by [Refresher.Close] or the stop function of
-// Start. observe is [Config.Observe] and may be nil.
+// Open opens the store of the source below dataDir, and makes the stored answers current. Nothing is fetched before [Refresher.Start].
+// The caller must close the refresher, by [Refresher.Close] or the stop function of Start. observe is [Config.Observe] and may be nil.
 func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code string, refused []string, took time.Duration)) (*Refresher, error) {
 	cfg := Config{SourceName: f.Name(), Log: log, Observe: observe}
 	if err := f.ScheduleFlags.apply(&cfg); err != nil {

@@ -1,9 +1,7 @@
 package refresh
 
 import (
-	"bytes"
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -114,9 +112,8 @@ func computeFlow(in *inputs) (*answer, error) {
 		}
 	}
 	a.quality = q
-	var err error
-	a.variants, err = flowVariants(compute.MergeFlow(flows))
-	return a, err
+	a.variants = flowVariants(compute.MergeFlow(flows))
+	return a, nil
 }
 
 // contribute sets d.part: the flow of the chain, scored with the volatilities of the session before that are among the
@@ -151,35 +148,17 @@ const (
 // rareFlow says whether clients seldom ask for a limit.
 func rareFlow(limit string) bool { return limit != defaultFlow && limit != allFlow }
 
-// flowVariants returns the JSON of the flow for every limit from 1 to 100, as [compute.Flow.Limit] has it. It encodes each
-// item once. All limits that reach the number of items share one value.
-func flowVariants(f compute.Flow) (map[string]any, error) {
-	empty, err := json.Marshal(f.Limit(0))
-	if err != nil {
-		return nil, err
-	}
-	begin, end, _ := bytes.Cut(empty, []byte(`],"count":0`))
-	out, whole, rows := make(map[string]any, compute.MaxFlowItems), json.RawMessage(empty), bytes.Clone(begin)
+// flowVariants returns the flow for every limit from 1 to 100. All limits that reach the number of items share one value.
+func flowVariants(f compute.Flow) map[string]any {
+	out, whole := make(map[string]any, compute.MaxFlowItems), &f
 	for n := 1; n <= compute.MaxFlowItems; n++ {
-		if n <= len(f.Items) {
-			item, err := json.Marshal(f.Items[n-1])
-			if err != nil {
-				return nil, fmt.Errorf("item %d: %w", n, err)
-			}
-			if n > 1 {
-				rows = append(rows, ',')
-			}
-			rows = append(rows, item...)
-			whole = fmt.Appendf(bytes.Clone(rows), `],"count":%d%s`, n, end)
+		limited := whole
+		if n < len(f.Items) {
+			limited = new(f.Limit(n))
 		}
-		text := whole
-		if n > 1 && n > len(f.Items) {
-			out[strconv.Itoa(n)] = out[strconv.Itoa(n-1)]
-			continue
-		}
-		out[strconv.Itoa(n)] = &text
+		out[strconv.Itoa(n)] = limited
 	}
-	return out, nil
+	return out
 }
 
 // reopenFlow seals an answer for every limit from the stored answer, which has all rows, and returns the symbols of its chains.
@@ -192,15 +171,11 @@ func reopenFlow(p *product, stored *snapshots.Snapshot) (*snapshots.Edition, []s
 	if err := json.Unmarshal(stored.Meta.Quality, &q); err != nil {
 		return nil, nil, err
 	}
-	a := &answer{product: p, inputs: &inputs{}, byDefault: defaultFlow, rare: rareFlow, restsOn: []string{}}
+	a := &answer{product: p, inputs: &inputs{}, byDefault: defaultFlow, rare: rareFlow, restsOn: []string{}, variants: flowVariants(flow)}
 	for _, c := range q.Chains {
 		a.restsOn = append(a.restsOn, c.Symbol)
 	}
-	var err error
-	if a.variants, err = flowVariants(flow); err == nil {
-		err = a.encode()
-	}
-	if err != nil {
+	if err := a.encode(); err != nil {
 		return nil, nil, err
 	}
 	e, err := a.sealVariants(stored.Meta)

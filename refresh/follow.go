@@ -124,16 +124,13 @@ func (f *follower) Follow(served map[string]fleet.Served) error {
 
 // followed returns the answer of the fleet, or nil if it is the current one or older.
 func (f *follower) followed(p *product, s fleet.Served) (*currentAnswer, error) {
-	b := f.r.board
-	b.mu.Lock()
-	h := *b.current[p.name]
-	b.mu.Unlock()
+	h := f.r.board.now(p.name)
 	if h.digest != s.SHA256 {
 		file, err := f.r.store.LoadCurrent(p.name)
 		if err != nil {
 			return nil, err
 		}
-		stored, err := b.stored(file)
+		stored, err := f.r.board.stored(file)
 		if err != nil {
 			return nil, err
 		}
@@ -185,16 +182,9 @@ func (f *follower) Judge(since time.Time) error {
 	})
 }
 
-// offers returns what [Refresher.Offers] does for an edge. An edge has no source: it knows from the fleet, and before that it
-// waits for every product.
-func (f *follower) offers() map[string]bool {
+// offers is [jobs.offers] of an edge. An edge has no source: it knows from the fleet, and before that it waits for every product.
+func (f *follower) offers(p *product) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	offered := map[string]bool{}
-	for _, p := range f.r.cfg.products {
-		if f.offered == nil || f.offered[p.name] {
-			offered[p.name] = f.r.store.Current(p.name) != nil
-		}
-	}
-	return offered
+	return f.offered == nil || f.offered[p.name]
 }

@@ -25,14 +25,10 @@ const (
 //   - has a price that differs by more than 20 % (price_jump),
 //   - is a chain with less than a quarter of the two-sided quotes (quotes_missing).
 //
-// After a restart, the accepted document is the one that the stored answer names. If three refused documents in a row
-// agree, the accepted document was wrong, and the guard lets the third one pass. Two documents agree when neither has less
-// than half of the rows of the other, their prices differ by at most 20 %, and the later one does not have the older
-// timestamp. The same document fetched twice counts once. A document refused as quotes_missing counts only if it is newer
-// than the refused one before.
-//
-// A document that passes is not yet accepted: a later step may fail. [publisher.accept] decides. Only the job that fetches
-// the symbol calls the guard.
+// If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
+// agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
+// have the older timestamp. The same document fetched twice counts once, and one refused as quotes_missing only if it is newer than
+// the refused one before. A document that passes is accepted only by [publisher.accept]. One job calls the guard of a symbol.
 type guard struct {
 	refused mark // the last refused document
 	agree   int  // how many refused documents in a row agree, the last one included

@@ -62,8 +62,8 @@ func (h healths) end(succeeded []string) {
 	}
 }
 
-// worst returns the health of the document that made the answer stale first, or, if none did, of the document with the most
-// failures. Only documents in restsOn count, or all documents if restsOn is nil. Documents in succeeded do not count.
+// worst returns the health of the document that made the answer stale first, else of that with the most failures. Only documents in
+// restsOn count, or all if it is nil, and none in succeeded.
 func (h healths) worst(restsOn, succeeded []string) (worst health) {
 	for _, document := range slices.Sorted(maps.Keys(h)) {
 		one := h[document]
@@ -78,9 +78,8 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 	return worst
 }
 
-// freshness returns meta.freshness at the instant now for an answer whose as_of is asOf. An answer whose as_of is before
-// due is stale in the refresh window. q is [product.quoteInstant]. before is the freshness that was served last, nil before the first.
-// since changes only with state or reason.
+// freshness returns meta.freshness at now for an answer whose as_of is asOf: in the refresh window, it is stale if that is before due.
+// q is [product.quoteInstant]. before is the freshness that was served last, or nil: since changes only with state or reason.
 func (h *health) freshness(now, asOf, due, q time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
 	f := h.judge(now, asOf, due, q, cal)
 	switch {
@@ -116,12 +115,7 @@ func closed(now, q time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if evening := nightOf(q, cal); !evening.IsZero() {
 		return because(stateClosed, reasonOvernight, evening)
 	}
-	session := cal.SessionDate(now)
-	start, end := window(session, cal)
-	if now.Before(start) {
-		_, end = window(cal.Previous(session), cal)
-	}
-	return because(stateClosed, reasonOutside, end)
+	return because(stateClosed, reasonOutside, lastWindowEnd(now, cal))
 }
 
 // nightOf returns the beginning of the night in which q lies, the zero time when q lies in none. A night of index options
@@ -142,11 +136,11 @@ func nightOf(q time.Time, cal *compute.Calendar) time.Time {
 // overnight is the underlying whose options trade at night.
 const overnight = "SPX"
 
-// quoteInstant returns the instant that the option quotes behind an answer of p describe: those of SPX behind an answer that rests on
-// all chains. It returns the zero time for an answer that rests on none, or not on SPX. restsOn is [answer.restsOn].
+// quoteInstant returns the instant that the option quotes behind an answer of p describe: those of SPX if it rests on all chains, the
+// zero time if it rests on none, or not on SPX. restsOn is [answer.restsOn].
 func (p *product) quoteInstant(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
 	symbol := cmp.Or(p.underlying, overnight)
-	if p.feed != optionsFeed || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
+	if !p.chains || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
 		return time.Time{}
 	}
 	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: symbol, AsOf: asOf, CapturedAt: *captured}}

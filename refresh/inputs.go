@@ -50,6 +50,14 @@ func (in *inputs) arrived() (at time.Time) {
 	return at
 }
 
+// receipt returns the inputs as the receipt names them.
+func (in *inputs) receipt() (receipt []snapshots.Input) {
+	for _, d := range in.documents {
+		receipt = append(receipt, d.Input)
+	}
+	return receipt
+}
+
 // add adds a document unless it is nil.
 func (in *inputs) add(d *document) {
 	if d != nil {
@@ -75,19 +83,19 @@ func (in *inputs) named(name string) *document {
 	return nil
 }
 
-// decodeState decodes a state, and says whether the inputs have it.
-func (in *inputs) decodeState(name string, into any) (bool, error) {
+// decodeState decodes a state. Inputs without it are an error.
+func (in *inputs) decodeState(name string, into any) error {
 	d := in.named(stateDir + name)
 	if d == nil {
-		return false, nil
+		return fmt.Errorf("inputs lack %s", stateDir+name)
 	}
 	if err := d.open(); err != nil {
-		return true, err
+		return err
 	}
 	if err := json.Unmarshal(d.Body, into); err != nil {
-		return true, fmt.Errorf("decode %s: %w", d.Name, err)
+		return fmt.Errorf("decode %s: %w", d.Name, err)
 	}
-	return true, nil
+	return nil
 }
 
 // closedDates names the state of the exchange's closures that are not in the calendar's rules.
@@ -108,14 +116,19 @@ func (in *inputs) addClosures() error {
 	return in.addState(closedDates, c)
 }
 
-// chain returns the decoded chain of inputs that have one document of their own session. Any other document is an error.
-func (in *inputs) chain() (*compute.Chain, error) {
+// only returns the decoded document of inputs that have one document of their own session.
+func (in *inputs) only() (*document, error) {
 	documents := in.newest()
 	if len(documents) != 1 {
-		return nil, fmt.Errorf("%d documents instead of one chain", len(documents))
+		return nil, fmt.Errorf("%d documents instead of one", len(documents))
 	}
-	d := documents[0]
-	if err := d.open(); err != nil {
+	return documents[0], documents[0].open()
+}
+
+// chain returns the decoded chain of inputs that have no other document of their own session.
+func (in *inputs) chain() (*compute.Chain, error) {
+	d, err := in.only()
+	if err != nil {
 		return nil, err
 	}
 	if d.chain == nil {
@@ -188,10 +201,11 @@ func inputsOf(f *snapshots.File, load func(sha256 string) ([]byte, error)) (*inp
 	for _, stored := range f.Inputs {
 		in.documents = append(in.documents, storedDocument(stored, load))
 	}
-	var c closures
-	if found, err := in.decodeState(closedDates, &c); err != nil {
-		return nil, err
-	} else if found {
+	if in.named(stateDir+closedDates) != nil {
+		var c closures
+		if err := in.decodeState(closedDates, &c); err != nil {
+			return nil, err
+		}
 		in.calendar = compute.NewCalendar(c.Closed, c.Early)
 	}
 	return in, nil

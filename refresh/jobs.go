@@ -63,7 +63,7 @@ func (j *jobs) reset() {
 // job is a function that the schedule calls at an interval.
 type job struct {
 	name   string
-	feed   string // whose answers its documents change; "": none, or those of a chain
+	feed   *feed  // whose answers its documents change; nil: none, or those of a chain
 	chain  string // the underlying whose chain it fetches; "": none
 	every  time.Duration
 	offset time.Duration // from the start of the refresh window to the first run of the interval
@@ -74,7 +74,7 @@ type job struct {
 
 // refreshes says whether documents of the job change the answer of a product.
 func (j job) refreshes(p *product) bool {
-	return j.feed != "" && j.feed == p.feed || j.chain != "" && (p.everyChain || p.underlying == j.chain)
+	return j.feed != nil && j.feed == p.feed || j.chain != "" && (p.everyChain() || p.underlying == j.chain)
 }
 
 // list returns the jobs of the schedule.
@@ -90,14 +90,12 @@ func (j *jobs) list() []job {
 // Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
 //
 //  1. computes the stored answers again from their documents ([Refresher.Resume]),
-//  2. starts the schedule, and runs every job once: all jobs at the same time, but the chains of the underlyings besides the first
-//     after them, one after another,
-//  3. if the source has documents of past sessions, fills in the part of today's track of the first underlying before its first row,
-//     then the missing dates, computes the answers that compare with them, and fills in the other tracks,
+//  2. starts the schedule, and runs every job once: all at the same time, and then the chains of the other underlyings one by one,
+//  3. if the source has past documents, fills in today's track of the first underlying, the missing dates, and the other tracks,
 //  4. runs each job by the schedule, and, with [Config.Version], within about a second after a document of it has changed.
 //
-// Two runs of one job never overlap: a run that is due during another run of the job is skipped. After a failure the job
-// backs off, and the runs that are due until its next try are skipped. All jobs run on threads of low priority.
+// A run that is due during another run of the job, or before the next try after a failure, is skipped. All jobs run on threads of
+// low priority.
 func (r *Refresher) Run(ctx context.Context) {
 	alongside := func(name string, run func(context.Context) error) {
 		inBackground(func() { r.runJob(ctx, job{name: name, run: run}) })
@@ -130,7 +128,11 @@ func (r *Refresher) Run(ctx context.Context) {
 		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
 	}
 	runner.Start()
-	runAll(once)
+	var all sync.WaitGroup
+	for _, j := range once {
+		all.Go(j.Run)
+	}
+	all.Wait()
 	for _, j := range last {
 		j.Run()
 	}
@@ -146,8 +148,8 @@ func (r *Refresher) Run(ctx context.Context) {
 	retries.Wait()
 }
 
-// watch returns a function that runs a job if the version of a document that the job reads has changed since the last
-// call. Neither the schedule nor the pause after a failure delays this run, and its failure begins no pause.
+// watch returns a function that runs a job if a document that it reads has changed since the last call. No pause after a failure
+// delays this run, and its failure begins none.
 func (r *Refresher) watch(j job, run func() bool) (look func()) {
 	versions := map[upstream.Name]string{}
 	return func() {
@@ -163,16 +165,7 @@ func (r *Refresher) watch(j job, run func() bool) (look func()) {
 	}
 }
 
-func runAll(jobs []cron.Job) {
-	var all sync.WaitGroup
-	for _, j := range jobs {
-		all.Go(j.Run)
-	}
-	all.Wait()
-}
-
-// runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic ends only this run: the
-// schedule runs the job again.
+// runJob runs a job, logs its error and says whether the job succeeded, at least partly. A panic ends only this run.
 func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 	if ctx.Err() != nil {
 		return true
@@ -224,7 +217,7 @@ func (j *jobs) expire(context.Context) error {
 	if j.cfg.SnapshotMaxAge > 0 {
 		ages.FilesBefore = compute.DateOf(now.Add(-j.cfg.SnapshotMaxAge)).String()
 		for _, p := range j.cfg.products {
-			if p.expires {
+			if !p.finalAtClose {
 				ages.Products = append(ages.Products, p.name)
 			}
 		}

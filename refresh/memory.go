@@ -19,9 +19,9 @@ import (
 // runs.
 type memory struct {
 	cfg    *Config
-	before map[previousKey]*document                    // documents of the session before, by what names them; nil: gone or damaged
-	closes map[upstream.Name]map[compute.Date]*document // of VIX and VIX3M, by name and date
-	since  time.Time                                    // the start: a back-fill gives answers to dates that had closed by then
+	before map[previousKey]*document // documents of the session before, by what names them; nil: gone or damaged
+	closes map[closeKey]*document    // of VIX and VIX3M
+	since  time.Time                 // the start: a back-fill gives answers to dates that had closed by then
 }
 
 // previousKey names a document that a stored answer names.
@@ -31,8 +31,14 @@ type previousKey struct {
 	name    upstream.Name
 }
 
+// closeKey names the close of an index on a date.
+type closeKey struct {
+	index string
+	date  compute.Date
+}
+
 func newMemory(cfg *Config) *memory {
-	return &memory{cfg, map[previousKey]*document{}, map[upstream.Name]map[compute.Date]*document{}, cfg.Clock.Now()}
+	return &memory{cfg, map[previousKey]*document{}, map[closeKey]*document{}, cfg.Clock.Now()}
 }
 
 // previous returns the document of a name that the answer of a product stored under the date of the session before names, after
@@ -98,14 +104,13 @@ func (m *memory) rows(name string, a *answer) []json.RawMessage {
 	return newest
 }
 
-// keepClose keeps a document that has the close of a date.
+// keepClose keeps a document that has the close of a date: of a quote and a history, the quote.
 func (m *memory) keepClose(d *document, date compute.Date) {
-	name := upstream.Name(d.Name)
-	if m.closes[name] == nil {
-		m.closes[name] = map[compute.Date]*document{}
+	_, index := upstream.Name(d.Name).Split()
+	if k := (closeKey{index, date}); m.closes[k] == nil || d.quote != nil {
+		m.closes[k] = d
 	}
-	m.closes[name][date] = d
-	maps.DeleteFunc(m.closes[name], func(old compute.Date, _ *document) bool { return old < date-closesKept })
+	maps.DeleteFunc(m.closes, func(old closeKey, _ *document) bool { return old.date < date-closesKept })
 }
 
 // closesKept is for how many days a close waits for the settlement file of its date.
@@ -114,19 +119,9 @@ const closesKept = 14
 // closesOf returns a document with the close of the date for each index. An index whose close is unknown has no document.
 func (m *memory) closesOf(date compute.Date) (documents []*document) {
 	for _, index := range vixIndices {
-		if d := m.closeOf(index, date); d != nil {
+		if d := m.closes[closeKey{index, date}]; d != nil {
 			documents = append(documents, d)
 		}
 	}
 	return documents
-}
-
-// closeOf returns the document that has the close of the date for an index, nil when the close is unknown.
-func (m *memory) closeOf(index string, date compute.Date) *document {
-	for _, name := range []upstream.Name{upstream.Quotes(index), upstream.History(index)} {
-		if d := m.closes[name][date]; d != nil {
-			return d
-		}
-	}
-	return nil
 }

@@ -48,9 +48,8 @@ const followTime = 3 * time.Second
 const lookAgain = 5 * time.Second
 
 // NextChange returns the machine time at which the answer of a resource may change next: when the next run of a job that refreshes
-// it has taken as long as the last one. It is before now for 10 seconds while a run takes longer, and in the year 2262 when there
-// will be none. A member of a fleet that does not refresh knows the schedule only: for it, a run takes up to 3 seconds. NextChange is
-// safe for concurrent use, and allocates nothing.
+// it has taken as long as the last one. It is before now for 10 seconds while a run takes longer, and in the year 2262 when there will
+// be none. To a member of a fleet that does not refresh, a run takes up to 3 seconds. It is safe for concurrent use, and allocates nothing.
 func (r *Refresher) NextChange(resource string, now time.Time) time.Time {
 	next, follows := never, r.cfg.Lease != nil && !r.cfg.Lease()
 	for _, change := range r.refreshing[resource] {

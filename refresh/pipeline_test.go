@@ -243,57 +243,24 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	})
 }
 
-// The settlement of a day appears in the evening; until then that of the day before is served. The file of an older day does not
-// replace it after a restart, and only a new session seals it again.
-func TestSettlementsArrive(t *testing.T) {
-	long(t)
+// The settlement file of an older day does not replace the curve after a restart.
+func TestAnOlderSettlementFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 18:25")
-		var c struct {
-			Date   string   `json:"settlement_date"`
-			Stale  int      `json:"stale_sessions"`
-			VIX    *float64 `json:"vix"`
-			Change []struct {
-				Change *float64 `json:"change"`
-			} `json:"curve"`
-		}
-		r.once()
-		r.data(refresh.VIXResource, &c)
-		if c.Date != "2026-11-19" || c.Stale != 1 || c.Change[0].Change != nil {
-			t.Errorf("before the publication: %+v", c)
-		}
-		time.Sleep(20 * time.Minute)
-		r.once()
-		r.data(refresh.VIXResource, &c)
-		if c.Date != "2026-11-20" || c.Stale != 0 || c.VIX == nil || c.Change[0].Change == nil {
-			t.Errorf("after the publication: %+v", c)
-		}
+		r := newRig(t, t.TempDir(), "2026-11-20 18:45")
+		r.vixJob("2026-11-20 18:46")
 		data := r.store.Current(refresh.VIXResource).Default.Data()
 		r.close()
 		r = newRig(t, r.dir, "2026-11-20 19:00")
 		defer r.close()
-		if err := r.Restore(); err != nil {
+		if err := r.Restore(); err != nil { // without its document
 			t.Fatal(err)
 		}
 		r.market.Fail(upstream.Settlement("2026-11-20"), faultStaleSettlement, 1)
-		for range 2 { // the older file, and the right one
-			r.once()
+		for _, at := range []string{"2026-11-20 19:01", "2026-11-20 19:20"} { // the older file, and the right one
+			r.vixJob(at)
 			if got := r.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), data) || got.Meta.Freshness.State != "closed" {
 				t.Errorf("after the restart: %+v: %.200s", got.Meta.Freshness, got.Data())
 			}
-			time.Sleep(20 * time.Minute)
-		}
-		sealed := r.store.Current(refresh.VIXResource)
-		time.Sleep(ny(t, "2026-11-22 12:00").Sub(r.clock.Now()))
-		r.once()
-		if r.store.Current(refresh.VIXResource) != sealed {
-			t.Error("sealed again on a Sunday")
-		}
-		time.Sleep(ny(t, "2026-11-23 10:00").Sub(r.clock.Now()))
-		r.once()
-		r.data(refresh.VIXResource, &c)
-		if c.Date != "2026-11-20" || c.Stale != 1 {
-			t.Errorf("on the next session: %+v", c)
 		}
 	})
 }

@@ -2,9 +2,6 @@ package refresh
 
 import (
 	"strings"
-	"time"
-
-	"github.com/goccy/go-json"
 
 	"strikecache/compute"
 )
@@ -25,88 +22,73 @@ var defaultOnly = []string{""}
 var table = []*productRow{
 	{
 		pattern: "gex/{u}", feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		every: chainEvery, finalAtClose: true, offered: chainOffered,
-		gather: gatherGamma, compute: computeGamma, past: pastChain,
+		gather: gatherGamma, compute: computeGamma, finalAtClose: true, backfilled: true,
 		data: compute.Gamma{}, quality: compute.GammaQuality{},
 	},
 	{
 		pattern: "gex/{u}/intraday", feed: optionsFeed, method: trackMethod, notice: modelledNotice,
-		every: chainEvery, finalAtClose: true, accumulates: true, offered: chainOffered,
-		gather: gatherTrack, compute: computeTrack, forms: []Form{tableCSV},
+		gather: gatherTrack, compute: computeTrack, finalAtClose: true, accumulates: true, forms: []Form{tableCSV},
 		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
 	},
 	{
 		pattern: "gex/{u}/series", feed: optionsFeed, method: seriesMethod, notice: modelledNotice,
-		every: chainEvery, expires: true, offered: chainOffered,
-		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &seriesData{seriesColumns, rows} }), forms: []Form{tableCSV},
+		gather: gatherSeries, compute: computeSeries(seriesColumns), forms: []Form{tableCSV},
 		deltas: defaultOnly, data: seriesData{}, quality: seriesQuality{},
 	},
 	{
 		pattern: "gex/{u}/matrix", feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		every: chainEvery, expires: true, offered: chainOffered,
 		gather: gatherExposure, compute: computeMatrix, forms: []Form{matrixCSV},
 		data: compute.Matrix{}, quality: matrixQuality{},
 	},
 	{
 		pattern: "gex/{u}/levels", feed: optionsFeed, method: compute.KeyLevelsMethod,
 		notice: modelled + "; levels of futures are fair values from option quotes, not prices of a futures exchange" + notAdvice,
-		every:  chainEvery, expires: true, offered: chainOffered,
 		gather: gatherExposure, compute: computeLevels, forms: []Form{listCSV("levels", compute.KeyLevel{}), levelsLine},
 		data: compute.KeyLevels{}, quality: matrixQuality{},
 	},
 	{
 		pattern: "volatility/{u}", feed: optionsFeed, method: compute.VolatilityMethod, notice: derivedNotice,
-		every: chainEvery, finalAtClose: true, offered: chainOffered,
-		gather: gatherVolatility, compute: computeVolatility, past: pastChain,
+		gather: gatherVolatility, compute: computeVolatility, finalAtClose: true, backfilled: true,
 		data: compute.Volatility{}, quality: volatilityQuality{},
 	},
 	{
 		pattern: "volatility/{u}/series", feed: optionsFeed, method: seriesMethod, notice: derivedNotice,
-		every: chainEvery, expires: true, offered: chainOffered,
-		gather: gatherSeries, compute: computeSeries(func(rows []json.RawMessage) any { return &volatilitySeriesData{volatilityColumns, rows} }), forms: []Form{tableCSV},
+		gather: gatherSeries, compute: computeSeries(volatilityColumns), forms: []Form{tableCSV},
 		data: volatilitySeriesData{}, quality: seriesQuality{},
 	},
 	{
 		pattern: "{u}-max-pain", feed: optionsFeed, method: compute.MaxPainMethod,
 		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
-		every:  chainEvery, expires: true, offered: chainOffered,
 		gather: gatherChain, compute: computeMaxPain,
 		deltas: defaultOnly, data: compute.MaxPain{}, quality: painQuality{},
 	},
 	{
 		pattern: UnderlyingsResource, feed: optionsFeed, method: underlyingsMethod, notice: modelledNotice,
-		every: anyChainEvery, everyChain: true, expires: true,
-		offered: func(_ *product, c *Config) bool { return len(offeredChains(c)) > 0 },
-		gather:  gatherUnderlyings, compute: computeUnderlyings, reopen: reopenUnderlyings,
+		gather: gatherUnderlyings, compute: computeUnderlyings, reopen: reopenUnderlyings,
 		data: underlyingsData{}, quality: underlyingsQuality{},
 	},
 	{
 		pattern: FlowResource, feed: optionsFeed, method: compute.FlowMethod,
 		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
-		every:  anyChainEvery, everyChain: true, expires: true,
-		offered: func(_ *product, c *Config) bool { return len(offeredChains(c)) > 0 },
-		gather:  gatherFlow, compute: computeFlow, reopen: reopenFlow, past: pastChains, pastSessions: 2, forms: []Form{listCSV("items", compute.FlowItem{})},
+		gather: gatherFlow, compute: computeFlow, reopen: reopenFlow, backfilled: true, forms: []Form{listCSV("items", compute.FlowItem{})},
 		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
 	},
 	{
 		pattern: SectorsResource, feed: sectorsFeed, method: compute.SectorsMethod,
 		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
-		every:  func(_ *product, c *Config) time.Duration { return c.QuotesEvery }, finalAtClose: true, offered: sectorsOffered,
-		gather: gatherSectors, compute: computeSectors, past: pastFunds,
+		gather: gatherSectors, compute: computeSectors, finalAtClose: true, backfilled: true,
 		deltas: defaultOnly, data: compute.Rotation{}, quality: sectorsQuality{},
 	},
 	{
 		pattern: VIXResource, feed: vixFeed, method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures; cash quotes are delayed 15 minutes" + notAdvice,
-		every:  func(*product, *Config) time.Duration { return outsideEvery }, daily: true, finalAtClose: true, offered: settlementsOffered,
-		gather: gatherVIX, compute: computeVIX, past: pastSettlement,
+		gather: gatherVIX, compute: computeVIX, finalAtClose: true, backfilled: true,
 		data: compute.VIXCurve{}, quality: vixQuality{},
 	},
 	{
 		pattern: VIXSeriesResource, feed: vixFeed, method: vixSeriesMethod,
 		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
-		every:  func(*product, *Config) time.Duration { return outsideEvery }, daily: true, expires: true, offered: settlementsOffered,
-		gather: gatherVIXSeries, compute: computeVIXSeries, forms: []Form{tableCSV},
+		gather: gatherSeries, compute: computeSeries(vixSeriesColumns), forms: []Form{tableCSV},
 		data: vixSeries{}, quality: seriesQuality{},
 	},
 }
@@ -150,16 +132,20 @@ func (all products) where(has func(*product) bool) (some products) {
 }
 
 // ofFeed returns the products of a feed.
-func (all products) ofFeed(feed string) products {
+func (all products) ofFeed(feed *feed) products {
 	return all.where(func(p *product) bool { return p.feed == feed })
 }
 
 // groups returns the products in groups whose answers become current together at a start: those of each chain, those of all chains,
 // and those of each other feed. So one chain at a time is decoded.
 func (all products) groups() (groups []products) {
-	index := map[[2]string]int{}
+	type key struct {
+		*feed
+		underlying string
+	}
+	index := map[key]int{}
 	for _, p := range all {
-		k := [2]string{p.feed, p.underlying}
+		k := key{p.feed, p.underlying}
 		if _, known := index[k]; !known {
 			index[k] = len(groups)
 			groups = append(groups, nil)
@@ -171,7 +157,7 @@ func (all products) groups() (groups []products) {
 
 // ofChain returns the products that rest on the chain of an underlying.
 func (all products) ofChain(underlying string) products {
-	return all.where(func(p *product) bool { return p.everyChain || p.underlying == underlying })
+	return all.where(func(p *product) bool { return p.everyChain() || p.underlying == underlying })
 }
 
 // names returns the names of the products.

@@ -1,7 +1,6 @@
 package refresh_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -142,9 +141,7 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 		r = newRig(t, dir, "2026-11-20 17:15")
 		defer r.close()
 		r.market.Fail("", faultHTMLPage, -1)
-		if err := errors.Join(r.Restore(), r.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		r.restored()
 		for _, resource := range allResources {
 			if has(resource) {
 				t.Errorf("%s: the answer of another calendar is served", resource)

@@ -1,27 +1,17 @@
 // Package refresh turns upstream documents into sealed answers.
 //
-// A product makes the answers of one resource. The [table] lists all products, with one row for those of all underlyings. A feed is a group of products that
-// rest on the same kind of documents: option chains, sector quotes, or VIX futures settlements. A job fetches documents at
-// an interval. An answer becomes an edition: one sealed snapshot for each value of the resource's parameter. The inputs of
-// an answer are the upstream documents of its session, those of the session before, and states: small data from the answers
-// before or from the configuration, such as the rows of a series.
+// A product makes the answers of one resource: a row of the [table], for an underlying if the row is for each. A [feed] is a group of
+// products that rest on the same kind of documents. A job fetches documents at an interval. An answer becomes an edition: one sealed
+// snapshot for each value of the resource's parameter. Its inputs are the documents of its session, those of the session before, and
+// states: small data from answers before or from the configuration, such as the rows of a series.
 //
-// The path of a document:
-//
-//  1. The intake fetches it and decodes it. A number outside the range of its kind counts as absent.
-//  2. The intake refuses a document of the future. Its guard compares a chain, or the quote of a fund, with the accepted
-//     document of the same name, and may refuse it.
-//  3. [publisher.accept] computes the products that rest on the document, with what the memory has of earlier answers. An
-//     answer that equals the current one goes no further. The others are sealed, stored with their inputs, and made current
-//     on the board at the same instant.
-//
-// If a step fails, the last answer stays current and the job backs off. After three failures in a row for one document, the
-// answers that rest on the document are stale.
+// The intake fetches a document, decodes it, and refuses what its guard does not believe. [publisher.accept] computes the products
+// that rest on it, with what the memory has of earlier answers, drops answers that equal the current ones, and seals, stores and
+// publishes the others on the board. If a step fails, the last answer stays current and the job backs off. After three failures in
+// a row for one document, the answers that rest on it are stale. A start takes stored documents through accept, too.
 //
 // In a fleet, the jobs run only while this process holds the lease. Otherwise [follower.Follow] makes current what the
 // refresher of the fleet has published.
-//
-// A start takes stored documents through accept, too. Back-fill and recompute call the same compute functions.
 package refresh
 
 import (
@@ -115,10 +105,6 @@ func (r *Refresher) Store() *snapshots.Store { return r.cfg.Store }
 // Now returns the market's time.
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 
-// DiskError returns why files could not be written yet, or that the disk does not answer. It returns nil when every file is
-// written. It never waits for the disk.
-func (r *Refresher) DiskError() error { return r.diskError() }
-
 // ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served.
 func (r *Refresher) ClockError() error { return r.board.clockError() }
 
@@ -127,25 +113,25 @@ func (r *Refresher) LastFailure(name string) string { return r.board.lastFailure
 
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
 func (r *Refresher) Offers() map[string]bool {
+	offers := r.offers
 	if r.follower != nil && r.follower.edge {
-		return r.follower.offers()
+		offers = r.follower.offers
 	}
 	offered := map[string]bool{}
 	for _, p := range r.cfg.products {
-		if r.offers(p) {
+		if offers(p) {
 			offered[p.name] = r.cfg.Store.Current(p.name) != nil
 		}
 	}
 	return offered
 }
 
-// endWait is how long stop waits for a publication to end. A disk that does not answer could block a publication for
-// ever, and other programs can keep a refresh, which has a low priority, from the processors.
+// endWait is how long stop waits. A dead disk could block a publication for ever, and other programs a refresh of low priority.
 const endWait = 30 * time.Second
 
-// Start runs [Refresher.Run], or takes part in the fleet, in a goroutine until ctx ends or stop is called. The caller must
-// call stop once: it waits until Run has returned, and closes the refresher. If Run does not return within 30 seconds, stop
-// returns an error and closes nothing. The stored files are then as after a kill: intact.
+// Start runs [Refresher.Run], or takes part in the fleet, in a goroutine until ctx ends or stop is called. The caller must call stop
+// once: it waits until Run has returned, and closes the refresher. After 30 seconds it returns an error and closes nothing: the
+// stored files are as after a kill.
 func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 	run := r.Run
 	if r.member != nil {
@@ -172,12 +158,10 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 	}
 }
 
-// Close writes the files that wait for the disk and releases the store. The caller must have waited until [Refresher.Run]
-// returned.
+// Close writes the files that wait for the disk and releases the store. [Refresher.Run] must have returned.
 func (r *Refresher) Close() error { return r.cfg.Store.Close() }
 
-// errNoInput is the error of a run that has too few documents for an answer, although it refused none. Its reason is
-// [upstream.Empty].
+// errNoInput is the error of a run that refused no document and has too few for an answer. Its reason is [upstream.Empty].
 var errNoInput = errors.New("no input for an answer")
 
 // partialFailure is the error of a run that refused some documents and published answers without them. The run is counted
@@ -186,8 +170,7 @@ type partialFailure struct{ error }
 
 func (e *partialFailure) Unwrap() error { return e.error }
 
-// refusedAmong returns the errors of documents that arrived and were refused, or had no usable data, among the errors of a run
-// that published its answers. It returns nil when there are none.
+// refusedAmong returns the errors of refused documents among the errors of a run that published its answers, nil when there are none.
 func refusedAmong(errs ...error) error {
 	var refused []error
 	for _, err := range errs {
@@ -201,8 +184,7 @@ func refusedAmong(errs ...error) error {
 	return &partialFailure{errors.Join(refused...)}
 }
 
-// refusals returns the reason of each document that a run refused, from the error of the run. The log line of the run has
-// the same error, so the log and the counter never differ.
+// refusals returns the reason of each document that a run refused, from the error of the run, which the log has, too.
 func refusals(err error) (reasons []string) {
 	switch e := any(err).(type) {
 	case *upstream.Error:

@@ -117,9 +117,7 @@ func TestADamagedGammaFile(t *testing.T) {
 		again := newRig(t, dir, "2026-11-20 17:20")
 		defer again.close()
 		again.market.Fail("", faultHTMLPage, -1)
-		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		again.restored()
 		if got := again.meta(refresh.PainResource).AsOf; got.Before(want) {
 			t.Errorf("max pain went back from %s to %s", want, got)
 		}
@@ -259,12 +257,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			t.Log(kills[i])
 			identical(t, into, date, products...)
 			next := newRig(t, into, later, func(c *refresh.Config) { c.Underlyings = one })
-			if err := next.Restore(); err != nil {
-				t.Fatal(err)
-			}
-			if err := next.Resume(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			next.restored()
 			for _, name := range products {
 				if at := next.meta(name).AsOf; feedOf[name] && at.Before(next.meta(refresh.GammaResource).AsOf) {
 					t.Errorf("%s is of %s, gamma of %s", name, at, next.meta(refresh.GammaResource).AsOf)
@@ -293,12 +286,7 @@ func TestBackfillOfASessionThatHasClosed(t *testing.T) {
 			c.Past, c.BackfillSessions, c.Underlyings = c.Source.(refresh.PastSource), 2, one
 		})
 		defer r.close()
-		ctx, stop := context.WithCancel(t.Context())
-		var run sync.WaitGroup
-		run.Go(func() { r.Run(ctx) })
-		time.Sleep(time.Minute)
-		stop()
-		run.Wait()
+		r.run(time.Minute)
 		if got := strings.Join(r.store.DatesOf(refresh.GammaResource), " "); got != "2026-11-18 2026-11-19 2026-11-20" {
 			t.Errorf("dates %s", got)
 		}

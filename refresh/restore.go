@@ -46,23 +46,22 @@ func (r *Refresher) Restore() error {
 // resumeJob is the job of the batches of [Refresher.Resume].
 const resumeJob = "resume"
 
-// Resume computes the current answers again from the documents that they name, with the methods and the configuration of
-// this process, and replaces the answers that differ. It also computes products of the same documents that have no stored
-// answer. The documents become the accepted ones, with which documents fetched later are compared. [Refresher.Run] calls
-// Resume first. Restore must have returned. The error joins the failures of all feeds. When ctx ends, Resume leaves the rest as it
-// is, and returns nil.
+// Resume computes the current answers, and those that are not stored, again from the documents that the stored ones name, with the
+// methods and the configuration of this process, and replaces the answers that differ. The documents become the accepted ones.
+// [Refresher.Run] calls Resume first. Restore must have returned. The error joins the failures of all feeds. When ctx ends, Resume
+// leaves the rest as it is, and returns nil.
 func (r *Refresher) Resume(ctx context.Context) error {
 	var errs []error
 	for _, group := range r.cfg.products.groups() {
 		b, everyChain := r.newBatch(resumeJob), false
 		for _, p := range group {
-			everyChain = everyChain || p.everyChain
+			everyChain = everyChain || p.everyChain()
 			if !p.accumulates && ctx.Err() == nil {
 				errs = append(errs, r.takeDocuments(b, p))
 			}
 		}
 		for _, p := range group {
-			if p.accumulates && ctx.Err() == nil && r.board.edition(p.name) != nil {
+			if p.accumulates && ctx.Err() == nil && r.board.now(p.name).edition != nil {
 				errs = append(errs, r.resumeRows(b, p))
 			}
 		}
@@ -79,12 +78,11 @@ func (r *Refresher) Resume(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// takeDocuments puts the documents that the current answer of a product names into the batch. Of two documents of one name
-// the one that arrived later counts. A document that is not stored any more, or that has a timestamp after the market's
-// time, is left out.
+// takeDocuments puts the documents that the current answer of a product names into the batch: of two of one name the later one. A
+// document that is not stored any more, or that has a timestamp after the market's time, is left out.
 func (r *Refresher) takeDocuments(b *batch, p *product) error {
 	var errs []error
-	for _, in := range r.board.inputs(p.name) {
+	for _, in := range r.board.now(p.name).inputs {
 		name := upstream.Name(in.Name)
 		kind, _ := name.Split()
 		if kind == upstream.SettlementKind {
@@ -93,7 +91,7 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 			name = rung(name)
 		}
 		other := b.documents[name]
-		if p.everyChain && other == nil { // the chains were taken before
+		if p.everyChain() && other == nil { // the chains were taken before
 			other = b.document(name)
 		}
 		if !isNewest(in.Name) || other != nil && !other.Received.Before(in.Received) {
@@ -110,7 +108,7 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 			continue // the clock was set back
 		}
 		if p.feed == vixFeed && kind != upstream.SettlementKind {
-			if settled := compute.DateOf(r.board.edition(p.name).Default.Meta.AsOf.In(compute.NewYork)); d.closeOn(settled, r.cal) != nil {
+			if settled := compute.DateOf(r.board.now(p.name).edition.Default.Meta.AsOf.In(compute.NewYork)); d.closeOn(settled, r.cal) != nil {
 				r.memory.keepClose(d, settled)
 			}
 			if d.quote == nil {
@@ -127,7 +125,7 @@ func (r *Refresher) takeDocuments(b *batch, p *product) error {
 func (r *Refresher) resumeRows(b *batch, p *product) error {
 	d := b.documents[chainOf(p.underlying)]
 	named := func(in snapshots.StoredInput) bool { return d != nil && in.Name == d.Name && in.SHA256 == d.SHA256 }
-	if !slices.ContainsFunc(r.board.inputs(p.name), named) {
+	if !slices.ContainsFunc(r.board.now(p.name).inputs, named) {
 		return r.computeAgain(p, nil)
 	}
 	rows, err := r.rowsBefore(p)
@@ -137,7 +135,7 @@ func (r *Refresher) resumeRows(b *batch, p *product) error {
 
 // rowsBefore returns the rows of the current answer of a product that accumulates, without the newest; nil if there is none.
 func (r *Refresher) rowsBefore(p *product) ([]json.RawMessage, error) {
-	rows, err := trackRows(r.board.edition(p.name).Default)
+	rows, err := trackRows(r.board.now(p.name).edition.Default)
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

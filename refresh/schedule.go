@@ -25,6 +25,16 @@ func window(session compute.Date, cal *compute.Calendar) (start, end time.Time) 
 	return cal.Open(session).Add(windowAfterOpen), cal.Close(session).Add(windowAfterClose)
 }
 
+// lastWindowEnd returns the end of the last refresh window before an instant outside the windows.
+func lastWindowEnd(now time.Time, cal *compute.Calendar) time.Time {
+	session := cal.SessionDate(now)
+	start, end := window(session, cal)
+	if now.Before(start) {
+		_, end = window(cal.Previous(session), cal)
+	}
+	return end
+}
+
 // inWindow says whether t lies in the refresh window of a session.
 func inWindow(t time.Time, cal *compute.Calendar) bool {
 	session := compute.DateOf(t.In(compute.NewYork))
@@ -88,10 +98,9 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute.
-// Each further failure doubles the pause, up to 5 minutes. The actual pause is random, from half of that to the whole, so
-// that machines that failed at the same time do not ask the upstream at the same time. Runs that the schedule has in the
-// pause are skipped.
+// retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute. Each
+// further failure doubles it, up to 5 minutes. The actual pause is random, from half of that to the whole, so that many machines do
+// not ask at the same time. Runs that the schedule has in the pause are skipped.
 type retry struct {
 	schedule
 	run cron.Job
@@ -146,12 +155,6 @@ func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) ti
 
 // backoff returns the random pause after a number of failures in a row, at least 1, of a job with the interval every.
 func backoff(every time.Duration, failures int) time.Duration {
-	pause := min(every, maxFirst)
-	for range failures - 1 {
-		if pause = 2 * pause; pause >= maxBackoff {
-			pause = maxBackoff
-			break
-		}
-	}
+	pause := min(min(every, maxFirst)<<min(failures-1, 20), maxBackoff)
 	return pause/2 + rand.N(pause-pause/2)
 }

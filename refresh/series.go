@@ -1,7 +1,7 @@
 package refresh
 
 import (
-	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/goccy/go-json"
@@ -62,47 +62,47 @@ type seriesQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"dates"` // Rows served.
 }
 
-// gatherSeries returns the chain and the newest stored rows of the resource whose series it is. The row of its answer of the same batch
-// replaces the stored row of its date.
+// gatherSeries returns the chain or the settlement file, and the newest stored rows of the resource whose series it is. The row of its
+// answer of the same batch replaces the stored row of its date.
 func gatherSeries(p *product, b *batch, m *memory) (*inputs, error) {
-	in, err := gatherChain(p, b, m)
+	document := latestSettlement
+	if p.underlying != "" {
+		document = chainOf(p.underlying)
+	}
+	in := b.inputs(b.document(document))
 	if in == nil {
-		return nil, err
+		return nil, nil
 	}
 	name := strings.TrimSuffix(p.name, seriesSuffix)
 	return in, in.addState(rowsState, m.rows(name, b.answers[name]))
 }
 
-// computeSeries returns the function that computes a series. table returns its data.
-func computeSeries(table func(rows []json.RawMessage) any) func(in *inputs) (*answer, error) {
-	return func(in *inputs) (*answer, error) {
-		chain, err := in.chain()
+// computeSeries returns the function that computes a series with these columns. The types of the data of all series have the same JSON.
+func computeSeries(columns []string) func(in *inputs) (*answer, error) {
+	return func(in *inputs) (a *answer, err error) {
+		d, err := in.only()
 		if err != nil {
 			return nil, err
 		}
-		rows, err := in.seriesRows()
-		if err != nil {
+		switch {
+		case d.chain != nil:
+			a = answerOf(d.chain)
+		case d.settlement != nil:
+			a = settledAnswer(d)
+		default:
+			return nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
+		}
+		var stored []seriesRow
+		if err := in.decodeState(rowsState, &stored); err != nil {
 			return nil, err
 		}
-		a := answerOf(chain)
-		a.variants, a.quality = only(table(rows)), seriesQuality{len(rows)}
+		rows := []json.RawMessage{}
+		for _, r := range stored {
+			if r.Row != nil { // a curve that was stored before there was a series has none
+				rows = append(rows, r.Row)
+			}
+		}
+		a.variants, a.quality = only(&seriesData{columns, rows}), seriesQuality{len(rows)}
 		return a, nil
 	}
-}
-
-// seriesRows returns the rows of a series, oldest first. An answer without them is an error.
-func (in *inputs) seriesRows() ([]json.RawMessage, error) {
-	var stored []seriesRow
-	if found, err := in.decodeState(rowsState, &stored); err != nil {
-		return nil, err
-	} else if !found {
-		return nil, errors.New("inputs lack the rows")
-	}
-	rows := []json.RawMessage{}
-	for _, r := range stored {
-		if r.Row != nil { // a curve that was stored before there was a series has none
-			rows = append(rows, r.Row)
-		}
-	}
-	return rows, nil
 }

@@ -2,7 +2,6 @@ package refresh_test
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -36,9 +35,7 @@ func TestComputeThenCompare(t *testing.T) {
 				t.Helper()
 				again := newRig(t, dir, day.restart, change...)
 				again.market.Fail("", faultHTMLPage, -1) // no document can be had
-				if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-					t.Fatal(err)
-				}
+				again.restored()
 				return again
 			}
 			before := tree(t, date)

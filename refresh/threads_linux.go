@@ -7,12 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// extraNice is added to the niceness of the process. A refresh then still gets a tenth of the processor when requests could
-// use all of it.
+// extraNice is added to the niceness of the process: a refresh still gets a tenth of a processor that requests could use whole.
 const extraNice = 10
 
-// ownNice is 20 less the niceness of the process, as the system call returns it. It is read before any thread is lowered:
-// the niceness of the process is that of its main thread, which may be lowered later.
+// ownNice is 20 less the niceness of the process, read before any thread, such as the main one, is lowered.
 var ownNice, errNice = unix.Getpriority(unix.PRIO_PROCESS, os.Getpid())
 
 // slice is how long a thread of low priority would work at a time. From version 6.12 on, Linux prefers threads that have a

@@ -150,10 +150,8 @@ func computeTrack(in *inputs) (*answer, error) {
 		return nil, err
 	}
 	var rows []json.RawMessage
-	if found, err := in.decodeState(trackRowsState, &rows); err != nil {
+	if err := in.decodeState(trackRowsState, &rows); err != nil {
 		return nil, err
-	} else if !found {
-		return nil, errors.New("inputs lack the rows")
 	}
 	if inTrack(chain.AsOf, in.calendar) {
 		result, err := gammaOf(in)

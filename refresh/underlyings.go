@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -136,10 +135,8 @@ func gatherUnderlyings(p *product, b *batch, m *memory) (*inputs, error) {
 
 func computeUnderlyings(in *inputs) (*answer, error) {
 	var rows []underlyingRow
-	if found, err := in.decodeState(underlyingsState, &rows); err != nil {
+	if err := in.decodeState(underlyingsState, &rows); err != nil {
 		return nil, err
-	} else if !found {
-		return nil, errors.New("inputs lack the rows")
 	}
 	a := &answer{restsOn: []string{}}
 	for _, r := range rows {

@@ -44,6 +44,32 @@ func TestOtherUnderlyingsChangeNothing(t *testing.T) {
 	})
 }
 
+// checkTable checks that the table of underlyings has the row of each from the answers that are served.
+func checkTable(r *rig, all []string) {
+	r.t.Helper()
+	var table struct{ Rows []map[string]any }
+	r.data(refresh.UnderlyingsResource, &table)
+	if len(table.Rows) != len(all) {
+		r.t.Fatalf("%d rows", len(table.Rows))
+	}
+	for i, row := range table.Rows {
+		u := strings.ToLower(all[i])
+		var gamma, volatility map[string]any
+		r.data("gex/"+u, &gamma)
+		r.data("volatility/"+u, &volatility)
+		for _, field := range []string{"atm_30d", "rank_1y", "put_call_open_interest"} {
+			gamma[field] = volatility[field]
+		}
+		gamma["volatility_data_sha256"] = r.meta("volatility/" + u).Receipt.DataSHA256
+		gamma["as_of"], gamma["data_sha256"] = r.meta("gex/"+u).AsOf.Format(time.RFC3339), r.meta("gex/"+u).Receipt.DataSHA256
+		for field, value := range row {
+			if value != gamma[field] {
+				r.t.Errorf("%s of %s is %v, in its answer %v", field, all[i], value, gamma[field])
+			}
+		}
+	}
+}
+
 // Every underlying has every product, and the table of underlyings has the row of each from its gamma answer.
 func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 	long(t)
@@ -57,33 +83,8 @@ func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 				t.Errorf("%s has no answer", name)
 			}
 		}
-		for pass := range 2 {
-			var table struct{ Rows []map[string]any }
-			r.data(refresh.UnderlyingsResource, &table)
-			if len(table.Rows) != len(all) {
-				t.Fatalf("%d rows", len(table.Rows))
-			}
-			for i, row := range table.Rows {
-				resource := "gex/" + strings.ToLower(all[i])
-				var gamma, volatility map[string]any
-				r.data(resource, &gamma)
-				r.data("volatility/"+strings.ToLower(all[i]), &volatility)
-				for _, field := range []string{"atm_30d", "rank_1y", "put_call_open_interest"} {
-					gamma[field] = volatility[field]
-				}
-				gamma["volatility_data_sha256"] = r.meta("volatility/" + strings.ToLower(all[i])).Receipt.DataSHA256
-				for field, value := range row {
-					switch meta := r.meta(resource); field {
-					case "as_of":
-						gamma[field] = meta.AsOf.Format(time.RFC3339)
-					case "data_sha256":
-						gamma[field] = meta.Receipt.DataSHA256
-					}
-					if value != gamma[field] {
-						t.Errorf("%d: %s of %s is %v, in its answer %v", pass, field, all[i], value, gamma[field])
-					}
-				}
-			}
+		for range 2 {
+			checkTable(r, all)
 			time.Sleep(2 * time.Minute)
 			refresh.RunJob(r.Refresher, t.Context(), "aapl") // the rows of the others stay
 		}
@@ -185,48 +186,21 @@ func TestFaultDefaultUnderlyings(t *testing.T) {
 func TestUnderlyingsAfterAStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, all := t.TempDir(), []string{"SPX", "NDX", "AAPL"}
-		rows := func(r *rig) {
-			t.Helper()
-			var table struct {
-				Rows []struct {
-					Symbol string
-					SHA256 string `json:"data_sha256"`
-					Net    int64  `json:"net_gex_dollars"`
-				}
-			}
-			r.data(refresh.UnderlyingsResource, &table)
-			if len(table.Rows) != len(all) {
-				t.Fatalf("rows %v", table.Rows)
-			}
-			for i, u := range all {
-				var gamma struct {
-					Net int64 `json:"net_gex_dollars"`
-				}
-				r.data("gex/"+strings.ToLower(u), &gamma)
-				if row := table.Rows[i]; row.Symbol != u || row.SHA256 != r.meta("gex/"+strings.ToLower(u)).Receipt.DataSHA256 || row.Net != gamma.Net {
-					t.Errorf("row %v, net of gex/{u} %d", row, gamma.Net)
-				}
-			}
-		}
 		r := newRig(t, dir, "2026-11-20 17:30", func(c *refresh.Config) { c.Underlyings = all })
 		r.once()
-		rows(r)
+		checkTable(r, all)
 		r.close()
 		again := newRig(t, dir, "2026-11-20 17:45", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = all, 0.2 })
-		if err := errors.Join(again.Restore(), again.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		rows(again)
+		again.restored()
+		checkTable(again, all)
 		again.close()
 		if err := os.Remove(filepath.Join(dir, "simulated", "current", "underlyings")); err != nil {
 			t.Fatal(err)
 		}
 		lost := newRig(t, dir, "2026-11-20 18:00", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = all, 0.2 })
 		defer lost.close()
-		if err := errors.Join(lost.Restore(), lost.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
-		rows(lost)
+		lost.restored()
+		checkTable(lost, all)
 	})
 }
 

@@ -115,9 +115,8 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 	return refusedAmong(errs...)
 }
 
-// fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted
-// file, or the file of the same date in a folder that is watched, where it may have been corrected. Until the file is overdue, a
-// file of an older date, a file without rows and a missing file are no failure: the exchange may not have published the file yet.
+// fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted file, or, in
+// a watched folder, of the same date. Until it is overdue, an older, an empty and a missing file are no failure.
 func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) error {
 	overdue := settlementOverdue(due, b.at, j.cal)
 	d, err := j.intake.fetch(ctx, upstream.Settlement(due.String()))
@@ -147,7 +146,7 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) 
 // settledTo returns the settlement date of the current VIX curve, 0 without one. A file of an earlier date never replaces
 // the curve.
 func (j *jobs) settledTo() compute.Date {
-	if e := j.board.edition(VIXResource); e != nil {
+	if e := j.board.now(VIXResource).edition; e != nil {
 		return compute.DateOf(e.Default.Meta.AsOf.In(compute.NewYork))
 	}
 	return 0
@@ -231,7 +230,7 @@ type vixQuality struct {
 // vixNumbers decodes the inputs of a curve. It also returns the settlement file.
 func vixNumbers(in *inputs) (numbers compute.VIXInput, file *document, err error) {
 	var history []vixSummary
-	if _, err = in.decodeState(historyState, &history); err != nil {
+	if err = in.decodeState(historyState, &history); err != nil {
 		return numbers, nil, err
 	}
 	documents := in.newest()

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"strikecache/refresh/upstream"
-	"strikecache/snapshots"
 )
 
 // oneFile is a source that gives the same answer to every request.
@@ -77,16 +76,6 @@ func TestFetchSettlement(t *testing.T) {
 			if got != want || held != c.kept || due.String() != "2026-11-20" {
 				t.Errorf("%s at %s: %q (%v), holding %q; want %q, %q", c.name, at, got, err, held, want, c.kept)
 			}
-		}
-	}
-}
-
-// The name of an index's document has an underscore. Its chain and its state have none.
-func TestSymbolsOfIndices(t *testing.T) {
-	for name, want := range map[upstream.Name]string{"options/_NDX.json": "NDX", "options/SPY.json": "SPY", "quotes/_VIX.json": "VIX"} {
-		d := &document{StoredInput: snapshots.StoredInput{Input: snapshots.Input{Name: string(name)}}}
-		if got := d.symbol(); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func TestTheCurveOfADateIsFinal(t *testing.T) {
 		r.vixJob("2026-11-19 18:46")
 		evening := r.vixJob("2026-11-19 19:05") // 00:05 UTC
 		final := r.past(refresh.VIXResource, "2026-11-19")
-		if evening.Settled != "2026-11-19" || evening.Stale != 0 || final == nil || evening.Cash["vix"].Value != *evening.VIX {
+		if evening.Settled != "2026-11-19" || evening.Curve[0].Change != nil || evening.Stale != 0 || final == nil || evening.Cash["vix"].Value != *evening.VIX {
 			t.Fatalf("in the evening: %+v", evening)
 		}
 		for _, at := range []string{"2026-11-20 00:30", "2026-11-20 11:00", "2026-11-20 16:50", "2026-11-20 18:20"} {
@@ -309,9 +309,7 @@ func TestLadderAfterAStart(t *testing.T) {
 		r = newRig(t, r.dir, "2026-11-20 17:10")
 		defer r.close()
 		r.market.Fail("", faultRefuse, -1)
-		if err := errors.Join(r.Restore(), r.Resume(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		r.restored()
 		if got := r.store.Current(refresh.VIXResource).Default.Data(); !bytes.Equal(got, want) || !bytes.Contains(got, []byte(`"vix1y":{"value":`)) {
 			t.Errorf("after the start: %s\nbefore: %s", got, want)
 		}

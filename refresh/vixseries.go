@@ -1,8 +1,6 @@
 package refresh
 
 import (
-	"fmt"
-
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
@@ -34,35 +32,4 @@ func vixSeriesValues(c *compute.VIXCurve) []any {
 		values = append(values, price)
 	}
 	return append(values, c.ContangoM1M2, c.SpotBasis, c.CM30, c.Regime)
-}
-
-// gatherVIXSeries returns the settlement file and the newest stored rows. The row of the curve of the same batch replaces that of its
-// date, if its file will be stored.
-func gatherVIXSeries(_ *product, b *batch, m *memory) (*inputs, error) {
-	in := b.inputs(b.document(latestSettlement))
-	if in == nil {
-		return nil, nil
-	}
-	return in, in.addState(rowsState, m.rows(VIXResource, b.answers[VIXResource]))
-}
-
-func computeVIXSeries(in *inputs) (*answer, error) {
-	documents := in.newest()
-	if len(documents) != 1 {
-		return nil, fmt.Errorf("%d documents instead of one settlement file", len(documents))
-	}
-	d := documents[0]
-	if err := d.open(); err != nil {
-		return nil, err
-	}
-	if d.settlement == nil {
-		return nil, fmt.Errorf("%s is not a settlement file", d.Name)
-	}
-	rows, err := in.seriesRows()
-	if err != nil {
-		return nil, err
-	}
-	a := settledAnswer(d)
-	a.variants, a.quality = only(&vixSeries{vixSeriesColumns, rows}), seriesQuality{len(rows)}
-	return a, nil
 }

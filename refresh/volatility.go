@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -74,10 +73,8 @@ func computeVolatility(in *inputs) (*answer, error) {
 		return nil, err
 	}
 	var days []compute.VolatilityDay
-	if found, err := in.decodeState(volatilityHistory, &days); err != nil {
+	if err := in.decodeState(volatilityHistory, &days); err != nil {
 		return nil, err
-	} else if !found {
-		return nil, errors.New("inputs lack the history")
 	}
 	r := gamma.Volatility.With(days, in.calendar)
 	v := &r.Data
