@@ -26,11 +26,10 @@ type process struct {
 	err     error         // valid once end is closed
 }
 
-// start runs a command on some cores and waits until its address accepts connections. A Go program takes GOMAXPROCS
-// from the number of these cores. The process runs until [comparison.stop].
-func (b *comparison) start(ctx context.Context, cores []int, address, name string, args ...string) (*process, error) {
-	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(cores), " ", ","), "[]")
-	p := &process{Cmd: exec.Command("taskset", slices.Concat([]string{"-c", list, name}, args)...), address: address, end: make(chan struct{})}
+// start runs a command on the servers' core and waits until its address accepts connections. So a Go program has a GOMAXPROCS
+// of 1. The process runs until [comparison.stop].
+func (b *comparison) start(ctx context.Context, address, name string, args ...string) (*process, error) {
+	p := &process{Cmd: exec.Command("taskset", slices.Concat([]string{"-c", strconv.Itoa(serverCore), name}, args)...), address: address, end: make(chan struct{})}
 	out, err := os.CreateTemp(b.dir, "log-")
 	if err != nil {
 		return nil, err
@@ -105,7 +104,7 @@ func freeAddress() (string, error) {
 // every strikecache. It waits until the server is ready, has filled in past dates and the tracks of today, and was idle for
 // three seconds in a row, because on a busy machine a server that waits for the processor looks idle, too. A further start under
 // the same name finds what was back-filled.
-func (b *comparison) serve(ctx context.Context, name, binary string, cores []int, flags ...string) (*side, error) {
+func (b *comparison) serve(ctx context.Context, name, binary string, flags ...string) (*side, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -114,7 +113,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 	_, absent := os.Stat(data)
 	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--sim-speed", "0",
 		"--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections)}, flags...)
-	p, err := b.start(ctx, cores, address, binary, args...)
+	p, err := b.start(ctx, address, binary, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +127,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 		if idle++; after-before > 100*time.Millisecond {
 			idle = 0
 		}
-		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""), 1)
+		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
 		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="history filled in"`)) {
 			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}
@@ -152,7 +151,7 @@ type setting struct {
 	Dir, Address, Port string
 	Config             string // path of the configuration
 	Root               bool   // this run is root's
-	Cores, Connections int
+	Connections        int
 }
 
 // rivals are started in this order, the bare loop first.
@@ -167,7 +166,7 @@ var rivals = []rival{
 var versionNumber = regexp.MustCompile(`\d+\.\d+[.\d]*`)
 
 // startRival starts a rival. The error is [exec.ErrNotFound] when it is not installed.
-func (b *comparison) startRival(ctx context.Context, r rival, cores []int) (*side, error) {
+func (b *comparison) startRival(ctx context.Context, r rival) (*side, error) {
 	s := &side{server: server{Name: r.name}}
 	path, err := os.Executable()
 	if r.program != "" {
@@ -188,7 +187,7 @@ func (b *comparison) startRival(ctx context.Context, r rival, cores []int) (*sid
 		return nil, err
 	}
 	with := setting{Dir: b.dir, Address: address, Config: filepath.Join(b.dir, r.program+".conf"), Root: os.Geteuid() == 0,
-		Cores: len(cores), Connections: maxConnections}
+		Connections: maxConnections}
 	_, with.Port, _ = net.SplitHostPort(address)
 	if err := os.WriteFile(with.Config, []byte(with.fill(r.config)), 0o644); err != nil {
 		return nil, err
@@ -197,7 +196,7 @@ func (b *comparison) startRival(ctx context.Context, r rival, cores []int) (*sid
 	for i := range args {
 		args[i] = with.fill(args[i])
 	}
-	s.process, err = b.start(ctx, cores, address, path, args...)
+	s.process, err = b.start(ctx, address, path, args...)
 	return s, err
 }
 
@@ -212,11 +211,10 @@ func (s setting) fill(text string) string {
 
 // If root starts nginx, the worker must stay root to be able to read the temporary directory. nginx uses less CPU time for
 // 1 KB and 8 KB without sendfile (1.30 and 1.41 times the bare loop, with sendfile 1.58 and 1.52), and for 60 KB with sendfile
-// and tcp_nopush (0.90, without sendfile 1.32). Only pipelined, 1 KB costs less with sendfile (7.0, without 9.2). A 304 sends no
-// file. multi_accept saves 6 % of a new connection. (2026-11-23)
+// and tcp_nopush (0.90, without sendfile 1.32). A 304 sends no file. multi_accept saves 6 % of a new connection. (2026-11-23)
 const nginxConfig = `{{if .Root}}user root;{{end}}
 daemon off;
-worker_processes {{.Cores}};
+worker_processes 1;
 worker_rlimit_nofile {{.Connections}};
 pid {{.Dir}}/nginx.pid;
 error_log {{.Dir}}/nginx.log;
@@ -260,13 +258,12 @@ server.max-keep-alive-idle = 3600
 server.max-connections = {{.Connections}}
 server.max-fds = 20000
 server.listen-backlog = 4096
-{{if gt .Cores 1}}server.max-worker = {{.Cores}}{{end}}
 mimetype.assign = ( "" => "application/json" )
 `
 
 const h2oConfig = `
 listen: {host: 127.0.0.1, port: {{.Port}}}
-num-threads: {{.Cores}}
+num-threads: 1
 max-connections: {{.Connections}}
 http1-request-timeout: 3600
 {{if .Root}}user: root{{end}}
