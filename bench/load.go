@@ -34,8 +34,8 @@ type loadCommand struct {
 	Rate     float64 `kong:"-"` // of Rates; 0: max
 	most     float64 // rate of the last step of a ramp, 0 without a ramp
 	target   *target
-	path     string // of the URL
-	progress *progress
+	path     string    // of the URL
+	terminal io.Writer // gets the progress; nil: none
 }
 
 // Help implements kong's interface.
@@ -141,7 +141,9 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 		measure = c.climb
 	}
 	r := measure(ctx, requests)
-	c.progress.end()
+	if c.terminal != nil {
+		fmt.Fprint(c.terminal, "\r\x1b[K") // removes the last line of the progress
+	}
 	if r.Requests == 0 {
 		return errors.New("no request was sent")
 	}

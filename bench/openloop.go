@@ -120,7 +120,6 @@ func (l *openLoop) run(ctx context.Context) {
 			look = now + redialAfter
 			l.stopped = ctx.Err() != nil
 			l.expire(now)
-			l.progress.draw(now)
 		}
 		until := min(l.sendDue(), look)
 		if id, got, err := l.next(until - l.elapsed()); id >= 0 {
@@ -214,7 +213,6 @@ func (l *openLoop) finish(c *connection, err error) {
 			o.status, o.bytes = c.answer.status, c.answer.body
 		}
 		l.report.add(o)
-		l.progress.add(o)
 	}
 	if err != nil || c.answer.closes {
 		l.close(c.id)
