@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"text/template"
 	"time"
 )
 
@@ -138,7 +137,8 @@ func (b *comparison) serve(ctx context.Context, name, binary string, flags ...st
 // maxConnections is the limit of connections of every server that has one. A burst and 10,000 connections are below it.
 const maxConnections = 12_000
 
-// rival is a server that can be put beside strikecache. Its arguments and its configuration are templates of [setting].
+// rival is a server that can be put beside strikecache. startRival replaces the words in braces in its arguments and in its
+// configuration.
 type rival struct {
 	name    string
 	program string // "": a hidden command of this program
@@ -146,21 +146,13 @@ type rival struct {
 	config  string
 }
 
-// setting has the values for the templates of a rival.
-type setting struct {
-	Dir, Address, Port string
-	Config             string // path of the configuration
-	Root               bool   // this run is root's
-	Connections        int
-}
-
 // rivals are started in this order, the bare loop first.
 var rivals = []rival{
-	{name: "bare epoll loop", args: "epoll {{.Address}} {{.Dir}}"},
-	{name: "net/http", args: "nethttp {{.Address}} {{.Dir}}"},
-	{name: "nginx", program: "nginx", args: "-p {{.Dir}} -e {{.Dir}}/nginx.log -c {{.Config}}", config: nginxConfig},
-	{name: "lighttpd", program: "lighttpd", args: "-D -f {{.Config}}", config: lighttpdConfig},
-	{name: "h2o", program: "h2o", args: "-c {{.Config}}", config: h2oConfig},
+	{name: "bare epoll loop", args: "epoll {ADDRESS} {DIR}"},
+	{name: "net/http", args: "nethttp {ADDRESS} {DIR}"},
+	{name: "nginx", program: "nginx", args: "-p {DIR} -e {DIR}/nginx.log -c {CONFIG}", config: nginxConfig},
+	{name: "lighttpd", program: "lighttpd", args: "-D -f {CONFIG}", config: lighttpdConfig},
+	{name: "h2o", program: "h2o", args: "-c {CONFIG}", config: h2oConfig},
 }
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+[.\d]*`)
@@ -186,40 +178,32 @@ func (b *comparison) startRival(ctx context.Context, r rival) (*side, error) {
 	if err != nil {
 		return nil, err
 	}
-	with := setting{Dir: b.dir, Address: address, Config: filepath.Join(b.dir, r.program+".conf"), Root: os.Geteuid() == 0,
-		Connections: maxConnections}
-	_, with.Port, _ = net.SplitHostPort(address)
-	if err := os.WriteFile(with.Config, []byte(with.fill(r.config)), 0o644); err != nil {
+	_, port, _ := net.SplitHostPort(address)
+	file := filepath.Join(b.dir, r.program+".conf")
+	nginxUser, h2oUser := "", ""
+	if os.Geteuid() == 0 {
+		nginxUser, h2oUser = "user root;", "user: root"
+	}
+	fill := strings.NewReplacer("{DIR}", b.dir, "{ADDRESS}", address, "{PORT}", port, "{CONFIG}", file, "{NGINX USER}", nginxUser,
+		"{H2O USER}", h2oUser, "{CONNECTIONS}", strconv.Itoa(maxConnections))
+	if err := os.WriteFile(file, []byte(fill.Replace(r.config)), 0o644); err != nil {
 		return nil, err
 	}
-	args := strings.Fields(r.args)
-	for i := range args {
-		args[i] = with.fill(args[i])
-	}
-	s.process, err = b.start(ctx, address, path, args...)
+	s.process, err = b.start(ctx, address, path, strings.Fields(fill.Replace(r.args))...)
 	return s, err
-}
-
-// fill returns a template with the values filled in.
-func (s setting) fill(text string) string {
-	var filled strings.Builder
-	if err := template.Must(template.New("").Parse(text)).Execute(&filled, s); err != nil {
-		panic(err) // the templates are those of this file
-	}
-	return filled.String()
 }
 
 // If root starts nginx, the worker must stay root to be able to read the temporary directory. nginx uses less CPU time for
 // 1 KB and 8 KB without sendfile (1.30 and 1.41 times the bare loop, with sendfile 1.58 and 1.52), and for 60 KB with sendfile
 // and tcp_nopush (0.90, without sendfile 1.32). A 304 sends no file. multi_accept saves 6 % of a new connection. (2026-11-23)
-const nginxConfig = `{{if .Root}}user root;{{end}}
+const nginxConfig = `{NGINX USER}
 daemon off;
 worker_processes 1;
-worker_rlimit_nofile {{.Connections}};
-pid {{.Dir}}/nginx.pid;
-error_log {{.Dir}}/nginx.log;
+worker_rlimit_nofile {CONNECTIONS};
+pid {DIR}/nginx.pid;
+error_log {DIR}/nginx.log;
 events {
-	worker_connections {{.Connections}};
+	worker_connections {CONNECTIONS};
 	multi_accept on;
 }
 http {
@@ -232,14 +216,14 @@ http {
 	open_file_cache_valid 1h;
 	keepalive_requests 1000000000;
 	keepalive_timeout 1h;
-	client_body_temp_path {{.Dir}}/nginx-body;
-	proxy_temp_path {{.Dir}}/nginx-proxy;
-	fastcgi_temp_path {{.Dir}}/nginx-fastcgi;
-	uwsgi_temp_path {{.Dir}}/nginx-uwsgi;
-	scgi_temp_path {{.Dir}}/nginx-scgi;
+	client_body_temp_path {DIR}/nginx-body;
+	proxy_temp_path {DIR}/nginx-proxy;
+	fastcgi_temp_path {DIR}/nginx-fastcgi;
+	uwsgi_temp_path {DIR}/nginx-uwsgi;
+	scgi_temp_path {DIR}/nginx-scgi;
 	server {
-		listen 127.0.0.1:{{.Port}} reuseport backlog=4096;
-		root {{.Dir}}/www;
+		listen 127.0.0.1:{PORT} reuseport backlog=4096;
+		root {DIR}/www;
 		location = /2 {
 			sendfile on;
 			tcp_nopush on;
@@ -249,26 +233,26 @@ http {
 `
 
 const lighttpdConfig = `
-server.document-root = "{{.Dir}}/www"
+server.document-root = "{DIR}/www"
 server.bind = "127.0.0.1"
-server.port = {{.Port}}
-server.errorlog = "{{.Dir}}/lighttpd.log"
+server.port = {PORT}
+server.errorlog = "{DIR}/lighttpd.log"
 server.max-keep-alive-requests = 65535
 server.max-keep-alive-idle = 3600
-server.max-connections = {{.Connections}}
+server.max-connections = {CONNECTIONS}
 server.max-fds = 20000
 server.listen-backlog = 4096
 mimetype.assign = ( "" => "application/json" )
 `
 
 const h2oConfig = `
-listen: {host: 127.0.0.1, port: {{.Port}}}
+listen: {host: 127.0.0.1, port: {PORT}}
 num-threads: 1
-max-connections: {{.Connections}}
+max-connections: {CONNECTIONS}
 http1-request-timeout: 3600
-{{if .Root}}user: root{{end}}
+{H2O USER}
 hosts:
   default:
     paths:
-      /: {file.dir: {{.Dir}}/www, file.mime.setdefaulttype: application/json}
+      /: {file.dir: {DIR}/www, file.mime.setdefaulttype: application/json}
 `
