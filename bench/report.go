@@ -27,7 +27,7 @@ type report struct {
 	Go          string           `json:"go" jsonschema_description:"version of Go that built this generator"`
 	CPU         string           `json:"cpu" jsonschema_description:"processor of the generator"`
 	Kernel      string           `json:"kernel" jsonschema_description:"operating system of the generator"`
-	Rate        float64          `json:"rate" jsonschema_description:"requests a second that were asked for, 0 for --rate max"`
+	Rate        float64          `json:"rate" jsonschema_description:"requests a second that were asked for"`
 	Connections int              `json:"connections" jsonschema_description:"keep-alive connections"`
 	Took        float64          `json:"seconds" jsonschema_description:"from the start, after the warm-up, to the last answer"`
 	PerSecond   float64          `json:"answers_per_second" jsonschema_description:"answers of any status, divided by seconds"`

@@ -194,7 +194,7 @@ func TestFlags(t *testing.T) {
 		"--rate 0", "--rate 200001", "--rate NaN", "--connections 0", "--connections 1001", "--duration 1ms", "--duration 11m", "--warmup -1s",
 		"--timeout 1ms", "--pid -1", "--nonsense", "ftp://a", "http://127.0.0.1:1 http://127.0.0.1:2", "http://example.org",
 		"http://10.0.0.1:8080", "--remote --pid 1 http://example.org", "--path x", "--path /#a", "--path / http://127.0.0.1:1/a", "--header x",
-		"--rate 1000:", "--rate 1000:0", "--rate 1000:999", "--rate 1000:200001", "--rate max:1000", "--rate x", "--until p99>5ms", "--rate 1:2 --steps 1", "--rate 1:2 --steps 101",
+		"--rate 1000:", "--rate 1000:0", "--rate 1000:999", "--rate 1000:200001", "--rate max", "--rate x", "--until p99>5ms", "--rate 1:2 --steps 1", "--rate 1:2 --steps 101",
 		"--fail-if p99", "--fail-if p99>5", "--fail-if p99=5ms", "--fail-if p0>5ms", "--fail-if p101>5ms", "--fail-if p99>-5ms", "--fail-if failed>x", "--fail-if rate<10%",
 		"--fail-if failed>-1", "--fail-if failed>NaN", "--fail-if latency>1s", "--rate 1:2 --until p99>5",
 		"rivals extra", "rivals --rounds 0", "rivals --duration 0s", "rivals --rounds 51", "rivals --cells 2KB", "rivals --only bare",
