@@ -139,7 +139,7 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	r := measure(ctx, requests)
 	if c.terminal != nil {
-		fmt.Fprint(c.terminal, "\r\x1b[K") // removes the last line of the progress
+		_, _ = io.WriteString(c.terminal, "\r\x1b[K") // removes the last line of the progress
 	}
 	if r.Requests == 0 {
 		return errors.New("no request was sent")
