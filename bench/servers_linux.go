@@ -111,7 +111,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, flags ...st
 	data := filepath.Join(b.dir, "data", name)
 	_, absent := os.Stat(data)
 	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--sim-speed", "0",
-		"--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections)}, flags...)
+		"--sim-start", "2026-11-20T16:00:00Z", "--underlyings", "SPX,SPY,XLF", "--max-connections", strconv.Itoa(maxConnections)}, flags...)
 	p, err := b.start(ctx, address, binary, args...)
 	if err != nil {
 		return nil, err
