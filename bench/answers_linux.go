@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"net"
 	"net/http"
@@ -32,12 +30,12 @@ func ask(path, coding, etag string) []byte {
 }
 
 // exchangeWith is [exchangeOver] on a new connection.
-func exchangeWith(ctx context.Context, address string, request []byte, n int) (*exchange, error) {
+func exchangeWith(ctx context.Context, address string, request []byte) (*exchange, error) {
 	conn, err := (&net.Dialer{Timeout: longestSilence}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
-	return exchangeOver(conn, longestSilence, request, n)
+	return exchangeOver(conn, longestSilence, request)
 }
 
 // takeAnswers fetches the answers from strikecache and writes them to files. The rivals serve answer N as /N: net/http
@@ -49,7 +47,7 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 		return err
 	}
 	for i, a := range measured {
-		x, err := exchangeWith(ctx, ours, ask(a.Resource, a.Coding, ""), 1)
+		x, err := exchangeWith(ctx, ours, ask(a.Resource, a.Coding, ""))
 		if err != nil {
 			return fmt.Errorf("get %s: %w", a.Resource, err)
 		}
@@ -58,12 +56,11 @@ func (b *comparison) takeAnswers(ctx context.Context, ours string) error {
 		}
 		sent := x
 		if a.Name == notModified {
-			if sent, err = exchangeWith(ctx, ours, ask(a.Resource, a.Coding, x.ETag), 1); err != nil {
+			if sent, err = exchangeWith(ctx, ours, ask(a.Resource, a.Coding, x.ETag)); err != nil {
 				return fmt.Errorf("conditional %s: %w", a.Resource, err)
 			}
 		}
-		sum := sha256.Sum256(x.body)
-		a.BodyBytes, a.SHA256, a.exchange = len(x.body), hex.EncodeToString(sum[:]), x
+		a.BodyBytes, a.exchange = len(x.body), x
 		b.answers = append(b.answers, a)
 		number := strconv.Itoa(i)
 		base := filepath.Join(b.dir, number)
@@ -87,10 +84,10 @@ type side struct {
 
 // asked is a request to a server, and the expected answer.
 type asked struct {
-	request []byte // with those that are sent together
+	request []byte
 	status  int
 	body    []byte
-	first   []byte // head and body of the first answer, or of the first answers when requests are sent together
+	first   []byte // head and body of the first answer
 }
 
 // plan prepares the requests to a server, one for each cell, and verifies the answers.
@@ -105,7 +102,7 @@ func (b *comparison) plan(ctx context.Context, s *side, cells []cell) error {
 		}
 		q := &asked{request: ask(path, a.Coding, ""), status: http.StatusOK, body: a.body}
 		if s.ownBodies || a.Name == notModified {
-			x, err := exchangeWith(ctx, s.address, q.request, 1)
+			x, err := exchangeWith(ctx, s.address, q.request)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w\n%s", s.Name, a.Name, err, s.lastLines())
 			}
@@ -123,7 +120,7 @@ func (b *comparison) plan(ctx context.Context, s *side, cells []cell) error {
 func (b *comparison) verify(ctx context.Context, s *side, cells []cell) error {
 	for _, c := range cells {
 		q := s.asked[c.Name]
-		x, err := exchangeWith(ctx, s.address, q.request, c.Depth)
+		x, err := exchangeWith(ctx, s.address, q.request)
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s, %s: %w\n%s", s.Name, c.Name, err, s.lastLines())

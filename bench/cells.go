@@ -4,16 +4,13 @@ import "slices"
 
 // cell is one way in which clients ask the servers: a column of the tables.
 type cell struct {
-	Name        string  `json:"name"`            // in --cells; that of the answer for a plain request
-	Title       string  `json:"title,omitempty"` // of the column; "": that of the answer
-	Answer      string  `json:"answer"`
-	Connections int     `json:"connections"`        // keep-alive connections, or those of a burst
-	Depth       int     `json:"depth"`              // requests that a client sends together
-	Cores       int     `json:"server_cores"`       // 1 or 2
-	Churn       bool    `json:"churn,omitempty"`    // a new connection for each request
-	Idle        bool    `json:"idle,omitempty"`     // the memory of idle connections, and not CPU time
-	Share       float64 `json:"-"`                  // of --duration, below 1 where other servers need far more time than the bare loop
-	Requests    int     `json:"requests,omitempty"` // of each reading
+	Name        string `json:"name"`            // in --cells; that of the answer for a plain request
+	Title       string `json:"title,omitempty"` // of the column; "": that of the answer
+	Answer      string `json:"answer"`
+	Connections int    `json:"connections"`        // keep-alive connections, or those of a burst
+	Churn       bool   `json:"churn,omitempty"`    // a new connection for each request
+	Idle        bool   `json:"idle,omitempty"`     // the memory of idle connections, and not CPU time
+	Requests    int    `json:"requests,omitempty"` // of each reading
 }
 
 const (
@@ -28,16 +25,14 @@ const (
 )
 
 var allCells = []cell{
-	{Name: "small", Answer: "small", Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
-	{Name: "medium", Answer: "medium", Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
-	{Name: "large", Answer: "large", Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
-	{Name: notModified, Answer: notModified, Connections: rivalConnections, Depth: 1, Cores: 1, Share: 1},
-	{Name: "pipelined", Title: "16 pipelined", Answer: "small", Connections: rivalConnections, Depth: 16, Cores: 1, Share: 0.1},
-	{Name: "churn", Title: "new connection each", Answer: "small", Connections: burst, Depth: 1, Cores: 1, Share: 0.5, Churn: true},
-	{Name: "1000", Title: "1,000 connections", Answer: "small", Connections: 1000, Depth: 1, Cores: 1, Share: 1},
-	{Name: "10000", Title: "10,000 connections", Answer: "small", Connections: 10_000, Depth: 1, Cores: 1, Share: 1},
-	{Name: "cores", Title: "2 cores", Answer: "small", Connections: rivalConnections, Depth: 1, Cores: 2, Share: 1},
-	{Name: "idle", Title: "memory of an idle connection", Answer: "small", Connections: idleConnections, Depth: 1, Cores: 1, Idle: true},
+	{Name: "small", Answer: "small", Connections: rivalConnections},
+	{Name: "medium", Answer: "medium", Connections: rivalConnections},
+	{Name: "large", Answer: "large", Connections: rivalConnections},
+	{Name: notModified, Answer: notModified, Connections: rivalConnections},
+	{Name: "churn", Title: "new connection each", Answer: "small", Connections: burst, Churn: true},
+	{Name: "1000", Title: "1,000 connections", Answer: "small", Connections: 1000},
+	{Name: "10000", Title: "10,000 connections", Answer: "small", Connections: 10_000},
+	{Name: "idle", Title: "memory of an idle connection", Answer: "small", Connections: idleConnections, Idle: true},
 }
 
 // chosen says whether a flag chooses a name. Without values, the flag chooses every name.

@@ -176,15 +176,6 @@ func TestLoadOverTLS(t *testing.T) {
 	}
 }
 
-// Without a rate, each connection sends its next request after the answer, for the whole time.
-func TestMaximumRate(t *testing.T) {
-	to := serverTarget(t, func(http.ResponseWriter, *http.Request) {})
-	got := load(t.Context(), loadCommand{target: to, Connections: 2, Duration: 200 * time.Millisecond, Warmup: 50 * time.Millisecond})
-	if got.Failed != 0 || got.Requests < 2 || got.Status[200] != got.Requests || got.Took < 0.2 || got.Latency != got.Service {
-		t.Errorf("%d requests in %v s, %v %v", got.Requests, got.Took, got.Status, got.Errors)
-	}
-}
-
 // After a wait for news with much time, a shorter wait ends at its own instant.
 func TestAnEarlierInstant(t *testing.T) {
 	s := newNetSockets(serverTarget(t, func(http.ResponseWriter, *http.Request) {}), 1)

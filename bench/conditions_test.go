@@ -182,48 +182,39 @@ func TestFailureOfAStep(t *testing.T) {
 	}
 }
 
-// Nothing is drawn into a pipe, a file or another writer.
-func TestNoProgressIntoAPipe(t *testing.T) {
-	reader, writer, err := os.Pipe()
+// Nothing is drawn into a pipe, a file or another writer. On a terminal, the rate and p99 of each second replace those of the second
+// before, and are removed at the end.
+func TestProgress(t *testing.T) {
+	reader, pipe, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer reader.Close()
+	defer pipe.Close()
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, w := range []io.Writer{writer, file, &bytes.Buffer{}} {
-		if progressOn(w) != nil {
+	defer file.Close()
+	for _, w := range []io.Writer{pipe, file, &bytes.Buffer{}} {
+		if terminal(w) != nil {
 			t.Errorf("%T shows progress", w)
 		}
 	}
-	to := serverTarget(t, func(http.ResponseWriter, *http.Request) {})
-	if err := run(t.Context(), []string{to.base, "--duration", "1200ms", "--rate", "10", "--warmup", "0s", "--timeout", "1m"}, io.Discard, writer); err != nil {
-		t.Fatal(err)
-	}
-	writer.Close()
-	file.Close()
-	if text, err := io.ReadAll(reader); err != nil || len(text) > 0 {
-		t.Errorf("%q %v", text, err)
-	}
-}
-
-// The line has the rate and p99 of the last second, and is removed at the end.
-func TestProgressIsRedrawnEachSecond(t *testing.T) {
 	var out bytes.Buffer
-	p := &progress{out: &out, recent: tally{latency: newHistogram(2)}}
-	for second := range 2 {
+	r := newReport(&loadCommand{target: &target{}, Duration: 3 * time.Second, terminal: &out})
+	for second := range 3 {
 		for i := range 10 * (second + 1) {
-			p.draw(time.Duration(second)*time.Second + time.Duration(i)*time.Millisecond)
-			p.add(outcome{latency: time.Duration(second+1) * time.Millisecond, status: 200 + 300*(i/10)})
+			r.add(outcome{due: time.Duration(second) * time.Second, latency: time.Duration(second+1) * time.Millisecond, status: 200 + 300*(i/10)})
 		}
 	}
-	p.draw(2 * time.Second)
-	p.draw(-time.Second) // the next step of a ramp
-	p.draw(time.Second)
-	p.end()
-	want := "\r1 s: 10 a second, p99 1 ms, 0 failed\x1b[K" + "\r2 s: 20 a second, p99 2.01 ms, 10 failed\x1b[K" + "\r1 s: 0 a second, p99 0 µs, 0 failed\x1b[K" + "\r\x1b[K"
-	if out.String() != want {
+	if want := "\r1 s: 10 a second, p99 1 ms, 0 failed\x1b[K" + "\r2 s: 20 a second, p99 2.01 ms, 10 failed\x1b[K"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+	out.Reset()
+	l := loadCommand{target: serverTarget(t, func(http.ResponseWriter, *http.Request) {}), Path: []string{"/"}, Rate: 10, Connections: 1,
+		Duration: 100 * time.Millisecond, Timeout: time.Minute, terminal: &out}
+	if err := l.Run(t.Context(), io.Discard); err != nil || out.String() != "\r\x1b[K" {
+		t.Errorf("%q %v", out.String(), err)
 	}
 }

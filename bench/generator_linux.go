@@ -33,8 +33,7 @@ func processTime(pid int) (time.Duration, error) {
 // time than a bare loop.) The first answer is read and compared in full. Of every later answer, the generator checks only
 // the status and the length.
 //
-// The connections take turns. At most 64 requests wait for an answer at a time. Pipelined requests count as one request
-// here, and their answers as one answer.
+// The connections take turns. At most 64 requests wait for an answer at a time.
 type generator struct {
 	*epollSockets
 	received []int // bytes of the answer, by connection
@@ -54,7 +53,10 @@ const (
 	rest = 20 * time.Microsecond
 )
 
-var errSilence = errors.New("no answer on any connection for a minute")
+var (
+	errSilence = errors.New("no answer on any connection for a minute")
+	errAnswer  = errors.New("answer differs from the first one")
+)
 
 // newGenerator opens connections from an address, and end closes them.
 func newGenerator(address string, from [4]byte, connections int, request, first []byte) (*generator, error) {

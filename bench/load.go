@@ -18,7 +18,7 @@ type loadCommand struct {
 	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of the paths at random."`
 	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header field of each request. May be repeated."`
 	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
-	Rates       string        `name:"rate" default:"1000" placeholder:"RATE" help:"Requests a second, 0.1 to 200000 (default ${default}). FROM:TO is a ramp in --steps. \"max\" sends the next request of a connection right after each answer."`
+	Rates       string        `name:"rate" default:"1000" placeholder:"RATE" help:"Requests a second, 0.1 to 200000 (default ${default}). FROM:TO is a ramp in --steps."`
 	Connections int           `default:"16" help:"Keep-alive connections, 1 to 1000 (default ${default})."`
 	Duration    time.Duration `default:"10s" help:"Length of the measurement, 100ms to 10m (default ${default}). A ramp divides it among its steps."`
 	Warmup      time.Duration `default:"500ms" help:"Length of the warm-up: the same load before the measurement, not counted, 0s to 1m (default ${default}). Each step of a ramp has its own."`
@@ -31,11 +31,11 @@ type loadCommand struct {
 	HDR         string        `name:"hdr" placeholder:"FILE" help:"Also write the percentiles of the latency since due to this file, in milliseconds, in HdrHistogram's text format (.hgrm)."`
 	Remote      bool          `help:"Allow a server on another machine. Its operator must have agreed."`
 
-	Rate     float64 `kong:"-"` // of Rates; 0: max
+	Rate     float64 `kong:"-"` // of Rates
 	most     float64 // rate of the last step of a ramp, 0 without a ramp
 	target   *target
-	path     string // of the URL
-	progress *progress
+	path     string    // of the URL
+	terminal io.Writer // gets the progress; nil: none
 }
 
 // Help implements kong's interface.
@@ -112,14 +112,11 @@ func (c *loadCommand) parseRate() (err error) {
 	case len(c.Until) == 0:
 		c.Until = []condition{{figure: "p99", percentile: 99, operator: ">", bound: 5000, text: "5 ms"}}
 	}
-	if c.Rates == "max" {
-		return nil
-	}
 	if c.Rate, err = strconv.ParseFloat(from, 64); err == nil && isRamp {
 		c.most, err = strconv.ParseFloat(to, 64)
 	}
 	if err != nil {
-		return fmt.Errorf("--rate must be a number, FROM:TO or max, not %q", c.Rates)
+		return fmt.Errorf("--rate must be a number or FROM:TO, not %q", c.Rates)
 	}
 	if err = within("rate", c.Rate, 0.1, 200_000); err == nil && isRamp {
 		err = within("rate", c.most, c.Rate, 200_000)
@@ -141,7 +138,9 @@ func (c *loadCommand) Run(ctx context.Context, stdout io.Writer) error {
 		measure = c.climb
 	}
 	r := measure(ctx, requests)
-	c.progress.end()
+	if c.terminal != nil {
+		_, _ = io.WriteString(c.terminal, "\r\x1b[K") // removes the last line of the progress
+	}
 	if r.Requests == 0 {
 		return errors.New("no request was sent")
 	}

@@ -57,10 +57,20 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if helped || err != nil {
 		return err
 	}
-	all.Load.progress = progressOn(stderr)
+	all.Load.terminal = terminal(stderr)
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
 	return selected.Run()
+}
+
+// terminal returns w if it is a terminal, and else nil.
+func terminal(w io.Writer) io.Writer {
+	if file, ok := w.(*os.File); ok {
+		if about, err := file.Stat(); err == nil && about.Mode()&os.ModeCharDevice != 0 {
+			return w
+		}
+	}
+	return nil
 }
 
 // printHelp puts what the program does before kong's help.

@@ -95,7 +95,7 @@ func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 	took := l.elapsed()
 	cpu, _ := cpuTime(c.PID) // 0 if the server has ended
 	own, _ := cpuTime(os.Getpid())
-	for i := max(l.number, 0); i < c.total() && !l.stopped && c.Rate > 0; i++ {
+	for i := max(l.number, 0); i < c.total() && !l.stopped; i++ {
 		l.report.add(outcome{due: c.dueAt(i), latency: took - c.dueAt(i), path: l.rows[l.choices.IntN(len(requests))], err: errUnsent})
 	}
 	l.report.finish(took, max(cpu-l.cpu, 0), own-l.ownCPU, runDelay()-l.unscheduled)
@@ -106,9 +106,6 @@ func (l *openLoop) elapsed() time.Duration { return time.Since(l.start) }
 
 // more says whether the load goes on sending.
 func (l *openLoop) more(now time.Duration) bool {
-	if l.Rate == 0 {
-		return !l.stopped && now < l.Duration
-	}
 	return !l.stopped && l.number < l.total() && now < l.dueAt(l.total())+l.Timeout
 }
 
@@ -120,7 +117,6 @@ func (l *openLoop) run(ctx context.Context) {
 			look = now + redialAfter
 			l.stopped = ctx.Err() != nil
 			l.expire(now)
-			l.progress.draw(now)
 		}
 		until := min(l.sendDue(), look)
 		if id, got, err := l.next(until - l.elapsed()); id >= 0 {
@@ -137,10 +133,7 @@ func (l *openLoop) sendDue() time.Duration {
 		if !l.more(now) {
 			break
 		}
-		due := now
-		if l.Rate > 0 {
-			due = l.dueAt(l.number)
-		}
+		due := l.dueAt(l.number)
 		if due > now {
 			return due
 		}
@@ -214,7 +207,6 @@ func (l *openLoop) finish(c *connection, err error) {
 			o.status, o.bytes = c.answer.status, c.answer.body
 		}
 		l.report.add(o)
-		l.progress.add(o)
 	}
 	if err != nil || c.answer.closes {
 		l.close(c.id)

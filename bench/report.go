@@ -27,7 +27,7 @@ type report struct {
 	Go          string           `json:"go" jsonschema_description:"version of Go that built this generator"`
 	CPU         string           `json:"cpu" jsonschema_description:"processor of the generator"`
 	Kernel      string           `json:"kernel" jsonschema_description:"operating system of the generator"`
-	Rate        float64          `json:"rate" jsonschema_description:"requests a second that were asked for, 0 for --rate max"`
+	Rate        float64          `json:"rate" jsonschema_description:"requests a second that were asked for"`
 	Connections int              `json:"connections" jsonschema_description:"keep-alive connections"`
 	Took        float64          `json:"seconds" jsonschema_description:"from the start, after the warm-up, to the last answer"`
 	PerSecond   float64          `json:"answers_per_second" jsonschema_description:"answers of any status, divided by seconds"`
@@ -43,7 +43,8 @@ type report struct {
 	TimeLine    []timeLineRow    `json:"time_line" jsonschema_description:"a row for each second, or for a few seconds of a long load"`
 	Ramp        *ramp            `json:"ramp,omitempty" jsonschema_description:"with --rate FROM:TO, all steps. The rest of the report is the highest step that held, or the last step if none held"`
 
-	width          int // of a row of the time line, in seconds
+	width          int       // of a row of the time line, in seconds
+	terminal       io.Writer // gets the progress; nil: none
 	service, delay *hdrhistogram.Histogram
 	answers, bytes int64
 }
@@ -136,7 +137,7 @@ func newReport(c *loadCommand) *report {
 	cpu, kernel := machine()
 	return &report{URL: c.target.base, Date: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), CPU: cpu, Kernel: kernel, Rate: c.Rate,
 		Connections: c.Connections, Status: map[int]int64{}, Errors: map[string]int64{}, tally: tally{latency: newHistogram(3)}, service: newHistogram(3), delay: newHistogram(3),
-		width: max(int((c.Duration+maxRows*time.Second-1)/(maxRows*time.Second)), 1)}
+		width: max(int((c.Duration+maxRows*time.Second-1)/(maxRows*time.Second)), 1), terminal: c.terminal}
 }
 
 // path returns the row of a path.
@@ -153,6 +154,10 @@ func (r *report) path(name string) *pathRow {
 func (r *report) add(o outcome) {
 	number := int(o.due/time.Second) / r.width
 	for i := len(r.TimeLine); i <= number; i++ {
+		if i > 0 && r.terminal != nil { // the row before, in place of the line before
+			row := &r.TimeLine[i-1]
+			fmt.Fprintf(r.terminal, "\r%d s: %d a second, p99 %s, %d failed\x1b[K", i*r.width, row.Requests/int64(r.width), duration(at(row.latency, 99)), row.Failed)
+		}
 		r.TimeLine = append(r.TimeLine, timeLineRow{Second: i * r.width, tally: tally{latency: newHistogram(2)}})
 	}
 	r.tally.add(o)

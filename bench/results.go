@@ -31,7 +31,6 @@ type answer struct {
 	Resource  string `json:"resource"`
 	Coding    string `json:"coding"`
 	BodyBytes int    `json:"body_bytes"`
-	SHA256    string `json:"body_sha256"`
 
 	*exchange `json:"-"` // with strikecache, only during the run
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"debug/buildinfo"
@@ -28,7 +27,7 @@ type rivalsCommand struct {
 	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Cells       []string      `enum:"small,medium,large,304,pipelined,churn,1000,10000,cores,idle" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
+	Cells       []string      `enum:"small,medium,large,304,churn,1000,10000,idle" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
 	Only        []string      `enum:"net/http,nginx,lighttpd,h2o,strikecache" placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: ${enum}. \"strikecache\" means none of them."`
 	Rounds      int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
 	Duration    time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
@@ -44,7 +43,7 @@ With --before, another binary of strikecache takes part in the same rounds. It g
 differ.
 
     go run ./bench rivals                                                   all, about 10 minutes
-    go run ./bench rivals --cells small,pipelined --only nginx --rounds 3   a minute
+    go run ./bench rivals --cells small,churn --only nginx --rounds 3       a minute
     go run ./bench rivals --cells churn --only strikecache --before FILE    one change
 
 It installs nothing, listens on loopback only, and needs Linux and two cores.`
@@ -125,10 +124,8 @@ func (b *comparison) measure(ctx context.Context) error {
 	if err := stayOn(ctx, generatorCore); err != nil {
 		return err
 	}
-	for _, cores := range [][]int{{serverCore}, twoCores()} {
-		if err := b.ratios(ctx, cores); err != nil {
-			return err
-		}
+	if err := b.ratios(ctx); err != nil {
+		return err
 	}
 	if err := b.idleMemory(ctx); err != nil {
 		return fmt.Errorf("memory of idle connections: %w", err)
@@ -139,34 +136,26 @@ func (b *comparison) measure(ctx context.Context) error {
 // serverCore and generatorCore are the cores of the servers and of the generator.
 const serverCore, generatorCore = 0, 1
 
-// twoCores returns the server's core and a second core, which is the generator's only if there is no third.
-func twoCores() []int {
-	if runtime.NumCPU() > 2 {
-		return []int{serverCore, 2}
-	}
-	return []int{serverCore, generatorCore}
-}
-
-// assemble starts the servers on some cores and checks their answers. The first server that it returns is the bare loop.
-func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (sides []*side, err error) {
-	ours, err := b.serve(ctx, "strikecache", b.binary, cores)
+// assemble starts the servers and checks their answers. The first server that it returns is the bare loop.
+func (b *comparison) assemble(ctx context.Context, cells []cell) (sides []*side, err error) {
+	ours, err := b.serve(ctx, "strikecache", b.binary)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.takeAnswers(ctx, ours.address); err != nil {
 		return nil, err
 	}
-	bare, err := b.startRival(ctx, rivals[0], cores)
+	bare, err := b.startRival(ctx, rivals[0])
 	if err != nil {
 		return nil, err
 	}
-	fasthttp, err := b.serve(ctx, "strikecache --engine fasthttp", b.binary, cores, "--engine", "fasthttp")
+	fasthttp, err := b.serve(ctx, "strikecache --engine fasthttp", b.binary, "--engine", "fasthttp")
 	if err != nil {
 		return nil, err
 	}
 	sides = []*side{bare, ours, fasthttp}
 	if b.Before != "" {
-		before, err := b.serve(ctx, "strikecache before", b.Before, cores)
+		before, err := b.serve(ctx, "strikecache before", b.Before)
 		if err != nil {
 			return nil, err
 		}
@@ -178,7 +167,7 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 		if !chosen(b.Only, rival.name) {
 			continue
 		}
-		s, err := b.startRival(ctx, rival, cores)
+		s, err := b.startRival(ctx, rival)
 		if errors.Is(err, exec.ErrNotFound) {
 			absent = append(absent, rival.name)
 			continue
@@ -202,29 +191,24 @@ func (b *comparison) assemble(ctx context.Context, cores []int, cells []cell) (s
 	return sides, nil
 }
 
-// cells returns the chosen cells that fit.
-func (b *comparison) cells(fits func(cell) bool) (cells []cell) {
-	for _, c := range allCells {
-		if chosen(b.Cells, c.Name) && fits(c) {
-			cells = append(cells, c)
-		}
-	}
-	return cells
+// cells returns the chosen cells: those of idle connections, or the others.
+func (b *comparison) cells(idle bool) []cell {
+	return slices.DeleteFunc(slices.Clone(allCells), func(c cell) bool { return c.Idle != idle || !chosen(b.Cells, c.Name) })
 }
 
-// ratios starts the servers on some cores and measures the cells of this number of cores, round by round.
-func (b *comparison) ratios(ctx context.Context, cores []int) error {
-	cells := b.cells(func(c cell) bool { return c.Cores == len(cores) && !c.Idle })
+// ratios starts the servers and measures the cells of CPU time, round by round.
+func (b *comparison) ratios(ctx context.Context) error {
+	cells := b.cells(false)
 	if len(cells) == 0 {
 		return nil
 	}
 	defer b.stop()
-	sides, err := b.assemble(ctx, cores, cells)
+	sides, err := b.assemble(ctx, cells)
 	if err != nil {
 		return err
 	}
 	// Find the number of requests that keeps the bare loop busy for --duration.
-	const unit = 1024 // a multiple of every depth and of a burst
+	const unit = 4 * burst
 	for i := range cells {
 		c := &cells[i]
 		c.Requests = 20 * unit
@@ -232,7 +216,7 @@ func (b *comparison) ratios(ctx context.Context, cores []int) error {
 		if err != nil {
 			return fmt.Errorf("calibrate %s: %w", c.Name, err)
 		}
-		c.Requests = max(int(c.Share*float64(b.Duration.Nanoseconds())*20/float64(x.CPUNs)), 1) * unit
+		c.Requests = max(int(20*b.Duration.Nanoseconds()/x.CPUNs), 1) * unit
 	}
 	b.results.Cells = append(b.results.Cells, cells...)
 	for round := range b.Rounds {
@@ -250,7 +234,7 @@ func (b *comparison) ratios(ctx context.Context, cores []int) error {
 				b.results.Raw = append(b.results.Raw, x)
 			}
 		}
-		fmt.Fprintf(b.stdout, "round %d of %d on %d cores\n", round+1, b.Rounds, len(cores))
+		fmt.Fprintf(b.stdout, "round %d of %d\n", round+1, b.Rounds)
 	}
 	for _, c := range cells {
 		if busy := b.results.busy(c); !c.Churn {
@@ -272,11 +256,11 @@ func (s *side) client(c cell) (send func(n int) error, end func(), err error) {
 		client := &churn{address: s.address, group: s.pid(), request: q.request, first: q.first}
 		return client.send, client.close, nil
 	}
-	g, err := newGenerator(s.address, anyAddress, c.Connections, bytes.Repeat(q.request, c.Depth), q.first)
+	g, err := newGenerator(s.address, anyAddress, c.Connections, q.request, q.first)
 	if err != nil {
 		return nil, nil, err
 	}
-	return func(n int) error { return g.send(n / c.Depth) }, g.end, nil
+	return g.send, g.end, nil
 }
 
 // read measures one server in one cell.
@@ -286,7 +270,7 @@ func (b *comparison) read(s *side, c cell) (reading, error) {
 		return reading{}, err
 	}
 	defer end()
-	if err := send(max(c.Requests/50, 10*rivalConnections, c.Connections) * c.Depth); err != nil { // warm-up
+	if err := send(max(c.Requests/50, 10*rivalConnections, c.Connections)); err != nil { // warm-up
 		return reading{}, err
 	}
 	before, err := cpuTime(s.pid())
@@ -308,19 +292,19 @@ func (b *comparison) read(s *side, c cell) (reading, error) {
 // With its default settings, a Go program keeps free memory after each garbage collection, which hides a growth of up to
 // 6 KB per connection (2026-11-23). The memory limit makes it return free memory.
 func (b *comparison) idleMemory(ctx context.Context) error {
-	cells := b.cells(func(c cell) bool { return c.Idle })
+	cells := b.cells(true)
 	if len(cells) == 0 {
 		return nil
 	}
 	if len(b.results.Cells) == 0 { // the first start takes long with little memory
-		if _, err := b.assemble(ctx, []int{serverCore}, cells); err != nil {
+		if _, err := b.assemble(ctx, cells); err != nil {
 			return err
 		}
 		b.stop()
 	}
 	b.results.Cells = append(b.results.Cells, cells...)
 	b.environment = []string{"GOMEMLIMIT=1MiB"}
-	sides, err := b.assemble(ctx, []int{serverCore}, cells)
+	sides, err := b.assemble(ctx, cells)
 	if err != nil {
 		return err
 	}

@@ -40,14 +40,13 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	}
 	defer b.stop()
 	cells := []cell{
-		{Name: "small", Answer: "1000", Connections: 64, Depth: 1, Requests: 3000},
-		{Name: "large", Answer: "60000", Connections: 64, Depth: 1, Requests: 1000},
-		{Name: "many", Answer: "1000", Connections: 500, Depth: 1, Requests: 3000},
-		{Name: "pipelined", Answer: "1000", Connections: 64, Depth: 16, Requests: 3200},
-		{Name: "churn", Answer: "1000", Depth: 1, Requests: 2 * burst, Churn: true},
+		{Name: "small", Answer: "1000", Connections: 64, Requests: 3000},
+		{Name: "large", Answer: "60000", Connections: 64, Requests: 1000},
+		{Name: "many", Answer: "1000", Connections: 500, Requests: 3000},
+		{Name: "churn", Answer: "1000", Requests: 2 * burst, Churn: true},
 	}
 	for _, builtIn := range rivals[:2] {
-		s, err := b.startRival(t.Context(), builtIn, []int{0})
+		s, err := b.startRival(t.Context(), builtIn)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +78,7 @@ func TestALongerAnswer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") }))
 	defer s.Close()
 	address, request := strings.TrimPrefix(s.URL, "http://"), ask("/", "identity", "")
-	x, err := exchangeWith(t.Context(), address, request, 1)
+	x, err := exchangeWith(t.Context(), address, request)
 	if err != nil || string(x.body) != "{}" || x.coding != "identity" || !strings.HasSuffix(string(x.raw), "\r\n\r\n{}") {
 		t.Fatalf("%+v %v", x, err)
 	}

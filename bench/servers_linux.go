@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"text/template"
 	"time"
 )
 
@@ -26,11 +25,10 @@ type process struct {
 	err     error         // valid once end is closed
 }
 
-// start runs a command on some cores and waits until its address accepts connections. A Go program takes GOMAXPROCS
-// from the number of these cores. The process runs until [comparison.stop].
-func (b *comparison) start(ctx context.Context, cores []int, address, name string, args ...string) (*process, error) {
-	list := strings.Trim(strings.ReplaceAll(fmt.Sprint(cores), " ", ","), "[]")
-	p := &process{Cmd: exec.Command("taskset", slices.Concat([]string{"-c", list, name}, args)...), address: address, end: make(chan struct{})}
+// start runs a command on the servers' core and waits until its address accepts connections. So a Go program has a GOMAXPROCS
+// of 1. The process runs until [comparison.stop].
+func (b *comparison) start(ctx context.Context, address, name string, args ...string) (*process, error) {
+	p := &process{Cmd: exec.Command("taskset", slices.Concat([]string{"-c", strconv.Itoa(serverCore), name}, args)...), address: address, end: make(chan struct{})}
 	out, err := os.CreateTemp(b.dir, "log-")
 	if err != nil {
 		return nil, err
@@ -105,7 +103,7 @@ func freeAddress() (string, error) {
 // every strikecache. It waits until the server is ready, has filled in past dates and the tracks of today, and was idle for
 // three seconds in a row, because on a busy machine a server that waits for the processor looks idle, too. A further start under
 // the same name finds what was back-filled.
-func (b *comparison) serve(ctx context.Context, name, binary string, cores []int, flags ...string) (*side, error) {
+func (b *comparison) serve(ctx context.Context, name, binary string, flags ...string) (*side, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -113,8 +111,8 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 	data := filepath.Join(b.dir, "data", name)
 	_, absent := os.Stat(data)
 	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--sim-speed", "0",
-		"--sim-start", "2026-11-20T16:00:00Z", "--max-connections", strconv.Itoa(maxConnections)}, flags...)
-	p, err := b.start(ctx, cores, address, binary, args...)
+		"--sim-start", "2026-11-20T16:00:00Z", "--underlyings", "SPX,SPY,XLF", "--max-connections", strconv.Itoa(maxConnections)}, flags...)
+	p, err := b.start(ctx, address, binary, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +126,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 		if idle++; after-before > 100*time.Millisecond {
 			idle = 0
 		}
-		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""), 1)
+		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
 		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="history filled in"`)) {
 			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}
@@ -139,7 +137,8 @@ func (b *comparison) serve(ctx context.Context, name, binary string, cores []int
 // maxConnections is the limit of connections of every server that has one. A burst and 10,000 connections are below it.
 const maxConnections = 12_000
 
-// rival is a server that can be put beside strikecache. Its arguments and its configuration are templates of [setting].
+// rival is a server that can be put beside strikecache. startRival replaces the words in braces in its arguments and in its
+// configuration.
 type rival struct {
 	name    string
 	program string // "": a hidden command of this program
@@ -147,27 +146,19 @@ type rival struct {
 	config  string
 }
 
-// setting has the values for the templates of a rival.
-type setting struct {
-	Dir, Address, Port string
-	Config             string // path of the configuration
-	Root               bool   // this run is root's
-	Cores, Connections int
-}
-
 // rivals are started in this order, the bare loop first.
 var rivals = []rival{
-	{name: "bare epoll loop", args: "epoll {{.Address}} {{.Dir}}"},
-	{name: "net/http", args: "nethttp {{.Address}} {{.Dir}}"},
-	{name: "nginx", program: "nginx", args: "-p {{.Dir}} -e {{.Dir}}/nginx.log -c {{.Config}}", config: nginxConfig},
-	{name: "lighttpd", program: "lighttpd", args: "-D -f {{.Config}}", config: lighttpdConfig},
-	{name: "h2o", program: "h2o", args: "-c {{.Config}}", config: h2oConfig},
+	{name: "bare epoll loop", args: "epoll {ADDRESS} {DIR}"},
+	{name: "net/http", args: "nethttp {ADDRESS} {DIR}"},
+	{name: "nginx", program: "nginx", args: "-p {DIR} -e {DIR}/nginx.log -c {CONFIG}", config: nginxConfig},
+	{name: "lighttpd", program: "lighttpd", args: "-D -f {CONFIG}", config: lighttpdConfig},
+	{name: "h2o", program: "h2o", args: "-c {CONFIG}", config: h2oConfig},
 }
 
 var versionNumber = regexp.MustCompile(`\d+\.\d+[.\d]*`)
 
 // startRival starts a rival. The error is [exec.ErrNotFound] when it is not installed.
-func (b *comparison) startRival(ctx context.Context, r rival, cores []int) (*side, error) {
+func (b *comparison) startRival(ctx context.Context, r rival) (*side, error) {
 	s := &side{server: server{Name: r.name}}
 	path, err := os.Executable()
 	if r.program != "" {
@@ -187,41 +178,32 @@ func (b *comparison) startRival(ctx context.Context, r rival, cores []int) (*sid
 	if err != nil {
 		return nil, err
 	}
-	with := setting{Dir: b.dir, Address: address, Config: filepath.Join(b.dir, r.program+".conf"), Root: os.Geteuid() == 0,
-		Cores: len(cores), Connections: maxConnections}
-	_, with.Port, _ = net.SplitHostPort(address)
-	if err := os.WriteFile(with.Config, []byte(with.fill(r.config)), 0o644); err != nil {
+	_, port, _ := net.SplitHostPort(address)
+	file := filepath.Join(b.dir, r.program+".conf")
+	nginxUser, h2oUser := "", ""
+	if os.Geteuid() == 0 {
+		nginxUser, h2oUser = "user root;", "user: root"
+	}
+	fill := strings.NewReplacer("{DIR}", b.dir, "{ADDRESS}", address, "{PORT}", port, "{CONFIG}", file, "{NGINX USER}", nginxUser,
+		"{H2O USER}", h2oUser, "{CONNECTIONS}", strconv.Itoa(maxConnections))
+	if err := os.WriteFile(file, []byte(fill.Replace(r.config)), 0o644); err != nil {
 		return nil, err
 	}
-	args := strings.Fields(r.args)
-	for i := range args {
-		args[i] = with.fill(args[i])
-	}
-	s.process, err = b.start(ctx, cores, address, path, args...)
+	s.process, err = b.start(ctx, address, path, strings.Fields(fill.Replace(r.args))...)
 	return s, err
-}
-
-// fill returns a template with the values filled in.
-func (s setting) fill(text string) string {
-	var filled strings.Builder
-	if err := template.Must(template.New("").Parse(text)).Execute(&filled, s); err != nil {
-		panic(err) // the templates are those of this file
-	}
-	return filled.String()
 }
 
 // If root starts nginx, the worker must stay root to be able to read the temporary directory. nginx uses less CPU time for
 // 1 KB and 8 KB without sendfile (1.30 and 1.41 times the bare loop, with sendfile 1.58 and 1.52), and for 60 KB with sendfile
-// and tcp_nopush (0.90, without sendfile 1.32). Only pipelined, 1 KB costs less with sendfile (7.0, without 9.2). A 304 sends no
-// file. multi_accept saves 6 % of a new connection. (2026-11-23)
-const nginxConfig = `{{if .Root}}user root;{{end}}
+// and tcp_nopush (0.90, without sendfile 1.32). A 304 sends no file. multi_accept saves 6 % of a new connection. (2026-11-23)
+const nginxConfig = `{NGINX USER}
 daemon off;
-worker_processes {{.Cores}};
-worker_rlimit_nofile {{.Connections}};
-pid {{.Dir}}/nginx.pid;
-error_log {{.Dir}}/nginx.log;
+worker_processes 1;
+worker_rlimit_nofile {CONNECTIONS};
+pid {DIR}/nginx.pid;
+error_log {DIR}/nginx.log;
 events {
-	worker_connections {{.Connections}};
+	worker_connections {CONNECTIONS};
 	multi_accept on;
 }
 http {
@@ -234,14 +216,14 @@ http {
 	open_file_cache_valid 1h;
 	keepalive_requests 1000000000;
 	keepalive_timeout 1h;
-	client_body_temp_path {{.Dir}}/nginx-body;
-	proxy_temp_path {{.Dir}}/nginx-proxy;
-	fastcgi_temp_path {{.Dir}}/nginx-fastcgi;
-	uwsgi_temp_path {{.Dir}}/nginx-uwsgi;
-	scgi_temp_path {{.Dir}}/nginx-scgi;
+	client_body_temp_path {DIR}/nginx-body;
+	proxy_temp_path {DIR}/nginx-proxy;
+	fastcgi_temp_path {DIR}/nginx-fastcgi;
+	uwsgi_temp_path {DIR}/nginx-uwsgi;
+	scgi_temp_path {DIR}/nginx-scgi;
 	server {
-		listen 127.0.0.1:{{.Port}} reuseport backlog=4096;
-		root {{.Dir}}/www;
+		listen 127.0.0.1:{PORT} reuseport backlog=4096;
+		root {DIR}/www;
 		location = /2 {
 			sendfile on;
 			tcp_nopush on;
@@ -251,27 +233,26 @@ http {
 `
 
 const lighttpdConfig = `
-server.document-root = "{{.Dir}}/www"
+server.document-root = "{DIR}/www"
 server.bind = "127.0.0.1"
-server.port = {{.Port}}
-server.errorlog = "{{.Dir}}/lighttpd.log"
+server.port = {PORT}
+server.errorlog = "{DIR}/lighttpd.log"
 server.max-keep-alive-requests = 65535
 server.max-keep-alive-idle = 3600
-server.max-connections = {{.Connections}}
+server.max-connections = {CONNECTIONS}
 server.max-fds = 20000
 server.listen-backlog = 4096
-{{if gt .Cores 1}}server.max-worker = {{.Cores}}{{end}}
 mimetype.assign = ( "" => "application/json" )
 `
 
 const h2oConfig = `
-listen: {host: 127.0.0.1, port: {{.Port}}}
-num-threads: {{.Cores}}
-max-connections: {{.Connections}}
+listen: {host: 127.0.0.1, port: {PORT}}
+num-threads: 1
+max-connections: {CONNECTIONS}
 http1-request-timeout: 3600
-{{if .Root}}user: root{{end}}
+{H2O USER}
 hosts:
   default:
     paths:
-      /: {file.dir: {{.Dir}}/www, file.mime.setdefaulttype: application/json}
+      /: {file.dir: {DIR}/www, file.mime.setdefaulttype: application/json}
 `

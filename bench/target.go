@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -89,7 +88,7 @@ func (t *target) get(path string, headers ...string) (status int, body []byte, e
 	var x *exchange
 	conn, err := t.dial()
 	if err == nil {
-		x, err = exchangeOver(conn, t.timeout, append(t.head(request{path: path, headers: headers}), "\r\n"...), 1)
+		x, err = exchangeOver(conn, t.timeout, append(t.head(request{path: path, headers: headers}), "\r\n"...))
 	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("get %s%s: %w", t.base, path, err)
@@ -97,37 +96,23 @@ func (t *target) get(path string, headers ...string) (status int, body []byte, e
 	return x.status, x.body, nil
 }
 
-var errAnswer = errors.New("answer differs from the first one")
-
-// exchangeOver sends a request n times at once and closes the connection. It returns the first answer, but raw has all
-// answers. It returns an error when another answer has another status or body.
-func exchangeOver(conn net.Conn, timeout time.Duration, request []byte, n int) (x *exchange, err error) {
+// exchangeOver sends a request, reads the answer and closes the connection.
+func exchangeOver(conn net.Conn, timeout time.Duration, request []byte) (*exchange, error) {
 	defer func() { _ = conn.Close() }()
 	if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return nil, err
 	}
-	if _, err := conn.Write(bytes.Repeat(request, n)); err != nil {
+	if _, err := conn.Write(request); err != nil {
 		return nil, err
 	}
 	var raw bytes.Buffer
-	for answers := bufio.NewReader(io.TeeReader(conn, &raw)); n > 0; n-- {
-		resp, err := http.ReadResponse(answers, nil)
-		if err != nil {
-			return nil, err
-		}
-		body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
-		if err != nil {
-			return nil, err
-		}
-		if x == nil {
-			x = &exchange{status: resp.StatusCode, ETag: resp.Header.Get("ETag"), body: body,
-				coding: cmp.Or(resp.Header.Get("Content-Encoding"), "identity")}
-		} else if resp.StatusCode != x.status || !bytes.Equal(body, x.body) {
-			return nil, fmt.Errorf("%w: status %d, %d bytes", errAnswer, resp.StatusCode, len(body))
-		}
+	resp, err := http.ReadResponse(bufio.NewReader(io.TeeReader(conn, &raw)), nil)
+	if err != nil {
+		return nil, err
 	}
-	x.raw = raw.Bytes()
-	return x, nil
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	return &exchange{status: resp.StatusCode, ETag: resp.Header.Get("ETag"), body: body, raw: raw.Bytes(),
+		coding: cmp.Or(resp.Header.Get("Content-Encoding"), "identity")}, err
 }
 
 // Paths of strikecache.

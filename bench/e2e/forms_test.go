@@ -51,25 +51,12 @@ func (x table) size() (rows, empty int) {
 	return rows, empty
 }
 
-// python runs a program of Python with URLs as its arguments. It prints one JSON value for each, which python decodes.
-func python[T any](t *testing.T, program string, urls []string) (values []T) {
-	t.Helper()
-	cmd := exec.Command(installed(t, "python3"), append([]string{"-c", program}, urls...)...)
-	cmd.Env = append(os.Environ(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
-	stdout, stderr, code := run(t, cmd)
-	d := json.NewDecoder(strings.NewReader(stdout))
-	for range urls {
-		var v T
-		if err := d.Decode(&v); code != 0 || err != nil {
-			t.Fatalf("exit %d, %v: %s", code, err, stderr)
-		}
-		values = append(values, v)
-	}
-	return values
-}
-
-// csvForms returns the URLs of CSV, and the tables of the JSON beside them.
-func csvForms(p *process) (urls []string, tables []table) {
+// Python's csv module reads every CSV, strictly, and finds the values of the JSON.
+func TestPythonReadsCSV(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	var urls []string
+	var tables []table // of the JSON beside them
 	for _, target := range forms {
 		if strings.HasSuffix(target, "line") {
 			continue
@@ -77,13 +64,6 @@ func csvForms(p *process) (urls []string, tables []table) {
 		plain := strings.NewReplacer("?format=csv&", "?", "&format=csv", "", "?format=csv", "").Replace(target)
 		urls, tables = append(urls, p.url+target), append(tables, dataOf[table](p, plain))
 	}
-	return urls, tables
-}
-
-// Python's csv module reads every CSV, strictly, and finds the values of the JSON.
-func TestPythonReadsCSV(t *testing.T) {
-	t.Parallel()
-	urls, tables := csvForms(shared(t))
 	const program = `
 import csv, io, json, sys, urllib.request
 for url in sys.argv[1:]:
@@ -92,7 +72,14 @@ for url in sys.argv[1:]:
         text = io.TextIOWrapper(response, "utf-8", newline="")
         print(json.dumps(list(csv.reader(text, strict=True))))
 `
-	for i, rows := range python[[][]string](t, program, urls) {
+	cmd := exec.Command(installed(t, "python3"), append([]string{"-c", program}, urls...)...)
+	cmd.Env = append(os.Environ(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
+	stdout, stderr, code := run(t, cmd)
+	for i, d := 0, json.NewDecoder(strings.NewReader(stdout)); i < len(urls); i++ {
+		var rows [][]string
+		if err := d.Decode(&rows); code != 0 || err != nil {
+			t.Fatalf("exit %d, %v: %s", code, err, stderr)
+		}
 		want, nulls := tables[i].size()
 		empty := 0
 		for _, row := range rows {
@@ -119,26 +106,6 @@ for url in sys.argv[1:]:
 					t.Errorf("%s: row %d: %v, want %v", urls[i], j, rows[j+1][k], v)
 				}
 			}
-		}
-	}
-}
-
-// pandas reads every URL by itself. CI does not need pandas.
-func TestPandasReadsCSV(t *testing.T) {
-	t.Parallel()
-	if err := exec.Command(installed(t, "python3"), "-c", "import pandas").Run(); err != nil {
-		t.Skip("needs the Python package pandas")
-	}
-	urls, tables := csvForms(shared(t))
-	const program = `
-import json, sys, pandas
-for url in sys.argv[1:]:
-    frame = pandas.read_csv(url)
-    print(json.dumps([len(frame), int(frame.isna().sum().sum())]))
-`
-	for i, got := range python[[2]int](t, program, urls) {
-		if rows, nulls := tables[i].size(); got != [2]int{rows, nulls} {
-			t.Errorf("%s: pandas finds %d rows and NaN, the JSON has %d and %d", urls[i], got, rows, nulls)
 		}
 	}
 }
