@@ -47,7 +47,6 @@ const words = {
   realised: 'The volatility that the closes of the last sessions had, in percent a year.',
   rank: 'Where at-the-money volatility of 30 days lies between its lowest and its highest value of the last 252 sessions.',
   percentile: 'The share of the last 252 sessions whose at-the-money volatility of 30 days was lower.',
-  ladder: 'The volatility that SPX options imply for 9 days to a year. It rises on calm days and falls in times of stress.',
   vvix: 'The volatility that options on VIX imply for VIX itself.',
   skew: 'How dear far puts on SPX are, as an index of Cboe: 100 is no extra price for a fall.',
   // max pain, flow, VIX, sectors

@@ -11,7 +11,7 @@ export function vixPanel() {
   const facts = h('dl', { class: 'facts' });
   const reading = h('p', { class: 'reading' });
   const curve = new Chart('Term structure', 250);
-  const ladder = new Chart('Ladder of volatility indices', 180);
+  const ladder = new Chart('Volatility indices', 250);
   const panel = new Panel({
     id: 'vix', what: 'Settlements',
     render(data) {
@@ -21,7 +21,7 @@ export function vixPanel() {
       drawLadder(ladder, data.cash ?? {});
     },
   });
-  panel.body.append(reading, curve.element, ladder.element, facts);
+  panel.body.append(reading, h('div', { class: 'split' }, curve.element, ladder.element), facts);
   panel.follow('/api/public/vix-term-structure');
 }
 
@@ -86,12 +86,11 @@ function drawLadder(chart, cash) {
     xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [1, 21], start: xs[0],
     xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : number(x * x); },
     series: [
-      { name: 'Now', values, labels: known.map(([, name]) => name), format: price, kind: 'line', color: '--flip', dots: true },
+      { name: 'Now', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
       { name: 'Previous close', values: before, format: price, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] },
       { name: 'Change', values: known.map(([key]) => cash[key].change_pct), format: (x) => percent(x), kind: 'none' },
     ],
     yName: 'Points', yFormat: (y) => number(y, 1, true),
-    summary: `${known.map(([key, name]) => `${name} ${price(cash[key].value)}`).join(', ')}. The ladder ${rise > 0 ? 'rises' : rise < 0 ? 'falls' : 'is level'}: ` +
-      `${rise < 0 ? 'the market expects the stress to pass' : 'later dates imply at least as much'}. Quotes of ${instant(cash[known[0][0]].as_of)}.`,
+    summary: `${known.map(([key, name]) => `${name} ${price(cash[key].value)}`).join(', ')}: the ladder ${rise > 0 ? 'rises' : rise < 0 ? 'falls' : 'is level'}. Quotes of ${instant(cash[known[0][0]].as_of)}.`,
   });
 }

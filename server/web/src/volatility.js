@@ -107,6 +107,9 @@ function drawTerms(curve, skew, d, meta, earlier) {
   const now = (name, key, color, format, width) => ({ name, values: rows.map((e) => e[key]), format, kind: 'line', color, width });
   const then = (name, key, format) => (earlier ? [{ name, values: was.map((e) => e?.[key] ?? null), format, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] }] : []);
   const none = (format, name, key) => ({ name, values: rows.map((e) => e[key]), format, kind: 'none' });
+  const long = rows.filter((_, i) => days[i] >= 1).map((e) => e.atm_volatility).concat(was.map((e) => e?.atm_volatility)).filter(Number.isFinite);
+  const [low, high] = [Math.min(...long), Math.max(...long)];
+  const [bottom, top] = [low - (high - low) * 0.15, high + (high - low) * 0.15]; // a volatility of hours would flatten the curve
   const axis = {
     view: d.session_date, xs, xName: 'Days to expiration', ticks: [1, 2, 5, 10, 20], start: xs[0], range: xs.length ? [0, xs.at(-1) * 1.02] : undefined,
     xFormat: (x, exact) => {
@@ -114,14 +117,14 @@ function drawTerms(curve, skew, d, meta, earlier) {
       return e ? `${number(x * x, x < 3 ? 1 : 0)}, ${date(e.expiration)} ${e.settlement.toUpperCase()}` : number(x * x);
     },
   };
-  const close = earlier ? `Dashed: the quotes of ${instant(earlier.meta.as_of)}, the previous close.` : 'No answer of the session before is stored.';
+  const close = earlier ? `Dashed: the previous close, ${instant(earlier.meta.as_of)}.` : 'No answer of the session before is stored.';
   const known = (key) => rows.filter((e) => e[key] !== null);
   const ends = (key, write) => known(key).map((e) => `${write(e[key])} on ${date(e.expiration)}`).filter((_, i, all) => i === 0 || i === all.length - 1).join(' and ');
   curve.draw({
     ...axis,
     series: [now('Now', 'atm_volatility', '--accent', volatility), ...then('Previous close', 'atm_volatility', volatility), none(points, '25-delta butterfly', 'butterfly_25'), none(number, 'Expected move', 'expected_move')],
-    yName: '% a year', yFormat: (y) => number(y, 1),
-    summary: known('atm_volatility').length ? `${number(rows.length)} expirations: ${ends('atm_volatility', volatility)}. ${close}` : 'No expiration has a known volatility.',
+    yName: '% a year', yFormat: (y) => number(y, 1), yRange: high > low ? [bottom, top] : undefined,
+    summary: known('atm_volatility').length ? `${number(rows.length)} expirations: ${ends('atm_volatility', volatility)}.${rows.some((e) => e.atm_volatility > top) ? ' The first lies above the drawing.' : ''} ${close}` : 'No expiration has a known volatility.',
   });
   skew.draw({
     ...axis,

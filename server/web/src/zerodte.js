@@ -44,7 +44,7 @@ export function zeroDtePanel() {
     else net.clear(why);
   };
   const panel = new Panel({ id: 'zero-dte', controls: [figure.element], render: show });
-  panel.body.append(tiles, reading, h('div', { class: 'split wide-left' }, strikes.element, net.element));
+  panel.body.append(tiles, reading, h('div', { class: 'split' }, strikes.element, net.element));
   const follow = () => {
     if (day() !== date) {
       for (const feed of Object.values(others)) unwatch(feed, show);
@@ -108,20 +108,21 @@ function drawStrikes(chart, { d, expiring, rows, wall, option }, f) {
   const spot = d.effective_spot;
   const move = option?.expected_move ?? null;
   const marks = [[spot, 'Spot', '--ink'], [d.zero_dte.zero_gamma_flip, 'Flip', '--flip'], [wall('call')?.price, 'Call wall', '--positive'], [wall('put')?.price, 'Put wall', '--negative']]
-    .map(([x, name, color]) => ({ x, label: `${name} ${level(x)}`, color }));
-  const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...marks.slice(2).filter((m) => m.x).map((m) => 1.1 * Math.abs(m.x / spot - 1))));
-  const near = rows.filter((r) => f.call(r) !== null && Math.abs(r.strike / spot - 1) <= reach);
+    .map(([x, name, color]) => ({ x, label: `${name} ${level(x)}`, color })).filter((m) => Number.isFinite(m.x));
+  const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...marks.filter((m) => m.label.includes('wall')).map((m) => 1.1 * Math.abs(m.x / spot - 1))));
+  const inside = (x) => Math.abs(x / spot - 1) <= reach;
+  const near = rows.filter((r) => f.call(r) !== null && inside(r.strike));
   const most = (of) => near.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), near[0]);
   const [call, put] = [most(f.call), most(f.put)];
   chart.draw({
     view: d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yName: f.yName, yFormat: f.yFormat,
-    marks, bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : [],
+    marks: marks.filter((m) => inside(m.x)), bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : [],
     series: [
       { name: 'Calls', values: near.map(f.call), format: f.write, kind: 'bars', color: '--positive' },
       { name: 'Puts', values: near.map(f.put), format: f.write, kind: 'bars', color: '--negative' },
       { name: 'Net gamma', values: near.map((r) => r.net_gex_dollars), format: dollars, kind: 'none' },
     ],
-    summary: near.length === 0 ? 'No strike with open interest lies near the spot.'
+    summary: near.length === 0 ? 'No strike with open interest lies near spot.'
       : `${number(near.length)} strikes within ${number(reach * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, puts ${f.write(f.put(put))} at ${level(put.strike)}. ` +
         'Calls are drawn upwards, puts downwards.',
   });
