@@ -103,7 +103,7 @@ function read({ d, track, expiring }) {
 /** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
 function drawStrikes(chart, { d, expiring, rows, wall, option }, f) {
   if (day()) return chart.clear('A stored date has no figures by strike of what expired on it.');
-  if (expiring.length === 0) return chart.clear(d.zero_dte.settled ? 'What expires on the day of the session has settled.' : 'Nothing expires on the day of the session.');
+  if (expiring.length === 0) return chart.clear(`No contract that expires on ${date(d.session_date)} is open.`);
   if (!rows) return chart.clear('The figures of these contracts have not come yet.');
   const spot = d.effective_spot;
   const move = option?.expected_move ?? null;
@@ -132,7 +132,7 @@ function drawTrack(chart, track) {
   const { xs, column, name } = points(track);
   const [values, shares] = [column('zero_dte_net_gex_dollars'), column('zero_dte_gross_share_pct')];
   const known = values.filter((v, i) => v !== null && shares[i] > 0);
-  if (known.length === 0) return chart.clear(`Nothing that expires on ${date(track.session_date)} is in the track.`);
+  if (known.length === 0) return chart.clear(`The track has nothing that expired on ${date(track.session_date)}.`);
   chart.draw({
     view: track.session_date, xs, xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)),
     series: [
