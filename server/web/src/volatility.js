@@ -14,7 +14,7 @@ const past = `${current}/historical`;
 /** volatilityPanel builds the panel. */
 export function volatilityPanel() {
   const reading = h('p', { class: 'reading' });
-  const gauges = h('dl', { class: 'gauges' });
+  const gauges = h('dl', { class: 'gauges' }, places({ rank_1y: null, percentile_1y: null }, {})); // it has its height before the answer
   const facts = h('dl', { class: 'facts' });
   const curve = new Chart('At the money, by expiration', 250, { sync: 'volatility', gutter: 56 });
   const skew = new Chart('Skew, by expiration', 250, { sync: 'volatility', gutter: 56 });
@@ -71,7 +71,7 @@ function read(d, earlier) {
 
 /** places returns the rank and the percentile, each as words and a bar. */
 function places(d, missing) {
-  const why = (key) => (missing[key] === 'few_sessions' ? `${number(d.sessions)} sessions are known, and 60 are needed.` : `Unknown: ${words(missing[key])}.`);
+  const why = (key) => (missing[key] === 'few_sessions' ? `${number(d.sessions)} sessions are known, and 60 are needed.` : missing[key] ? `Unknown: ${words(missing[key])}.` : '\u00a0');
   const place = (word, name, key, text) => {
     const x = d[key];
     const bar = h('i');
@@ -80,7 +80,7 @@ function places(d, missing) {
       h('small', null, x === null ? why(key) : text)));
   };
   return [
-    place('rank', 'Rank in a year', 'rank_1y', `0 is the lowest and 100 the highest of ${number(d.sessions)} sessions.`),
+    place('rank', 'Rank in a year', 'rank_1y', `Lowest 0, highest 100 of ${number(d.sessions)} sessions.`),
     place('percentile', 'Percentile in a year', 'percentile_1y', `So many percent of ${number(d.sessions)} sessions were lower.`),
   ];
 }
@@ -128,7 +128,7 @@ function drawTerms(curve, skew, d, meta, earlier) {
   });
   skew.draw({
     ...axis,
-    series: [now('25 delta', 'risk_reversal_25', '--accent', points), now('10 delta', 'risk_reversal_10', '--flip', points, 1.5), ...then('25 delta, previous close', 'risk_reversal_25', points)],
+    series: [now('25 delta', 'risk_reversal_25', '--accent', points), now('10 delta', 'risk_reversal_10', '--flip', points, 1.5), ...then('25 delta before', 'risk_reversal_25', points)],
     yName: 'Calls less puts, points', yFormat: (y) => number(y, 1),
     summary: known('risk_reversal_25').length ? `Risk reversals of 25 delta: ${ends('risk_reversal_25', points)}. Below zero, puts imply more than calls.` : 'No expiration has a known risk reversal.',
   });

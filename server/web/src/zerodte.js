@@ -20,7 +20,7 @@ if (location.hash === '#0dte') location.replace('#zero-dte');
 /** zeroDtePanel builds the panel. */
 export function zeroDtePanel() {
   const figure = choices('zero-figure', 'Figure by strike of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
-  const tiles = h('dl', { class: 'levels' });
+  const tiles = h('dl', { class: 'levels' }, levels({ d: { zero_dte: {} }, expiring: [], wall: () => null, option: null })); // it has its height before the answer
   const reading = h('p', { class: 'reading', role: 'status' });
   const strikes = new Chart('0DTE by strike', 320);
   const net = new Chart('0DTE net gamma through the session', 320);
