@@ -68,6 +68,9 @@ func percent(x float64) string {
 	return strings.TrimPrefix(text, map[bool]string{true: "+"}[math.Round(x*100) == 0])
 }
 
+// hundredths rounds a figure of 4 decimals to 2, a tie away from zero, as the page does.
+func hundredths(x float64) float64 { return math.Round(math.Round(x*1e4)/100) / 100 }
+
 // dollars writes an amount as the page does: −$6.40 bn.
 func dollars(x float64) string {
 	sign, size, unit, decimals := "", math.Abs(x), 0, 0
@@ -110,6 +113,8 @@ func TestPage(t *testing.T) {
 	}
 	b.charts(p)
 	b.tables(p)
+	b.volatility(p)
+	b.zeroDTE(p)
 	b.matrix(p)
 	b.words()
 	b.keyboard()
@@ -152,6 +157,12 @@ func (b *browser) charts(p *process) {
 		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
 		{"vix", "Term structure", "M1", 9},
+		{"vix", "Volatility indices", "VIX9D", 5},
+		{"zero-dte", "0DTE by strike", "Strike ", 20},
+		{"zero-dte", "0DTE net gamma through the session", "Net " + dollars(track.last("zero_dte_net_gex_dollars")), len(track.Rows)},
+		{"volatility", "At the money, by expiration", "Now ", 30},
+		{"volatility", "Skew, by expiration", "25 delta ", 30},
+		{"volatility", "Implied and realised", "Implied, 30 days ", storedBefore + 1},
 		{"max-pain", "Payout at settlement", "Settlement price " + grouped(pain.MaxPain), 20},
 		{"max-pain", "Open interest", "Strike ", 20},
 	} {
@@ -223,6 +234,103 @@ func (b *browser) tables(p *process) {
 	b.has("#vix details table", settlements...)
 	b.has("#sectors table", returns...)
 	b.has("#flow tbody tr", fmt.Sprintf("%.1f %s", flow.Items[0].Score, flow.Items[0].Symbol))
+}
+
+// volatility compares the panel with the answers of now and of the session before, the ladder with that of VIX, and the cone of
+// today's chart with the first row of the track.
+func (b *browser) volatility(p *process) {
+	type answer struct {
+		Session     string  `json:"session_date"`
+		ATM         float64 `json:"atm_30d"`
+		Reversal    float64 `json:"risk_reversal_25_30d"`
+		Realised    float64 `json:"realised_20d"`
+		Sessions    int
+		Expirations []struct {
+			ATM      float64 `json:"atm_volatility"`
+			Reversal float64 `json:"risk_reversal_25"`
+		}
+	}
+	dates := p.sessions()
+	now, before := dataOf[answer](p, volPath), dataOf[answer](p, volPath+"/historical?date="+dates[len(dates)-2])
+	b.eventually("the previous close is compared", func() bool {
+		return strings.Contains(b.text("#volatility .reading"), fmt.Sprintf("%.2f points %s the close of %s.", hundredths(math.Abs(now.ATM-before.ATM)), map[bool]string{true: "above", false: "below"}[now.ATM > before.ATM], writtenDate(before.Session)))
+	})
+	b.has("#volatility .reading", fmt.Sprintf("30 days is %.2f %%", hundredths(now.ATM)), fmt.Sprintf("Puts of 25 delta imply %.2f points more", -hundredths(now.Reversal)))
+	b.has("#volatility .gauges", fmt.Sprintf("%d sessions are known, and 60 are needed.", now.Sessions))
+	b.has("#volatility .facts", fmt.Sprintf("Realised, 20 sessions %.2f %%", hundredths(now.Realised)))
+	eval[bool](b, `[...document.querySelectorAll("#volatility details")].every(d => d.open = true)`)
+	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)
+	atm, reversals := []string{fmt.Sprintf(" %.2f %%", hundredths(before.Expirations[len(before.Expirations)-1].ATM))}, []string{}
+	for _, e := range now.Expirations {
+		atm, reversals = append(atm, fmt.Sprintf(" %.2f %%", hundredths(e.ATM))), append(reversals, strings.Replace(fmt.Sprintf(" %+.2f ", hundredths(e.Reversal)), "-", "−", 1))
+	}
+	b.has("#volatility .chart:nth-child(1) table", atm...)
+	b.has("#volatility .chart:nth-child(2) table", reversals...)
+	for name, quote := range dataOf[struct {
+		Cash map[string]struct{ Value float64 }
+	}](p, vixPath).Cash {
+		b.has("#vix .body", fmt.Sprintf("%s %.2f", strings.ToUpper(name), quote.Value))
+	}
+	track := dataOf[trackData](p, trackPath)
+	first := trackData{track.Columns, track.Rows[:1]}
+	b.until("the cone has its words", `document.querySelector("#today .summary").textContent.includes("The cone is one standard deviation from 09:30: at the close ")`)
+	low, high := first.last("effective_spot")-first.last("expected_move_1d"), first.last("effective_spot")+first.last("expected_move_1d")
+	for i, end := range eval[[]float64](b, `document.querySelector("#today .summary").textContent.match(/at the close ([\d,]+) to ([\d,]+)/).slice(1).map(x => Number(x.replace(",", "")))`) {
+		if math.Abs(end-[]float64{low, high}[i]) > 1 { // the first row is of some seconds after the open
+			b.t.Errorf("the cone ends at %g, want %g to %g", end, low, high)
+		}
+	}
+}
+
+// zeroDTE opens the view with its key, and compares it with the answers.
+func (b *browser) zeroDTE(p *process) {
+	gamma := dataOf[struct {
+		Spot float64 `json:"effective_spot"`
+		Zero struct {
+			Net   float64 `json:"net_gex_dollars"`
+			Share float64 `json:"gross_share_pct"`
+			Flip  float64 `json:"zero_gamma_flip"`
+		} `json:"zero_dte"`
+	}](p, gammaPath)
+	want := []string{"Net gamma " + dollars(gamma.Zero.Net), fmt.Sprintf("Of gross %.1f %%", gamma.Zero.Share), "Flip " + grouped(gamma.Zero.Flip) + " " + percent((gamma.Zero.Flip/gamma.Spot-1)*100)}
+	for _, l := range dataOf[struct {
+		Levels []struct {
+			Name  string
+			Price float64
+		}
+	}](p, gammaPath+"/levels").Levels {
+		if name, ok := map[string]string{"zero_dte_call_wall": "Call wall ", "zero_dte_put_wall": "Put wall "}[l.Name]; ok {
+			want = append(want, name+grouped(l.Price))
+		}
+	}
+	option := dataOf[struct {
+		Expirations []struct {
+			Move float64 `json:"expected_move"`
+		}
+	}](p, volPath).Expirations[0]
+	b.has("#zero-dte .levels", append(want, fmt.Sprintf("±%.2f", option.Move))...)
+	if len(want) != 5 {
+		b.t.Errorf("the levels lack the walls: %q", want)
+	}
+	b.has("#zero-dte .reading", "Contracts of SPX expire on "+writtenDate(marketDay)+", PM.")
+	type row struct {
+		Strike float64
+		Call   float64 `json:"call_gex_dollars"`
+	}
+	near := dataOf[struct {
+		Parts []struct {
+			Rows []row `json:"by_strike"`
+		}
+	}](p, matrixPath).Parts[0].Rows // of zero_dte
+	i := slices.IndexFunc(near, func(r row) bool { return r.Strike >= gamma.Spot })
+	value := "Strike " + grouped(near[i].Strike) + ": Calls " + dollars(near[i].Call)
+	if got := eval[[]chart](b, chartsScript+`.filter(c => c.title === "0DTE by strike")`); len(got) != 1 || !strings.HasPrefix(got[0].Value, value) {
+		b.t.Errorf("%+v, want %s", got, value)
+	}
+	eval[chromedp.Void](b, `scrollTo({top: 0, behavior: "instant"}); document.activeElement.blur()`)
+	b.do(chromedp.KeyEvent("0"))
+	b.until("the key leads to the view", `location.hash === "#zero-dte" && Math.abs(document.querySelector("#zero-dte").getBoundingClientRect().top) < 200`)
+	eval[chromedp.Void](b, `history.replaceState(null, "", location.pathname); scrollTo({top: 0, behavior: "instant"})`)
 }
 
 // has checks that an element has texts.

@@ -49,7 +49,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
- *   bands                 shades [{from, to, low, high, color, label}]; without low and high from top to bottom; the legend has the label
+ *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
  *   view                  names what is chosen to be seen; a zoom ends when it changes
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words

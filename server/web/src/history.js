@@ -8,8 +8,8 @@ import { choose, underlying } from './state.js';
 
 /** historyPanel builds the panel. */
 export function historyPanel() {
-  const levels = new Chart('Flip, walls and spot', 240, { sync: 'history', gutter: 72 });
-  const net = new Chart('Net gamma', 170, { sync: 'history', gutter: 72 });
+  const levels = new Chart('Flip, walls and spot', 240, { sync: 'history' });
+  const net = new Chart('Net gamma', 240, { sync: 'history' });
   const panel = new Panel({
     id: 'history',
     render(data) {
@@ -18,7 +18,7 @@ export function historyPanel() {
       draw(levels, net, dates, column);
     },
   });
-  panel.body.append(h('div', { class: 'stack' }, levels.element, net.element));
+  panel.body.append(h('div', { class: 'split' }, levels.element, net.element));
   panel.follow(`/api/v1/gex/${underlying()}/series`);
 }
 

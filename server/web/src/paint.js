@@ -64,18 +64,20 @@ export function zeroLine(u, stroke) {
 /** shade draws bands below everything else. The legend names them. */
 export function shade(u, bands) {
   const { left, top, width, height } = u.bbox;
-  const inside = (v, from, size) => Math.min(from + size, Math.max(from, v));
-  for (const { from, to, low, high, color: name } of bands) {
-    const [x0, x1] = [from, to].map((x) => inside(u.valToPos(x, 'x', true), left, width));
-    const [y0, y1] = low === undefined ? [top, top + height] : [high, low].map((y) => inside(u.valToPos(y, 'y', true), top, height));
-    u.ctx.fillStyle = faded(color(name), 0.13);
-    u.ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
+  for (const band of bands) {
+    if (band.values) {
+      ribbon(u, band);
+      continue;
+    }
+    const [x0, x1] = [band.from, band.to].map((x) => Math.min(left + width, Math.max(left, u.valToPos(x, 'x', true))));
+    u.ctx.fillStyle = faded(color(band.color), 0.13);
+    u.ctx.fillRect(x0, top, x1 - x0, height);
   }
 }
 
 /** ribbon shades between the low and the high of neighbouring points, below everything else. It breaks at an unknown value. */
-export function ribbon(u, { values, color: name }) {
-  const { ctx, bbox, data: [xs] } = u;
+export function ribbon(u, { values, color: name, xs = u.data[0] }) {
+  const { ctx, bbox } = u;
   const corner = (i, end) => [u.valToPos(xs[i], 'x', true), u.valToPos(values[i][end], 'y', true)];
   ctx.save();
   ctx.beginPath();

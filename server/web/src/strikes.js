@@ -14,7 +14,7 @@ const matrix = `${current}/matrix`;
 const partReach = 0.1; // the strikes of its parts are within this share of the spot
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 
-const figures = {
+export const figures = {
   gamma: { name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yName: 'Gamma, $ per 1 % move', yFormat: axisDollars },
   oi: { name: 'open interest', call: (r) => r.call_open_interest, put: (r) => -r.put_open_interest, write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
   volume: { name: 'volume', call: (r) => r.call_volume, put: (r) => -r.put_volume, write: (x) => short(Math.abs(x)), yName: 'Contracts today', yFormat: axisShort },

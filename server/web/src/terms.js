@@ -39,6 +39,16 @@ const words = {
   published_gamma: 'With the gamma that the upstream publishes, to 4 decimals. It allows no flip.',
   perfiliev: 'A widely copied public recipe: published volatility, no interest, and a year of 262 weekdays.',
   volume_weighted: 'With the volume of the session in place of open interest. Settled contracts are left out.',
+  // volatility
+  atm: 'The volatility that options imply at the strike equal to the forward price, in percent a year.',
+  model_free: 'The volatility that options of all strikes imply together, by the formula of VIX. Dear puts raise it.',
+  risk_reversal: 'The volatility of a call less that of a put with the same delta. Negative: puts are dearer.',
+  term_slope: 'At-the-money volatility of about 90 days less that of 30 days. Negative: the near months are dearer.',
+  realised: 'The volatility that the closes of the last sessions had, in percent a year.',
+  rank: 'Where at-the-money volatility of 30 days lies between its lowest and its highest value of the last 252 sessions.',
+  percentile: 'The share of the last 252 sessions whose at-the-money volatility of 30 days was lower.',
+  vvix: 'The volatility that options on VIX imply for VIX itself.',
+  skew: 'How dear far puts on SPX are, as an index of Cboe: 100 is no extra price for a fall.',
   // max pain, flow, VIX, sectors
   max_pain: 'The settlement price at which all options of an expiration together pay their holders least.',
   put_call: 'Puts divided by calls. Above 1: more puts than calls.',

@@ -53,7 +53,7 @@ export function todayPanel() {
 }
 
 /** followTrack calls onTrack with the track of the chosen date, or with null and the reason. */
-function followTrack(onTrack) {
+export function followTrack(onTrack) {
   let feed = null;
   const changed = (f, fresh) => {
     if (fresh) onTrack(f.document);
@@ -151,7 +151,7 @@ function reading(d) {
  * points returns the columns of the track by name. Where rows are missing, it has a point without values. The rows before the
  * first start of a server are 5 minutes apart, so a shorter time without a row is no gap.
  */
-function points(track) {
+export function points(track) {
   const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
   const steps = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
   const most = Math.max(3 * (steps[Math.floor(steps.length / 2)] ?? 0), 400e3);
@@ -178,6 +178,18 @@ function shown(track, span, xs) {
   }
 }
 
+/** cone returns one standard deviation from the first snapshot on, which grows with the root of the time: a session of 6.5 hours has the expected move. */
+function cone(track, xs, column) {
+  const i = column('expected_move_1d').findIndex((move) => move !== null);
+  if (i < 0) return null;
+  const [spot, move] = [column('effective_spot')[i], column('expected_move_1d')[i]];
+  const half = (x) => move * Math.sqrt((x - xs[i]) / 23400e3);
+  const range = (x) => (x < xs[i] ? null : [spot - half(x), spot + half(x)]);
+  const end = newYorkTime(track.session_date, '16:00:00');
+  const at = Array.from({ length: 41 }, (_, k) => xs[i] + Math.max(0, end - xs[i]) * (k / 40) ** 2); // it opens fast
+  return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: 'Expected move' }, last: range(Math.max(end, xs[i])) };
+}
+
 function drawTrack(lines, net, track, span) {
   if (track.rows.length === 0) {
     for (const chart of [lines, net]) chart.clear('The track of this session has no row yet.');
@@ -189,6 +201,7 @@ function drawTrack(lines, net, track, span) {
   const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
   const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unknown);
   const last = bands.findLast((band) => band);
+  const expected = cone(track, xs, column);
   const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
   lines.draw({
     ...axis,
@@ -199,11 +212,14 @@ function drawTrack(lines, net, track, span) {
       line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
       { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
+      ...(expected ? [{ name: 'Expected', values: xs.map(expected.range), format: write, kind: 'none' }] : []),
     ],
+    bands: expected ? [expected.band] : [],
     yName: underlying().toUpperCase(), yFormat: (y) => number(y),
     summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
       `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
-      (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}.` : ''),
+      (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
+      (expected ? `The cone is one standard deviation from ${time(expected.from, true)}: at the close ${write(expected.last)}.` : ''),
   });
   const values = column('net_gex_dollars');
   const known = values.filter((v) => v !== null);

@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { h } from './dom.js';
-import { date, month, number, percent, points, title, unknown, words } from './format.js';
+import { date, instant, month, number, percent, points, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
 import { refill, term } from './terms.js';
 
@@ -11,15 +11,17 @@ export function vixPanel() {
   const facts = h('dl', { class: 'facts' });
   const reading = h('p', { class: 'reading' });
   const curve = new Chart('Term structure', 250);
+  const ladder = new Chart('Volatility indices', 250);
   const panel = new Panel({
     id: 'vix', what: 'Settlements',
     render(data) {
       reading.textContent = read(data);
       refill(facts, ...list(data));
       draw(curve, data);
+      drawLadder(ladder, data.cash ?? {});
     },
   });
-  panel.body.append(reading, curve.element, facts);
+  panel.body.append(reading, h('div', { class: 'split' }, curve.element, ladder.element), facts);
   panel.follow('/api/public/vix-term-structure');
 }
 
@@ -40,6 +42,7 @@ function list(d) {
     fact('vix', 'VIX', price(d.vix), d.vol_level && words(d.vol_level)),
     fact('vix3m', 'VIX / VIX3M', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
     fact('roll_yield', 'Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
+    ...[['vvix', 'VVIX'], ['skew', 'SKEW']].map(([key, name]) => fact(key, name, number(d.cash?.[key]?.value, 2, true), percent(d.cash?.[key]?.change_pct))),
   ];
 }
 
@@ -66,5 +69,28 @@ function draw(chart, d) {
     ],
     yName: 'Settlement, points', yFormat: (y) => number(y, 1, true), start: d.curve[0]?.days_to_expiration,
     summary: d.curve.length ? `Futures from ${end(d.curve[0])} to ${end(d.curve.at(-1))}; ${cash.map(([, value, name]) => `${name} ${price(value)}`).join(', ') || 'no cash index'}.` : 'No monthly contract is listed.',
+  });
+}
+
+const rungs = [['vix9d', 'VIX9D', 9], ['vix', 'VIX', 30], ['vix3m', 'VIX3M', 93], ['vix6m', 'VIX6M', 182], ['vix1y', 'VIX1Y', 365]];
+
+/** drawLadder draws the volatility indices by the days that they look ahead, on the scale of a root. */
+function drawLadder(chart, cash) {
+  const known = rungs.filter(([key]) => cash[key]?.value);
+  if (known.length === 0) return chart.clear('The source has no quote of these indices.');
+  const values = known.map(([key]) => cash[key].value);
+  const before = known.map(([key]) => (cash[key].change_pct === null ? null : cash[key].value / (1 + cash[key].change_pct / 100)));
+  const xs = known.map(([, , days]) => Math.sqrt(days));
+  const rise = values.at(-1) - values[0];
+  chart.draw({
+    xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [1, 21], start: xs[0],
+    xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : number(x * x); },
+    series: [
+      { name: 'Now', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
+      { name: 'Previous close', values: before, format: price, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] },
+      { name: 'Change', values: known.map(([key]) => cash[key].change_pct), format: (x) => percent(x), kind: 'none' },
+    ],
+    yName: 'Points', yFormat: (y) => number(y, 1, true),
+    summary: `${known.map(([key, name]) => `${name} ${price(cash[key].value)}`).join(', ')}: the ladder ${rise > 0 ? 'rises' : rise < 0 ? 'falls' : 'is level'}. Quotes of ${instant(cash[known[0][0]].as_of)}.`,
   });
 }

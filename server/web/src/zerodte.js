@@ -1,0 +1,145 @@
+// Zero days to expiration: net gamma, flip, walls and strikes of what expires on the day of the session, and its track.
+
+import { Chart } from './chart.js';
+import { h } from './dom.js';
+import { axisDollars, date, dollars, level, number, percent, time, unknown } from './format.js';
+import { day, Panel } from './panel.js';
+import { unwatch, watch } from './poll.js';
+import { choices, onChoice, underlying } from './state.js';
+import { current, figures, past } from './strikes.js';
+import { refill, term } from './terms.js';
+import { followTrack, points } from './today.js';
+import { current as volatility } from './volatility.js';
+
+const link = document.querySelector('nav a[href="#zero-dte"]');
+addEventListener('keydown', (event) => {
+  if (event.key === '0' && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest('input, select, textarea')) link.click();
+});
+if (location.hash === '#0dte') location.replace('#zero-dte');
+
+/** zeroDtePanel builds the panel. */
+export function zeroDtePanel() {
+  const figure = choices('zero-figure', 'Figure by strike of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
+  const tiles = h('dl', { class: 'levels' }, levels({ d: { zero_dte: {} }, expiring: [], wall: () => null, option: null })); // it has its height before the answer
+  const reading = h('p', { class: 'reading', role: 'status' });
+  const strikes = new Chart('0DTE by strike', 320);
+  const net = new Chart('0DTE net gamma through the session', 320);
+  let track = null;
+  let why = ''; // why there is no track
+  let date; // the chosen date that others follow
+  let others = {}; // feeds of what gex/{u} lacks: the strikes of the day, its walls, and the move to its end
+  const show = () => {
+    const d = panel.document?.data;
+    if (!d) return;
+    const of = (name) => (others[name]?.document?.data.session_date === d.session_date ? others[name].document.data : null);
+    const today = { d, track: track?.session_date === d.session_date ? track : null,
+      expiring: d.by_expiration.filter((e) => e.expiration === d.session_date),
+      rows: of('matrix')?.parts.find((p) => p.name === 'zero_dte')?.by_strike ?? null,
+      wall: (side) => of('levels')?.levels.find((l) => l.name === `zero_dte_${side}_wall`) ?? null,
+      option: of('volatility')?.expirations.findLast((e) => e.expiration === d.session_date) ?? null };
+    refill(tiles, ...levels(today));
+    refill(reading, ...read(today));
+    drawStrikes(strikes, today, figures[figure.picked()]);
+    if (track) drawTrack(net, track);
+    else net.clear(why);
+  };
+  const panel = new Panel({ id: 'zero-dte', controls: [figure.element], render: show });
+  panel.body.append(tiles, reading, h('div', { class: 'split' }, strikes.element, net.element));
+  const follow = () => {
+    if (day() !== date) {
+      for (const feed of Object.values(others)) unwatch(feed, show);
+      date = day();
+      const urls = date ? {} : { matrix: `${current}/matrix`, levels: `${current}/levels`, volatility };
+      others = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, watch(url, show)]));
+    }
+    show();
+  };
+  onChoice(follow);
+  followTrack((document, reason) => {
+    track = document?.data ?? null;
+    why = reason;
+    show();
+  });
+  panel.followDay(current, past);
+  follow();
+}
+
+const share = (x) => percent(x, 1).replace('+', '');
+const away = (x, d) => (Number.isFinite(x) ? `${percent((x / d.effective_spot - 1) * 100)} from spot` : '\u00a0');
+
+function levels({ d, expiring, wall, option }) {
+  const z = d.zero_dte;
+  const [flip, call, put] = [expiring.length ? z.zero_gamma_flip : null, wall('call')?.price, wall('put')?.price];
+  const sign = expiring.length && z.net_gex_dollars ? (z.net_gex_dollars > 0 ? 'positive' : 'negative') : '';
+  return [
+    ['net', 'Net gamma', expiring.length ? dollars(z.net_gex_dollars) : unknown, 'per 1 % move', sign],
+    ['gross', 'Of gross', expiring.length ? share(z.gross_share_pct) : unknown, 'of all expirations'],
+    ['flip', 'Flip', level(flip), expiring.length && flip === null ? 'none within 15 %' : away(flip, d)],
+    ['call_wall', 'Call wall', level(call), away(call, d)],
+    ['put_wall', 'Put wall', level(put), away(put, d)],
+    ['expected_move', 'Move to expiration', option?.expected_move ? `±${number(option.expected_move, 2)}` : unknown, option?.atm_straddle ? `the straddle costs ${number(option.atm_straddle, 2)}` : '\u00a0'],
+  ].map(([key, name, value, note, kind = '']) => h('div', { class: `tile ${kind}` }, h('dt', null, term(key, name)), h('dd', null, value, h('small', null, note))));
+}
+
+/** read says in sentences what expires on the day of the session. */
+function read({ d, track, expiring }) {
+  const on = date(d.session_date);
+  const symbol = d.symbol;
+  const next = d.by_expiration.find((e) => e.expiration > d.session_date);
+  const later = next ? ` The next expiration is ${date(next.expiration)}.` : '';
+  if (d.zero_dte.settled) {
+    const column = (name) => track?.columns.indexOf(name);
+    const last = track?.rows.findLast((row) => row[column('zero_dte_gross_share_pct')] > 0);
+    if (!last) return [track ? `No contract of ${symbol} expired on ${on}.${later}` : `What expired on ${on} has settled.${later}`];
+    return [`What expired on ${on} has settled. At ${time(Date.parse(last[column('as_of')]), true)} its net gamma was ${dollars(last[column('zero_dte_net_gex_dollars')])}, and it had ${share(last[column('zero_dte_gross_share_pct')])} of gross.${later}`];
+  }
+  if (expiring.length === 0) return [`No contract of ${symbol} expires on ${on}.${later}`];
+  const { net_gex_dollars: net, zero_gamma_flip: flip } = d.zero_dte;
+  const how = net > 0 ? 'With them, modelled dealers trade against moves.' : net < 0 ? 'With them, modelled dealers trade with moves.' : '';
+  const where = Number.isFinite(flip) ? ` Spot is ${percent(Math.abs(1 - flip / d.effective_spot) * 100).replace('+', '')} ${flip <= d.effective_spot ? 'above' : 'below'} their flip.` : '';
+  return [`Contracts of ${symbol} expire on ${on}, `, term('am', expiring.map((e) => e.settlement.toUpperCase()).join(' and ')), `. ${how}${where}`];
+}
+
+/** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
+function drawStrikes(chart, { d, expiring, rows, wall, option }, f) {
+  if (day()) return chart.clear('A stored date has no figures by strike of what expired on it.');
+  if (expiring.length === 0) return chart.clear(`No contract that expires on ${date(d.session_date)} is open.`);
+  if (!rows) return chart.clear('The figures of these contracts have not come yet.');
+  const spot = d.effective_spot;
+  const move = option?.expected_move ?? null;
+  const marks = [[spot, 'Spot', '--ink'], [d.zero_dte.zero_gamma_flip, 'Flip', '--flip'], [wall('call')?.price, 'Call wall', '--positive'], [wall('put')?.price, 'Put wall', '--negative']]
+    .map(([x, name, color]) => ({ x, label: `${name} ${level(x)}`, color })).filter((m) => Number.isFinite(m.x));
+  const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...marks.filter((m) => m.label.includes('wall')).map((m) => 1.1 * Math.abs(m.x / spot - 1))));
+  const inside = (x) => Math.abs(x / spot - 1) <= reach;
+  const near = rows.filter((r) => f.call(r) !== null && inside(r.strike));
+  const most = (of) => near.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), near[0]);
+  const [call, put] = [most(f.call), most(f.put)];
+  chart.draw({
+    view: d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yName: f.yName, yFormat: f.yFormat,
+    marks: marks.filter((m) => inside(m.x)), bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : [],
+    series: [
+      { name: 'Calls', values: near.map(f.call), format: f.write, kind: 'bars', color: '--positive' },
+      { name: 'Puts', values: near.map(f.put), format: f.write, kind: 'bars', color: '--negative' },
+      { name: 'Net gamma', values: near.map((r) => r.net_gex_dollars), format: dollars, kind: 'none' },
+    ],
+    summary: near.length === 0 ? 'No strike with open interest lies near spot.'
+      : `${number(near.length)} strikes within ${number(reach * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, puts ${f.write(f.put(put))} at ${level(put.strike)}. ` +
+        'Calls are drawn upwards, puts downwards.',
+  });
+}
+
+function drawTrack(chart, track) {
+  const { xs, column, name } = points(track);
+  const [values, shares] = [column('zero_dte_net_gex_dollars'), column('zero_dte_gross_share_pct')];
+  const known = values.filter((v, i) => v !== null && shares[i] > 0);
+  if (known.length === 0) return chart.clear(`The track has nothing that expired on ${date(track.session_date)}.`);
+  chart.draw({
+    view: track.session_date, xs, xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)),
+    series: [
+      { name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
+      { name: 'Share of gross', values: shares, format: share, kind: 'none' },
+    ],
+    yName: '$ per 1 % move', yFormat: axisDollars,
+    summary: `Of ${date(track.session_date)}: net gamma between ${dollars(Math.min(...known))} and ${dollars(Math.max(...known))}, at last ${share(shares.findLast((s) => s !== null))} of gross.`,
+  });
+}
