@@ -1,9 +1,10 @@
 // The page: its panels, the banners above them, and the theme.
 
 import { h, say } from './dom.js';
-import { age, reason } from './format.js';
+import { age, awaited, reason } from './format.js';
 import { panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
+import { beat, marketNow, tryAgain } from './poll.js';
 import { onChoice, underlying } from './state.js';
 import { todayPanel } from './today.js';
 
@@ -13,6 +14,7 @@ const status = document.getElementById('status'); // a strip at the foot of the 
 async function start() {
   addEventListener('panelchange', tell);
   setInterval(tick, 1000);
+  setInterval(beat, 5e3);
   const shown = underlying();
   for (const link of document.querySelectorAll('.underlyings a')) if (link.textContent === shown) link.setAttribute('aria-current', 'page');
   onChoice(() => underlying() === shown || location.reload()); // the back button
@@ -55,12 +57,12 @@ function put(place, wanted) {
     if (banner && banner.children.length < 3) continue; // the server wrote it
     if (!banner) {
       banner = h('p', { class: `banner ${w.kind}`, 'data-key': w.key, role: w.kind === 'down' ? 'alert' : 'status' },
-        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''));
+        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : null);
       place.append(banner);
     }
     say(banner.children[0], w.head);
     say(banner.children[1], ` ${w.text}`);
-    say(banner.children[2], w.ticking ? ` ${w.ticking}` : '');
+    say(banner.children[2], w.ticking ? ` ${w.ticking} ` : '');
   }
 }
 
@@ -107,8 +109,10 @@ function market() {
     out.push({ key: `stale ${why}`, kind: 'stale', head: `Stale: ${list.map((m) => m.heading).join(', ')}.`, text: `The last good answer is shown: ${why}.` });
   }
   const closed = of('closed');
-  const why = new Set(closed.map((m) => reason(m.freshness.reason)));
-  if (closed.length) out.push({ key: 'closed', kind: 'closed', head: 'Market closed.', text: [...why].map(sentence).join(' ') });
+  if (closed.length === 0) return out;
+  const soon = awaited(marketNow(closed[0].source), closed[0].delay_minutes);
+  const why = [...new Set(closed.map((m) => m.freshness.reason))].filter((code) => !soon || code !== 'outside_session').map((code) => sentence(reason(code)));
+  out.push({ key: 'closed', kind: 'closed', head: soon ? 'The last session is shown.' : 'Market closed.', text: [...why, soon].join(' ') });
   return out;
 }
 

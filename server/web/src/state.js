@@ -40,14 +40,14 @@ function tell() {
 addEventListener('popstate', tell);
 
 /**
- * choices builds a row of exclusive buttons from [value, text] pairs. picked returns the value chosen in the address, or the
- * first. allow disables all values that it is not given; without any argument it allows all.
+ * choices builds a row of exclusive buttons from [value, text] pairs. picked returns the value chosen in the address, or that of
+ * otherwise, which is the first unless told. allow disables all values that it is not given; without any argument it allows all.
  */
-export function choices(name, label, pairs) {
+export function choices(name, label, pairs, otherwise = () => pairs[0][0]) {
   let allowed = null;
-  const buttons = pairs.map(([value, text], i) => h('button', { type: 'button', value, click: () => choose({ [name]: i === 0 ? '' : value }) }, text));
+  const buttons = pairs.map(([value, text]) => h('button', { type: 'button', value, click: () => choose({ [name]: value === otherwise() ? '' : value }) }, text));
   const valid = (v) => pairs.some(([value]) => value === v) && (!allowed || allowed.includes(v));
-  const picked = () => chosen(name, pairs[0][0], valid);
+  const picked = () => chosen(name, otherwise(), valid);
   const mark = () => {
     for (const b of buttons) {
       b.setAttribute('aria-pressed', String(b.value === picked()));

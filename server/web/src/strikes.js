@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { floating, h, say, scroller, table } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, title } from './format.js';
+import { axisDollars, axisShort, date, dollars, level, number, percent, short, spotName, title } from './format.js';
 import { day, Panel, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
 import { choices, onChoice, underlying } from './state.js';
@@ -84,7 +84,7 @@ function reach(d, picked) {
 
 function marks(d) {
   return [
-    { x: d.effective_spot, label: `Spot ${level(d.effective_spot)}`, color: '--ink' },
+    { x: d.effective_spot, label: `${spotName(d)} ${level(d.effective_spot)}`, color: '--ink' },
     { x: d.zero_gamma_flip, label: `Flip ${level(d.zero_gamma_flip)}`, color: '--flip' },
     { x: d.call_wall, label: `Call wall ${level(d.call_wall)}`, color: '--positive' },
     { x: d.put_wall, label: `Put wall ${level(d.put_wall)}`, color: '--negative' },
@@ -169,7 +169,7 @@ export function expirationsPanel() {
     },
   });
   place.classList.add('rows');
-  panel.body.append(place, summary);
+  panel.body.append(h('p', { class: 'about sideways' }, 'The table is wider than the window: move it sideways for share of gross, delta, vanna and charm.'), place, summary);
   panel.followDay(current, past);
   return panel;
 }
