@@ -183,10 +183,10 @@ func TestPageWithoutAnswers(t *testing.T) {
 	}
 	p = stored()
 	b.until("the page has answers", `!document.querySelector(".banner.down, .banner.stale") && `+allLoaded)
-	b.until("the spot is shown", `document.querySelector("#today .levels dd").innerText !== "–"`)
+	b.until("the spot is shown", `document.querySelector("#head .levels dd").innerText !== "–"`)
 	p.kill()
 	b.until("the page says that the server is gone", `document.querySelector(".banner.down[role=alert] button")?.parentNode.innerText.includes("does not answer")`)
-	if b.text("#today .levels dd") == "–" {
+	if b.text("#head .levels dd") == "–" {
 		t.Error("the last answer is gone")
 	}
 	p = stored()

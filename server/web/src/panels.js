@@ -3,6 +3,7 @@
 import { changesPanel } from './changes.js';
 import { flowPanel } from './flow.js';
 import { historyPanel } from './history.js';
+import { levelsPanel } from './levels.js';
 import { matrixPanel } from './matrix.js';
 import { maxPainPanel } from './maxpain.js';
 import { sectorsPanel } from './sectors.js';
@@ -12,8 +13,9 @@ import { vixPanel } from './vix.js';
 /** later has the function that builds the panel of a section. */
 export const later = new Map([
   ['strikes', strikesPanel],
-  ['matrix', matrixPanel],
+  ['levels', levelsPanel],
   ['expirations', expirationsPanel],
+  ['matrix', matrixPanel],
   ['changes', changesPanel],
   ['history', historyPanel],
   ['vix', vixPanel],

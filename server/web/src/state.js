@@ -6,6 +6,15 @@ import { h } from './dom.js';
 /** underlying returns the symbol, in small letters, of the underlying that the page shows. Another one is another load of the page. */
 export const underlying = () => chosen('u', 'spx', (u) => /^[a-z]{1,6}$/.test(u));
 
+/** recall returns a text that remember has kept in the browser, or null. A browser may have no storage. */
+export function recall(name) {
+  try { return localStorage.getItem(name); } catch { return null; }
+}
+
+export function remember(name, text) {
+  try { localStorage.setItem(name, text); } catch { /* no storage: it lasts for this visit only */ }
+}
+
 const listeners = new Set();
 const query = () => new URLSearchParams(location.search);
 

@@ -25,8 +25,8 @@ export function strikesPanel() {
   const figure = choices('figure', 'Figure by strike', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
   const expiring = choices('expiring', 'Expirations by strike', [['all', 'All expirations'], ['0dte', '0DTE'], ['week', 'This week']]);
   const range = choices('strikes', 'Strikes shown', [['levels', 'Levels'], ['3', '±3 %'], ['7', '±7 %'], ['15', '±15 %']]);
-  const strikes = new Chart('By strike', 420);
-  const profile = new Chart('Gamma profile', 420);
+  const strikes = new Chart('By strike', 340);
+  const profile = new Chart('Gamma profile', 340);
   const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ',
     term('call_wall', 'call wall'), ', the ', term('put_wall', 'put wall'), ', the ', term('vol_trigger', 'vol trigger'), ' and the ', term('expected_move', 'expected move'), '.');
   const partWords = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ' and the ', term('expected_move', 'expected move'), ' only: the other levels, the gamma profile and the tables below are of all expirations.');
@@ -68,7 +68,7 @@ export function strikesPanel() {
     show();
   };
   onChoice(choose);
-  panel.body.append(why, words, partWords, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
+  panel.body.append(h('div', { class: 'split wide-left' }, strikes.element, profile.element), why, words, partWords,
     h('details', { class: 'more', open: innerWidth >= 2200 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
   panel.followDay(current, past);
   choose();

@@ -21,8 +21,8 @@ export function todayPanel() {
   const heading = document.getElementById('today-heading');
   const levels = h('dl', { class: 'levels' }, levelTiles(null));
   const regime = h('p', { class: 'reading' });
-  const lines = new Chart('Spot, flip and walls', 300, { sync: 'today', gutter: 72 });
-  const net = new Chart('Net gamma', 150, { sync: 'today', gutter: 72 });
+  const lines = new Chart('Spot, flip and walls', 340, { sync: 'today', gutter: 72 });
+  const net = new Chart('Net gamma', 220, { sync: 'today', gutter: 72 });
   let drawn = '';
   const draw = () => {
     span.allow(); // marks the time shown, which may be another since the last answer
@@ -35,10 +35,13 @@ export function todayPanel() {
     if (data) refill(regime, ...reading(data));
   };
   const panel = new Panel({
-    id: 'today', controls: [dates.element, span.element],
+    id: 'today', controls: [span.element],
     render: () => { name(); texts(); },
   });
-  panel.body.append(levels, regime, h('div', { class: 'stack' }, lines.element, net.element));
+  const head = document.getElementById('head');
+  head.querySelector('.pick').append(regime, dates.element);
+  head.append(levels);
+  panel.body.append(h('div', { class: 'stack' }, lines.element, net.element));
   const name = () => say(heading, day() ? date(day()) : panel.shown === path ? sessionName(panel.document.meta) : 'Today');
   onChoice(() => {
     name();
@@ -188,11 +191,11 @@ function shown(track, span, xs) {
   }
 }
 
-/** jumps says why a wall moved back and forth. */
+/** jumps says how often a wall moved, and why it jumps. */
 function jumps(side, where, walls) {
   const known = walls.filter((x) => x !== null);
   const moves = known.filter((x, i) => i > 0 && x !== known[i - 1]).length;
-  return moves < 2 ? '' : `The ${side} wall moved ${moves} times: it is the strike at or ${where} the spot with the largest ${side} gamma, so it jumps when the spot crosses such a strike. `;
+  return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike at or ${where} the spot with the largest ${side} gamma, so it jumps when the spot crosses such a strike. `;
 }
 
 function drawTrack(lines, net, track, span) {
