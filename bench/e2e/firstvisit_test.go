@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // budget is the most that all files of the page may have on the wire together, with their header fields: 80 KB.
@@ -43,6 +44,12 @@ func TestFirstVisit(t *testing.T) {
 				t.Errorf("the page asked %d times for %s, %d of them with a tag", n, path, polls)
 			}
 		}
+		switch width {
+		case 1400: // the head and the first chart by strike are above the fold
+			b.until("the chart by strike is in the window", `scrollY === 0 && document.querySelector("#strikes .plot canvas")?.getBoundingClientRect().bottom <= innerHeight`)
+		case 390:
+			b.until("a phone shows the head and one view", `document.documentElement.scrollHeight < 3000 && document.querySelectorAll(".folded .fold").length === document.querySelectorAll("main > section").length - 2`)
+		}
 		b.until("every panel is seen", allLoaded)
 		b.frames()
 		if shifted := eval[float64](b, `window.shifted`); shifted >= 0.01 {
@@ -50,13 +57,19 @@ func TestFirstVisit(t *testing.T) {
 		}
 		files := 0
 		for _, d := range loaded() {
-			if !strings.HasPrefix(d.path, "/api/") {
+			if !strings.HasPrefix(d.path, "/api/") && d.path != "/healthz" { // the page asks that again and again
 				files += d.bytes
 			}
 		}
 		figure(t, "whole page on the wire: %d bytes of files, of %d", files, budget)
 		if files > budget || files < 20_000 {
 			t.Errorf("%d bytes of files: %+v", files, loaded())
+		}
+		if width == 390 {
+			b.press("#history .fold", kb.Enter)
+			b.until("a view unfolds and loads", `document.querySelector("#history:not(.folded)[aria-busy=false] .plot canvas")`)
+			b.do(chromedp.KeyEvent(kb.Enter))
+			b.until("it folds again", `!document.querySelector("#history .body").checkVisibility()`)
 		}
 		b.clean()
 	}

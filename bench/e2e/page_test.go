@@ -92,10 +92,10 @@ func dollars(x float64) string {
 	return sign + "$" + strconv.FormatFloat(size, 'f', decimals, 64) + units[unit]
 }
 
-// allLoaded says that every panel has its answer. It scrolls to a panel that has none, because a panel loads when it comes near
-// the window.
+// allLoaded says that every panel has its answer, but those that a phone folds. It scrolls to a panel that has none, because a panel
+// loads when it comes near the window.
 const allLoaded = `(() => {
-	const waiting = document.querySelector("section[aria-busy=true]");
+	const waiting = [...document.querySelectorAll("section[aria-busy=true]")].find(s => !s.querySelector(".fold[aria-expanded=false]")?.checkVisibility());
 	waiting?.scrollIntoView({block: "center", behavior: "instant"});
 	return !waiting && !document.querySelector(".notice:not([hidden])");
 })()`
@@ -412,8 +412,8 @@ func (b *browser) keyboard() {
 		reached[eval[string](b, `(e => e.closest("section")?.id + " " + (e.className || e.tagName))(document.activeElement)`)] = true
 	}
 	for _, want := range []string{
-		"undefined BUTTON", "today SELECT", "today BUTTON", "today term", "today plot", "today SUMMARY", "today source", "history plot",
-		"vix plot", "max-pain SELECT", "max-pain plot", "sectors scroller", "flow SELECT", "flow score",
+		"undefined BUTTON", "head INPUT", "head BUTTON", "head SELECT", "head term", "today BUTTON", "today plot", "today SUMMARY", "today source", "history plot",
+		"levels copy", "vix plot", "max-pain SELECT", "max-pain plot", "sectors scroller", "flow SELECT", "flow score",
 	} {
 		if !reached[want] {
 			b.t.Errorf("the tab key does not reach %q; it reaches %v", want, reached)
@@ -511,7 +511,7 @@ func (b *browser) looks() {
 // are not stored.
 func (b *browser) address(p *process) {
 	dates := p.sessions()
-	const picker = "#today .controls select"
+	const picker = "#head .pick select"
 	b.until("all dates are offered", fmt.Sprintf(`document.querySelector(%q).options.length === %d`, picker, len(dates)+1))
 	b.press(picker, kb.ArrowDown, kb.ArrowDown, kb.ArrowDown) // now, the newest, and the two before it
 	shown := func(what, date string) {
@@ -522,7 +522,7 @@ func (b *browser) address(p *process) {
 		b.t.Helper()
 		gamma := dataOf[gammaData](p, path)
 		b.eventually("the levels are those of "+path, func() bool {
-			got := b.text("#today .levels")
+			got := b.text("#head .levels")
 			return strings.Contains(got, "Spot "+grouped(gamma.Spot)) && strings.Contains(got, "Call wall "+grouped(gamma.CallWall))
 		})
 	}

@@ -72,6 +72,11 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 			return status, fmt.Appendf(nil, `{"success":false,"error":{"code":%q,"message":%q},"meta":{},"usage":{}}`, code, message)
 		}
 	}
+	replace := func(from, to string) func(string, int, []byte) (int, []byte) {
+		return func(_ string, status int, body []byte) (int, []byte) {
+			return status, regexp.MustCompile(from).ReplaceAll(body, []byte(to))
+		}
+	}
 	const hostile = `<img src=x onerror="window.hurt=1">`
 	for _, c := range []struct {
 		name, selector, want string
@@ -82,9 +87,11 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"refused", "#flow .notice", "This resource has no answer yet. Trying again", refusal("unusual", 503, "not_ready", "this resource has no answer yet")},
 		{"limited", "#sectors .notice", "Too many requests a minute.", refusal("rotation", 429, "rate_limited", "too many requests a minute")},
 		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
-		{"no capture time", "#flow .ages", " old · checked ", func(_ string, status int, body []byte) (int, []byte) {
-			return status, regexp.MustCompile(`"captured_at":"[^"]*"`).ReplaceAll(body, []byte(`"captured_at":null`))
-		}},
+		{"no capture time", "#flow .ages", " old · checked ", replace(`"captured_at":"[^"]*"`, `"captured_at":null`)},
+		{"another day", "#today-heading", "Thursday 19 Nov", replace(`"session_date":"[^"]*"`, `"session_date":"2026-11-19"`)},
+		{"two spots", ".levels", "of the index; implied spot 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
+		{"at the flip", ".reading", "Spot is at the flip.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
+		{"a wall that jumps", "#today .summary", "The put wall moved 2 times", replace(`("2026-11-20T15:3[^]]*,)7500,("positive"|"negative"|"neutral")`, `${1}7450,$2`)},
 		{"nothing known", "#flow .empty", "No unusual activity has been found", forgotten},
 		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},
 	} {
@@ -177,13 +184,14 @@ func TestPageWithoutAnswers(t *testing.T) {
 	}
 	p = stored()
 	b.until("the page has answers", `!document.querySelector(".banner.down, .banner.stale") && `+allLoaded)
-	b.until("the spot is shown", `document.querySelector("#today .levels dd").innerText !== "–"`)
+	b.until("the spot is shown", `document.querySelector("#head .levels dd").innerText !== "–"`)
 	p.kill()
-	b.until("the page says that the server is gone", `document.querySelector(".banner.down[role=alert]")?.innerText.includes("does not answer")`)
-	if b.text("#today .levels dd") == "–" {
+	b.until("the page says that the server is gone", `document.querySelector(".banner.down[role=alert] button")?.parentNode.innerText.includes("does not answer")`)
+	if b.text("#head .levels dd") == "–" {
 		t.Error("the last answer is gone")
 	}
 	p = stored()
+	eval[bool](b, `document.querySelector(".banner.down button")?.click() ?? true`) // it goes when the page has noticed
 	b.until("the page recovers", `!document.querySelector(".banner.down") && `+allLoaded)
 	b.clean()
 	p.stop()

@@ -19,8 +19,8 @@ var Files embed.FS
 //go:embed index.html
 var dashboard string
 
-// Dashboard returns the page at /. It names the source of the data and links to the paths of the public resources, and to itself for each underlying, a symbol in small letters. In a fleet,
-// it has a place for the role of the server, which is the same on every member.
+// Dashboard returns the page at /. It names the source of the data, the underlyings (symbols in small
+// letters), and links to the paths of the public resources. In a fleet, it has a place for the role of the server, which is the same on every member.
 func Dashboard(source string, fleet bool, resources, underlyings []string) []byte {
 	var out bytes.Buffer
 	err := template.Must(template.New("dashboard").Parse(dashboard)).Execute(&out, struct {

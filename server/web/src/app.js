@@ -1,34 +1,67 @@
 // The page: its panels, the banners above them, and the theme.
 
 import { h, say } from './dom.js';
-import { age, reason } from './format.js';
+import { age, awaited, reason } from './format.js';
 import { panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
-import { onChoice, underlying } from './state.js';
+import { beat, marketNow, tryAgain } from './poll.js';
+import { onChoice, recall, remember, underlying } from './state.js';
 import { todayPanel } from './today.js';
+import { underlyingPicker } from './underlyings.js';
 
 const top = document.getElementById('banners'); // the source: written by the server
+const phone = matchMedia('(max-width: 640px)'); // as in app.css
 const status = document.getElementById('status'); // a strip at the foot of the window, so that the page never moves
 
 async function start() {
   addEventListener('panelchange', tell);
   setInterval(tick, 1000);
+  setInterval(beat, 5e3);
   const shown = underlying();
-  for (const link of document.querySelectorAll('.underlyings a')) if (link.textContent === shown) link.setAttribute('aria-current', 'page');
   onChoice(() => underlying() === shown || location.reload()); // the back button
+  underlyingPicker();
   const first = todayPanel();
+  const folds = new Map([...later].map(([id, load]) => [id, fold(document.getElementById(id), load)]));
   tick();
   await first; // the network is for the first chart until then
   tellRole();
   setInterval(tellRole, 60e3);
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
-      if (!isIntersecting) continue;
+      if (!isIntersecting || phone.matches) continue;
       near.unobserve(target);
-      later.get(target.id)(); // only now does the panel ask for its data
+      folds.get(target.id)(true);
     }
   }, { rootMargin: '50% 0px' });
-  for (const section of document.querySelectorAll('section:not(#today)')) near.observe(section);
+  const look = () => {
+    for (const id of folds.keys()) {
+      const section = document.getElementById(id);
+      near.unobserve(section);
+      if (section.matches('.folded')) near.observe(section);
+    }
+  };
+  const unfold = () => folds.get(location.hash.slice(1))?.(true);
+  phone.addEventListener('change', look);
+  addEventListener('hashchange', unfold);
+  look();
+  if (phone.matches) unfold();
+}
+
+/**
+ * fold gives a panel the button that shows it on a phone, where the page would else be 15 screens long. The function that it returns
+ * shows or hides the panel. The panel asks for its data when it is shown first; in a wider window it is not hidden.
+ */
+function fold(section, load) {
+  section.classList.add('folded');
+  const set = (open) => {
+    section.classList.toggle('folded', !open);
+    button.setAttribute('aria-expanded', String(open));
+    if (open) load?.();
+    load = null;
+  };
+  const button = h('button', { type: 'button', class: 'fold', 'aria-labelledby': `${section.id}-heading`, 'aria-expanded': 'false', click: () => set(section.matches('.folded')) });
+  section.querySelector('header').append(button);
+  return set;
 }
 
 function tick() {
@@ -55,12 +88,12 @@ function put(place, wanted) {
     if (banner && banner.children.length < 3) continue; // the server wrote it
     if (!banner) {
       banner = h('p', { class: `banner ${w.kind}`, 'data-key': w.key, role: w.kind === 'down' ? 'alert' : 'status' },
-        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''));
+        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : null);
       place.append(banner);
     }
     say(banner.children[0], w.head);
     say(banner.children[1], ` ${w.text}`);
-    say(banner.children[2], w.ticking ? ` ${w.ticking}` : '');
+    say(banner.children[2], w.ticking ? ` ${w.ticking} ` : '');
   }
 }
 
@@ -107,8 +140,10 @@ function market() {
     out.push({ key: `stale ${why}`, kind: 'stale', head: `Stale: ${list.map((m) => m.heading).join(', ')}.`, text: `The last good answer is shown: ${why}.` });
   }
   const closed = of('closed');
-  const why = new Set(closed.map((m) => reason(m.freshness.reason)));
-  if (closed.length) out.push({ key: 'closed', kind: 'closed', head: 'Market closed.', text: [...why].map(sentence).join(' ') });
+  if (closed.length === 0) return out;
+  const soon = awaited(marketNow(closed[0].source), closed[0].delay_minutes);
+  const why = [...new Set(closed.map((m) => m.freshness.reason))].filter((code) => !soon || code !== 'outside_session').map((code) => sentence(reason(code)));
+  out.push({ key: 'closed', kind: 'closed', head: soon ? 'The last session is shown.' : 'Market closed.', text: [...why, soon].join(' ') });
   return out;
 }
 
@@ -121,13 +156,12 @@ function theme() {
     button.textContent = `Theme: ${name}`;
     dispatchEvent(new Event('themechange'));
   };
-  let stored = null;
-  try { stored = localStorage.getItem('theme'); } catch { /* no storage: the choice lasts for this visit only */ }
+  const stored = recall('theme');
   set(names.includes(stored) ? stored : 'auto');
   button.addEventListener('click', () => {
     const next = names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length];
     set(next);
-    try { localStorage.setItem('theme', next); } catch { /* as above */ }
+    remember('theme', next);
   });
 }
 

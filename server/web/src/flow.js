@@ -1,8 +1,9 @@
 // Unusual options activity: a table that the user sorts and filters, with the parts of each score.
 
 import { h, options, picker, say, scroller } from './dom.js';
-import { date, dollars, instant, number, percent, shortDate, title, unknown, words } from './format.js';
+import { age, date, dollars, number, percent, shortDate, time, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
+import { marketNow } from './poll.js';
 import { choices, choose, chosen, onChoice } from './state.js';
 import { term } from './terms.js';
 
@@ -13,6 +14,7 @@ const premiums = [5e4, 1e5, 2.5e5, 5e5, 1e6, 5e6, 1e7];
 const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'Premium', 25], ['size_surprise', 'Volume against similar contracts', 20],
   ['quote_location', 'Last price in the quote', 15], ['iv_change', 'Change of implied volatility', 10]];
 
+let market = 0; // the market's time when the table was drawn last, in milliseconds since 1970
 const signs = { bullish: 1, neutral: 0, bearish: -1 };
 const share = (x) => (x === null ? unknown : `${number(x * 100, 1, true)}\u00a0%`);
 const side = (x) => (x.side === 'unknown' ? null : title(x.side));
@@ -23,16 +25,15 @@ const columns = [
   ['score', 'Score', (x) => x.score, score, ''],
   ['contract', 'Contract', (x) => `${x.symbol} ${String(x.strike * 1000).padStart(12, '0')}`, (x) => [h('b', null, x.symbol), ` ${number(x.strike, 2)} ${x.option_type}`], 'text'],
   ['days', 'Expiration', (x) => x.days_to_expiration, (x) => [(x.days_to_expiration < 300 ? shortDate : date)(x.expiration), h('small', null, `${number(x.days_to_expiration)} d`)], 'text'],
-  ['direction', 'Direction', (x) => (x.direction in signs ? signs[x.direction] * (1 + x.direction_confidence) : null),
-    (x) => [title(x.direction), h('small', null, x.direction_confidence > 0 ? `${number(x.direction_confidence * 100)}\u00a0%` : '')], ''],
-  ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
+  ['direction', 'Direction', (x) => signs[x.direction] ?? null, (x) => title(x.direction), ''],
   ['side', 'Side', side, (x) => side(x) ?? unknown, 'text'],
+  ['time', 'Last trade', (x) => x.observed_at, (x) => [`${age(market - Date.parse(x.observed_at)).replace(/ \d+ s$/, '')} ago`, h('small', null, time(Date.parse(x.observed_at)))], 'number'],
+  ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
   ['volume', 'Volume', (x) => x.volume, (x) => number(x.volume), 'number'],
   ['oi', 'Open interest', (x) => x.open_interest, (x) => number(x.open_interest), 'number'],
   ['ratio', 'Vol./OI', (x) => x.volume_oi_ratio, ({ volume_oi_ratio: r }) => (r === null ? unknown : `${number(r, r < 1 ? 2 : 1, true)}×`), 'number'],
   ['iv', 'IV', (x) => x.implied_volatility, (x) => share(x.implied_volatility), 'number'],
   ['spot', 'From spot', (x) => x.moneyness_pct, (x) => percent(x.moneyness_pct, 1), 'number'],
-  ['time', 'Last trade', (x) => x.observed_at, (x) => instant(x.observed_at).replace(/^\d+ \S+ /, ''), 'number'],
 ];
 
 // The filters: which values the address may have, which rows match, and the filter in words.
@@ -85,7 +86,8 @@ export function flowPanel() {
     h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, heads)), body));
   const panel = new Panel({
     id: 'flow', controls: [rows.element],
-    render(data) {
+    render(data, meta) {
+      market = marketNow(meta.source);
       // The rows of the first answer are not new: they may be old.
       const at = items ? Date.now() : 0;
       for (const { id } of data.items) if (!seen.has(id)) seen.set(id, at);
@@ -126,7 +128,7 @@ export function flowPanel() {
   const legend = h('ul', { class: 'key', 'aria-label': 'Parts of a score' }, parts.map(([key, name, best]) => h('li', { class: key }, `${name} (${best})`)),
     h('li', { class: 'fresh' }, 'New in the last minute'));
   const explained = h('p', null, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
-    ' is inferred, with a ', term('confidence', 'confidence'), '.');
+    ' is inferred from the side of the last trade.');
   panel.body.append(controls.element, h('div', { class: 'counted' }, count, reset, explained), none, legend, place, tip.element);
   draw();
   panel.follow(path);

@@ -49,8 +49,10 @@ export const axisShort = (x) => short(Math.abs(x), true);
 const newYork = (options) => new Intl.DateTimeFormat('en-GB', { timeZone: 'America/New_York', ...options });
 const clock = newYork({ hour: '2-digit', minute: '2-digit', second: '2-digit' });
 const dayNewYork = newYork({ day: 'numeric', month: 'short' });
+const isoNewYork = new Intl.DateTimeFormat('en-CA', { timeZone: 'America/New_York' });
 const utcDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short', year: 'numeric' });
 const utcShort = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
+const utcWeekday = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'long', day: 'numeric', month: 'short' });
 const utcMonth = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'short', year: '2-digit' });
 
 /** instant writes an instant in New York's time: 20 Nov 10:44:39 ET. */
@@ -62,15 +64,27 @@ export function instant(text) {
 /** time writes the time of day in New York, of milliseconds since 1970: 10:44:39, or 10:44 if brief. */
 export const time = (ms, brief = false) => clock.format(ms).slice(0, brief ? 5 : 8);
 
+/** newYorkDay returns the date in New York, YYYY-MM-DD, of milliseconds since 1970. */
+export const newYorkDay = (ms) => isoNewYork.format(ms);
+
 /** newYorkTime returns the instant, in milliseconds since 1970, at which New York's clock shows a time on a date. */
 export function newYorkTime(day, clockTime) {
   const utc = Date.parse(`${day}T${clockTime}Z`);
   return [4, 5].map((hours) => utc + hours * 3600e3).find((t) => time(t) === clockTime) ?? utc;
 }
 
+/** awaited says, on the morning of a weekday, when the first quotes of a session come. The delay makes them late. */
+export function awaited(now, delay) {
+  const day = newYorkDay(now);
+  const first = newYorkTime(day, '09:30:00') + delay * 60e3;
+  if (now < newYorkTime(day, '04:00:00') || now > first + 5 * 60e3 || [0, 6].includes(new Date(day).getUTCDay())) return '';
+  return `The first quotes of a session come at ${time(first, true)} ET${delay ? `, because quotes are delayed by ${delay} minutes` : ''}.`;
+}
+
 /** date writes a calendar date, which has no time zone. */
 export const date = (text) => utcDay.format(new Date(`${text}T00:00:00Z`));
 export const shortDate = (text) => utcShort.format(new Date(`${text}T00:00:00Z`));
+export const weekday = (text) => utcWeekday.format(new Date(`${text}T00:00:00Z`));
 export const month = (text) => utcMonth.format(new Date(`${text}-01T00:00:00Z`));
 
 /** age writes a span of milliseconds: 15 min 21 s. */
@@ -81,6 +95,15 @@ export function age(ms) {
   if (s < 86400) return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
   return `${Math.floor(s / 86400)} d ${Math.floor((s % 86400) / 3600)} h`;
 }
+
+/** ranged says between which values a subject was, or which value it always had. */
+export function ranged(subject, values, write) {
+  const [low, high] = [write(Math.min(...values)), write(Math.max(...values))];
+  return low === high ? `${subject} was ${low}.` : `${subject} ranged from ${low} to ${high}.`;
+}
+
+/** spotName names the spot of the charts: outside the session it is not the index, but what options imply. */
+export const spotName = (d) => (d.spot_source === 'implied' && level(d.effective_spot) !== level(d.spot) ? 'Implied spot' : 'Spot');
 
 /** words turns a code into words: steep_contango is steep contango. */
 export const words = (code) => (code ? code.replaceAll('_', ' ') : unknown);

@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { h } from './dom.js';
-import { axisDollars, date, dollars, level, number, shortDate } from './format.js';
+import { axisDollars, date, dollars, level, number, ranged, shortDate } from './format.js';
 import { Panel } from './panel.js';
 import { choose, underlying } from './state.js';
 
@@ -47,7 +47,7 @@ function draw(levels, net, dates, column) {
     yName: underlying().toUpperCase(), yFormat: (y) => number(y),
     summary: dates.length === 0 ? 'No date is stored yet.'
       : `${dates.length === 1 ? `1 date, ${date(dates[0])}.` : `${dates.length} dates, from ${date(dates[0])} to ${date(dates.at(-1))}.`} ` +
-        (flips.length ? `The flip lay between ${level(Math.min(...flips))} and ${level(Math.max(...flips))}.` : 'There was no flip.'),
+        (flips.length ? ranged('The flip', flips, level) : 'There was no flip.'),
   });
   const values = column('net_gex_dollars');
   net.draw({

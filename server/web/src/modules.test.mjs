@@ -9,7 +9,7 @@ Object.assign(globalThis, {
 });
 const format = await import('./format.js');
 const { layOut } = await import('./paint.js');
-const { unwatch, watch } = await import('./poll.js');
+const { beat, unwatch, watch } = await import('./poll.js');
 const { matching, sort, unmatched } = await import('./flow.js');
 
 test('numbers, amounts, times and ages', () => {
@@ -22,6 +22,10 @@ test('numbers, amounts, times and ages', () => {
     [format.instant('2026-11-20T15:44:39Z'), '20 Nov 10:44:39 ET'], [format.instant('2026-07-01T15:44:39Z'), '1 Jul 11:44:39 ET'],
     [format.date('2026-11-20'), '20 Nov 2026'], [format.month('2026-11'), 'Nov 26'],
     [format.age(59_999), '59 s'], [format.age(921e3), '15 min 21 s'], [format.age(-5), '0 s'], [format.age(7260e3), '2 h 1 min'], [format.age(90000e3), '1 d 1 h'],
+    [format.ranged('It', [3, 1, 2], String), 'It ranged from 1 to 3.'], [format.ranged('It', [7, 7], String), 'It was 7.'],
+    [format.newYorkDay(Date.parse('2026-11-21T04:59:00Z')), '2026-11-20'], [format.weekday('2026-11-20'), 'Friday 20 Nov'],
+    [format.awaited(Date.parse('2026-11-20T14:40:00Z'), 15), 'The first quotes of a session come at 09:45 ET, because quotes are delayed by 15 minutes.'],
+    [format.awaited(Date.parse('2026-11-20T15:00:00Z'), 15), ''], [format.awaited(Date.parse('2026-11-21T14:40:00Z'), 15), ''],
     [format.title('steep_contango'), 'Steep contango'], [format.reason('x_y'), 'the upstream’s document cannot be used (x y)'],
   ]) assert.equal(plain(got), want);
   for (const [day, hour] of [['2026-03-06', 14], ['2026-03-09', 13], ['2026-10-30', 13], ['2026-11-02', 14]]) { // around both changes of the clocks
@@ -86,7 +90,7 @@ test('polling: once per max-age, with the tag, not while hidden, and less often 
   globalThis.clearTimeout = (timer) => { timers = timers.filter((t) => t !== timer); };
   const asked = [];
   let answer = () => new Response('{"success":true,"n":1}', { headers: { ETag: '"a"', 'Cache-Control': 'max-age=10', Age: '2' } });
-  globalThis.fetch = async (_, { headers }) => { asked.push([now - 1e12, headers['If-None-Match'] ?? '']); return answer(); };
+  globalThis.fetch = async (_, { headers = {} }) => { asked.push([now - 1e12, headers['If-None-Match'] ?? '']); return answer(); };
   const settle = () => new Promise((done) => { setImmediate(() => setImmediate(done)); });
   const advance = async (ms) => {
     for (const end = now + ms; ;) {
@@ -125,6 +129,14 @@ test('polling: once per max-age, with the tag, not while hidden, and less often 
   answer = () => new Response('<html>');
   await advance(1e3);
   assert.equal(feed.failure.code, 'unreadable');
+  answer = () => { throw new TypeError('no network'); };
+  await beat();
+  await settle();
+  assert.equal(feed.failure.code, 'unreachable', 'a beat without an answer does not ask for the addresses');
+  answer = () => new Response('{"success":true,"n":2}');
+  await beat();
+  await settle();
+  assert.equal(feed.document.n, 2, 'an answered beat does not ask for the addresses');
   unwatch(feed, onChange);
   asked.length = 0;
   await advance(600e3);

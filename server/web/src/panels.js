@@ -3,6 +3,7 @@
 import { changesPanel } from './changes.js';
 import { flowPanel } from './flow.js';
 import { historyPanel } from './history.js';
+import { levelsPanel } from './levels.js';
 import { matrixPanel } from './matrix.js';
 import { maxPainPanel } from './maxpain.js';
 import { sectorsPanel } from './sectors.js';
@@ -16,8 +17,9 @@ export const later = new Map([
   ['strikes', strikesPanel],
   ['zero-dte', zeroDtePanel],
   ['volatility', volatilityPanel],
-  ['matrix', matrixPanel],
+  ['levels', levelsPanel],
   ['expirations', expirationsPanel],
+  ['matrix', matrixPanel],
   ['changes', changesPanel],
   ['history', historyPanel],
   ['vix', vixPanel],

@@ -73,6 +73,12 @@ class Feed {
     else if (this.nextAt !== Infinity) this.#timer = setTimeout(() => this.look(), this.nextAt - Date.now());
   }
 
+  /** again polls at once. */
+  again() {
+    this.nextAt = 0;
+    this.look();
+  }
+
   async #poll() {
     const running = new AbortController();
     this.#running = running;
@@ -136,6 +142,23 @@ function freshFor(response) {
   const maxAge = /max-age=(\d+)/.exec(response.headers.get('Cache-Control') ?? '');
   const left = (maxAge ? Number(maxAge[1]) : 30) - Number(response.headers.get('Age') ?? 0);
   return Math.max(left, 1) * 1000;
+}
+
+/** tryAgain asks for every address now. */
+export function tryAgain() {
+  for (const feed of feeds.values()) feed.again();
+}
+
+/**
+ * beat asks whether the server answers at all, every few seconds, because an answer may last half a minute. When that changes,
+ * every address is asked for at once, so that the page says it.
+ */
+let answers = true;
+export async function beat() {
+  if (document.hidden) return;
+  const before = answers;
+  answers = await fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(5e3) }).then(() => true, () => false);
+  if (answers !== before) tryAgain();
 }
 
 document.addEventListener('visibilitychange', () => { for (const feed of feeds.values()) feed.look(); });

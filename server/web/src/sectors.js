@@ -31,7 +31,7 @@ function read(d) {
   const tone = d.tone ? `${title(d.tone)}: cyclical minus defensive ${points(d.cyclical_minus_defensive_pct)} percentage points.` : 'The tone is unknown.';
   return `${tone} ` +
     `${d.breadth.advancing} of ${d.sectors.length} rise, ${d.breadth.above_benchmark} beat ${d.benchmark.symbol}. ` +
-    `Best today: ${names(d.leaders)}. Worst today: ${names(d.laggards.toReversed())}.${missing}${mixed}`;
+    `Best of the day: ${names(d.leaders)}. Worst: ${names(d.laggards.toReversed())}.${missing}${mixed}`;
 }
 
 function grid(d) {

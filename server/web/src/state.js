@@ -6,6 +6,15 @@ import { h } from './dom.js';
 /** underlying returns the symbol, in small letters, of the underlying that the page shows. Another one is another load of the page. */
 export const underlying = () => chosen('u', 'spx', (u) => /^[a-z]{1,6}$/.test(u));
 
+/** recall returns a text that remember has kept in the browser, or null. A browser may have no storage. */
+export function recall(name) {
+  try { return localStorage.getItem(name); } catch { return null; }
+}
+
+export function remember(name, text) {
+  try { localStorage.setItem(name, text); } catch { /* no storage: it lasts for this visit only */ }
+}
+
 const listeners = new Set();
 const query = () => new URLSearchParams(location.search);
 
@@ -40,14 +49,14 @@ function tell() {
 addEventListener('popstate', tell);
 
 /**
- * choices builds a row of exclusive buttons from [value, text] pairs. picked returns the value chosen in the address, or the
- * first. allow disables all values that it is not given; without any argument it allows all.
+ * choices builds a row of exclusive buttons from [value, text] pairs. picked returns the value chosen in the address, or that of
+ * otherwise, which is the first unless told. allow disables all values that it is not given; without any argument it allows all.
  */
-export function choices(name, label, pairs) {
+export function choices(name, label, pairs, otherwise = () => pairs[0][0]) {
   let allowed = null;
-  const buttons = pairs.map(([value, text], i) => h('button', { type: 'button', value, click: () => choose({ [name]: i === 0 ? '' : value }) }, text));
+  const buttons = pairs.map(([value, text]) => h('button', { type: 'button', value, click: () => choose({ [name]: value === otherwise() ? '' : value }) }, text));
   const valid = (v) => pairs.some(([value]) => value === v) && (!allowed || allowed.includes(v));
-  const picked = () => chosen(name, pairs[0][0], valid);
+  const picked = () => chosen(name, otherwise(), valid);
   const mark = () => {
     for (const b of buttons) {
       b.setAttribute('aria-pressed', String(b.value === picked()));

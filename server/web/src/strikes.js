@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { floating, h, say, scroller, table } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, title } from './format.js';
+import { axisDollars, axisShort, date, dollars, level, number, percent, short, spotName, title } from './format.js';
 import { day, Panel, sentence } from './panel.js';
 import { unwatch, watch } from './poll.js';
 import { choices, onChoice, underlying } from './state.js';
@@ -25,8 +25,8 @@ export function strikesPanel() {
   const figure = choices('figure', 'Figure by strike', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
   const expiring = choices('expiring', 'Expirations by strike', [['all', 'All expirations'], ['0dte', '0DTE'], ['week', 'This week']]);
   const range = choices('strikes', 'Strikes shown', [['levels', 'Levels'], ['3', '±3 %'], ['7', '±7 %'], ['15', '±15 %']]);
-  const strikes = new Chart('By strike', 420);
-  const profile = new Chart('Gamma profile', 420);
+  const strikes = new Chart('By strike', 340);
+  const profile = new Chart('Gamma profile', 340);
   const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ',
     term('call_wall', 'call wall'), ', the ', term('put_wall', 'put wall'), ', the ', term('vol_trigger', 'vol trigger'), ' and the ', term('expected_move', 'expected move'), '.');
   const partWords = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ' and the ', term('expected_move', 'expected move'), ' only: the other levels, the gamma profile and the tables below are of all expirations.');
@@ -68,7 +68,7 @@ export function strikesPanel() {
     show();
   };
   onChoice(choose);
-  panel.body.append(why, words, partWords, h('div', { class: 'split wide-left' }, strikes.element, profile.element),
+  panel.body.append(h('div', { class: 'split wide-left' }, strikes.element, profile.element), why, words, partWords,
     h('details', { class: 'more', open: innerWidth >= 2200 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
   panel.followDay(current, past);
   choose();
@@ -84,7 +84,7 @@ function reach(d, picked) {
 
 function marks(d) {
   return [
-    { x: d.effective_spot, label: `Spot ${level(d.effective_spot)}`, color: '--ink' },
+    { x: d.effective_spot, label: `${spotName(d)} ${level(d.effective_spot)}`, color: '--ink' },
     { x: d.zero_gamma_flip, label: `Flip ${level(d.zero_gamma_flip)}`, color: '--flip' },
     { x: d.call_wall, label: `Call wall ${level(d.call_wall)}`, color: '--positive' },
     { x: d.put_wall, label: `Put wall ${level(d.put_wall)}`, color: '--negative' },
@@ -169,7 +169,7 @@ export function expirationsPanel() {
     },
   });
   place.classList.add('rows');
-  panel.body.append(place, summary);
+  panel.body.append(h('p', { class: 'about sideways' }, 'The table is wider than the window: move it sideways for share of gross, delta, vanna and charm.'), place, summary);
   panel.followDay(current, past);
   return panel;
 }

@@ -2,27 +2,30 @@
 
 import { Chart } from './chart.js';
 import { h, options, picker, say } from './dom.js';
-import { axisDollars, date, dollars, level, newYorkTime, number, percent, time, title, unknown, words } from './format.js';
+import { axisDollars, date, dollars, level, newYorkDay, newYorkTime, number, percent, ranged, spotName, time, title, unknown, weekday, words } from './format.js';
 import { Panel, day, sentence } from './panel.js';
-import { unwatch, watch } from './poll.js';
+import { marketNow, unwatch, watch } from './poll.js';
 import { choices, choose, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
 const path = `/api/v1/gex/${underlying()}`;
 const saidOnce = ['unreachable', 'not_ready']; // a banner says it
+const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 
 /** todayPanel builds the panel. The promise is kept when the first chart is drawn, or when there is nothing to draw. */
 export function todayPanel() {
   const dates = picker('Date', (d) => choose({ date: d }, true));
-  const span = choices('span', 'Time shown', spans);
+  let track = null;
+  const span = choices('span', 'Time shown', spans, () => (track && lastOf(track) < newYorkTime(track.session_date, noon) ? 'so-far' : 'session'));
+  const heading = document.getElementById('today-heading');
   const levels = h('dl', { class: 'levels' }, levelTiles(null));
   const regime = h('p', { class: 'reading' });
-  const lines = new Chart('Spot, flip and walls', 300, { sync: 'today', gutter: 72 });
-  const net = new Chart('Net gamma', 150, { sync: 'today', gutter: 72 });
-  let track = null;
+  const lines = new Chart('Spot, flip and walls', 340, { sync: 'today', gutter: 72 });
+  const net = new Chart('Net gamma', 220, { sync: 'today', gutter: 72 });
   let drawn = '';
   const draw = () => {
+    span.allow(); // marks the time shown, which may be another since the last answer
     drawn = span.picked();
     if (track) drawTrack(lines, net, track, drawn);
   };
@@ -32,11 +35,18 @@ export function todayPanel() {
     if (data) refill(regime, ...reading(data));
   };
   const panel = new Panel({
-    id: 'today', controls: [dates.element, span.element],
-    render: () => texts(),
+    id: 'today', controls: [span.element],
+    render: () => { name(); texts(); },
   });
-  panel.body.append(levels, regime, h('div', { class: 'stack' }, lines.element, net.element));
-  onChoice(() => { if (span.picked() !== drawn) draw(); });
+  const head = document.getElementById('head');
+  head.querySelector('.pick').append(regime, dates.element);
+  head.append(levels);
+  panel.body.append(h('div', { class: 'stack' }, lines.element, net.element));
+  const name = () => say(heading, day() ? date(day()) : panel.shown === path ? sessionName(panel.document.meta) : 'Today');
+  onChoice(() => {
+    name();
+    if (span.picked() !== drawn) draw();
+  });
 
   const first = new Promise((done) => {
     followTrack((document, why) => {
@@ -72,12 +82,10 @@ export function followTrack(onTrack) {
 /** offerDates keeps the stored dates in the picker, newest first, and the chosen one picked. */
 function offerDates(select) {
   let stored = [];
-  const heading = document.getElementById('today-heading');
   const show = () => {
     const all = day() && !stored.includes(day()) ? [...stored, day()].sort() : stored;
     options(select, [['', 'Now'], ...all.toReversed().map((d) => [d, date(d)])]);
     select.value = day();
-    say(heading, day() ? date(day()) : 'Today');
   };
   watch(`${path}/series`, (feed, fresh) => {
     if (!fresh) return;
@@ -88,6 +96,11 @@ function offerDates(select) {
   onChoice(show);
   show();
 }
+
+/** sessionName names the session of an answer of now, which on a Saturday is that of Friday. */
+const sessionName = (meta) => (meta.session_date === newYorkDay(marketNow(meta.source)) ? 'Today' : weekday(meta.session_date));
+
+const lastOf = (track) => Date.parse(track.rows.at(-1)?.[track.columns.indexOf('as_of')]);
 
 const levelNames = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', 'Expiring the same day']];
 
@@ -124,8 +137,8 @@ function expiring(d, track) {
 }
 
 function spotNote(d) {
-  const move = d.expected_move_1d === null ? 'expected move unknown' : `one standard deviation is ±${number(d.expected_move_1d, 0)} in a day`;
-  return d.spot_source === 'implied' && level(d.effective_spot) !== level(d.spot) ? `options imply ${level(d.effective_spot)}; ${move}` : move;
+  const move = d.expected_move_1d === null ? 'expected move unknown' : `expected move ±${number(d.expected_move_1d, 0)} a day`;
+  return spotName(d) === 'Spot' ? move : `of the index; implied spot ${level(d.effective_spot)}; ${move}`;
 }
 
 function flipNote(d) {
@@ -137,7 +150,7 @@ function flipNote(d) {
 function reading(d) {
   if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
-    : `Spot is ${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct >= 0 ? 'above' : 'below'} the flip.`;
+    : `${spotName(d)} is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'above' : 'below'}`} the flip.`;
   const what = {
     positive: 'modelled dealers trade against moves',
     negative: 'modelled dealers trade with moves',
@@ -190,6 +203,13 @@ function cone(track, xs, column) {
   return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: 'Expected move' }, last: range(Math.max(end, xs[i])) };
 }
 
+/** jumps says how often a wall moved, and why it jumps. */
+function jumps(side, where, walls) {
+  const known = walls.filter((x) => x !== null);
+  const moves = known.filter((x, i) => i > 0 && x !== known[i - 1]).length;
+  return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike at or ${where} the spot with the largest ${side} gamma, so it jumps when the spot crosses such a strike. `;
+}
+
 function drawTrack(lines, net, track, span) {
   if (track.rows.length === 0) {
     for (const chart of [lines, net]) chart.clear('The track of this session has no row yet.');
@@ -211,6 +231,7 @@ function drawTrack(lines, net, track, span) {
       ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
       line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
+      ...(column('effective_spot').some((x, i) => x !== null && x !== column('spot')[i]) ? [line('Implied spot', 'effective_spot', '--ink', { kind: 'none' })] : []),
       { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
       ...(expected ? [{ name: 'Expected', values: xs.map(expected.range), format: write, kind: 'none' }] : []),
     ],
@@ -218,6 +239,7 @@ function drawTrack(lines, net, track, span) {
     yName: underlying().toUpperCase(), yFormat: (y) => number(y),
     summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
       `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
+      jumps('call', 'above', column('call_wall')) + jumps('put', 'below', column('put_wall')) +
       (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
       (expected ? `The cone is one standard deviation from ${time(expected.from, true)}: at the close ${write(expected.last)}.` : ''),
   });
@@ -231,6 +253,6 @@ function drawTrack(lines, net, track, span) {
       { name: 'Their share of gross', values: column('zero_dte_gross_share_pct'), format: share, kind: 'none' },
     ],
     yName: '$ per 1 % move', yFormat: axisDollars,
-    summary: known.length ? `Net gamma lay between ${dollars(Math.min(...known))} and ${dollars(Math.max(...known))}.` : 'Net gamma is unknown.',
+    summary: known.length ? ranged('Net gamma', known, dollars) : 'Net gamma is unknown.',
   });
 }

@@ -1,0 +1,95 @@
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// By keyboard alone: the picker finds an underlying by its name and keeps it in the address, the table of all underlyings sorts, is
+// open for those who have looked at several, and opens one.
+func TestPageUnderlyings(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	b := browse(t, p.url+"/?expiration=2026-12-18&span=hour")
+	const options, active = `[...document.querySelectorAll("#underlyings [role=option]")].map(e => e.id.slice(11)).join()`, `document.querySelector("#underlying").getAttribute("aria-activedescendant")`
+	b.until("the picker is there", `document.querySelector("#underlying")?.value === "SPX"`)
+	b.press("#underlying", kb.ArrowDown)
+	b.until("the list opens", `document.querySelector("#underlying[aria-expanded=true]") && `+options+` === "spx,spy,xlf,ndx,aapl"`)
+	b.do(chromedp.KeyEvent(kb.Escape))
+	b.until("escape closes the list", `document.querySelector("#underlyings").hidden && document.querySelector("#underlying[aria-expanded=false]").value === "SPX"`)
+	b.do(chromedp.KeyEvent("no such"))
+	b.until("nothing is found", `document.querySelector("#underlyings").innerText.includes("No underlying here")`)
+	b.press("#underlying", kb.Escape)
+	b.do(chromedp.KeyEvent("s&p"))
+	b.until("a name finds two", options+` === "spx,spy" && `+active+` === "underlying-spx"`)
+	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	b.until("its page opens", `location.search === "?span=hour&u=spy" && document.querySelector("#underlying")?.value === "SPY"`)
+	b.eventually("the levels are its own", func() bool {
+		return strings.Contains(b.text("#head .levels"), "Spot "+grouped(dataOf[gammaData](p, "/api/v1/gex/spy").Spot))
+	})
+	b.press("#underlying", kb.ArrowDown)
+	b.until("recent ones are first", options+` === "spy,spx,xlf,ndx,aapl"`)
+
+	type row struct {
+		Symbol string
+		Net    *float64 `json:"net_gex_dollars"`
+	}
+	rows := dataOf[struct{ Rows []row }](p, "/api/v1/underlyings").Rows
+	slices.SortStableFunc(rows, func(x, y row) int { return cmp.Compare(*y.Net, *x.Net) })
+	var want []string
+	for _, r := range rows {
+		want = append(want, r.Symbol+" "+dollars(*r.Net))
+	}
+	b.until("the table is open", fmt.Sprintf(`document.querySelectorAll("#overview:not([hidden]) tbody tr").length === %d`, len(rows)))
+	b.press("#overview thead th:nth-child(3) button", kb.Enter)
+	b.until("the table is sorted", `document.querySelector("#overview thead th:nth-child(3)[aria-sort=descending]")`)
+	got := eval[[]string](b, `[...document.querySelectorAll("#overview tbody tr")].map(r => (r.querySelector("a").textContent + " " + r.children[2].textContent).replace(/\u2060/g, "").replace(/\s+/g, " "))`)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	b.press(`#overview tbody a[href="?u=ndx"]`, kb.Enter)
+	b.until("a row opens its underlying", `location.search === "?u=ndx" && document.querySelector("#underlying")?.value === "NDX"`)
+	b.press("#compare", kb.Enter)
+	b.do(chromedp.Reload())
+	b.until("the table stays closed", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#underlying")?.value === "NDX" && document.querySelector("#overview").hidden`)
+	b.clean()
+}
+
+// A price and the line are copied, and the page says so to screen readers.
+func TestPageLevels(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	b := browse(t, "about:blank")
+	b.origin = p.url
+	b.onLoad(`if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copied = text; }`) // the machine has one clipboard, and more than one test
+	b.do(chromedp.Navigate(p.url + "/#levels"))
+	b.until("the levels are there", `document.querySelector("#levels[aria-busy=false] .copy")`)
+	wall := dataOf[gammaData](p, gammaPath).CallWall
+	_, line := p.get("/api/v1/gex/spx/levels?format=line")
+	for _, c := range []struct{ selector, says, text string }{
+		{fmt.Sprintf(`#levels .copy[aria-label="Copy Call Wall %s"]`, grouped(wall)), "Call Wall " + grouped(wall) + " copied.", fmt.Sprint(wall)},
+		{"#levels .line button", "The line copied.", strings.TrimSpace(string(line))},
+	} {
+		b.press(c.selector, kb.Enter)
+		b.until(c.says, fmt.Sprintf(`window.copied === %q && document.querySelector("#levels output").textContent === %q`, c.text, c.says))
+	}
+	levels := dataOf[struct {
+		Levels []struct {
+			Distance float64 `json:"distance_pct"`
+		}
+		Futures []struct{ Levels []struct{ Price float64 } }
+	}](p, "/api/v1/gex/spx/levels")
+	b.has("#levels table", percent(levels.Levels[0].Distance), grouped(levels.Futures[0].Levels[0].Price))
+	if href := eval[string](b, `document.querySelector("#levels .line a").getAttribute("href")`); href != "/api/v1/gex/spx/levels?format=csv" {
+		t.Errorf("CSV: %s", href)
+	}
+	b.clean()
+}

@@ -1,0 +1,143 @@
+// The picker of the underlying, and the table that compares all of them.
+
+import { h, scroller } from './dom.js';
+import { dollars, level, number, percent, title } from './format.js';
+import { Panel } from './panel.js';
+import { recall, remember, underlying } from './state.js';
+import { refill } from './terms.js';
+
+const names = {
+  spx: 'S&P 500 index', xsp: 'Mini S&P 500 index', ndx: 'Nasdaq-100 index', rut: 'Russell 2000 index', spy: 'S&P 500 fund', qqq: 'Nasdaq-100 fund', iwm: 'Russell 2000 fund',
+  dia: 'Dow Jones fund', xlb: 'Materials sector', xlc: 'Communication sector', xle: 'Energy sector', xlf: 'Financial sector', xli: 'Industrial sector', xlk: 'Technology sector',
+  xlp: 'Consumer staples sector', xlre: 'Real estate sector', xlu: 'Utilities sector', xlv: 'Health care sector', xly: 'Consumer discretionary sector', aapl: 'Apple', amzn: 'Amazon',
+  amd: 'Advanced Micro Devices', avgo: 'Broadcom', googl: 'Alphabet', meta: 'Meta Platforms', msft: 'Microsoft', nflx: 'Netflix', nvda: 'Nvidia', tsla: 'Tesla',
+};
+const kept = 8; // recent underlyings
+
+const recent = () => (recall('underlyings') ?? '').split(' ').filter(Boolean);
+
+/** open loads the page of another underlying, with the same choices. Its expirations are others. */
+function open(symbol) {
+  const next = new URLSearchParams(location.search);
+  next.set('u', symbol);
+  next.delete('expiration');
+  location.search = next;
+}
+
+/** found returns the symbols that a text finds: those that begin with it, then those with a word of their name that does. */
+export function found(text, symbols) {
+  const t = text.trim().toLowerCase();
+  const rank = (s) => (s === t ? 0 : s.startsWith(t) ? 1 : ` ${(names[s] ?? '').toLowerCase()}`.includes(` ${t}`) ? 2 : 3);
+  return symbols.filter((s) => rank(s) < 3).sort((a, b) => rank(a) - rank(b));
+}
+
+/** underlyingPicker gives the field in index.html its list, recent underlyings first. A server of one underlying has no field. */
+export function underlyingPicker() {
+  const field = document.getElementById('underlying');
+  if (!field) return;
+  const list = document.getElementById('underlyings');
+  const shown = underlying();
+  const all = field.dataset.all.trim().split(' ');
+  const before = recent();
+  const known = [...new Set([shown, ...before])].filter((s) => all.includes(s)).slice(0, kept);
+  remember('underlyings', known.join(' '));
+  const order = [...new Set([...known, ...all])];
+  let items = [];
+  let at = -1;
+  const mark = (i) => {
+    at = i;
+    [...list.children].forEach((item, j) => item.setAttribute('aria-selected', String(j === i)));
+    if (items[i]) {
+      field.setAttribute('aria-activedescendant', list.children[i].id);
+      list.children[i].scrollIntoView({ block: 'nearest' });
+    } else field.removeAttribute('aria-activedescendant');
+  };
+  const show = (text) => {
+    items = found(text, order);
+    list.replaceChildren(...items.map((s) => h('li', { role: 'option', id: `underlying-${s}`, 'aria-selected': 'false', click: () => pick(s) },
+      h('b', null, s.toUpperCase()), ` ${names[s] ?? ''}`, known.includes(s) ? h('small', null, s === shown ? 'shown' : 'recent') : null)));
+    if (items.length === 0) list.append(h('li', { role: 'option', 'aria-disabled': 'true' }, 'No underlying here has this symbol or name.'));
+    list.hidden = false;
+    field.setAttribute('aria-expanded', 'true');
+    mark(text ? 0 : -1);
+  };
+  const close = () => {
+    list.hidden = true;
+    field.setAttribute('aria-expanded', 'false');
+    field.removeAttribute('aria-activedescendant');
+    field.value = shown.toUpperCase();
+  };
+  const pick = (symbol) => (symbol === shown ? close() : open(symbol));
+  const keys = {
+    ArrowDown: () => (list.hidden ? show('') : mark((at + 1) % items.length)),
+    ArrowUp: () => (list.hidden ? show('') : mark((Math.max(at, 0) + items.length - 1) % items.length)),
+    Enter: () => { if (!list.hidden && items[at]) pick(items[at]); },
+    Escape: () => { close(); field.select(); },
+  };
+  for (const [name, listen] of Object.entries({
+    input: () => show(field.value), click: () => { if (list.hidden) show(''); }, focus: () => field.select(), blur: close,
+    keydown: (event) => {
+      if (!Object.hasOwn(keys, event.key)) return;
+      event.preventDefault();
+      keys[event.key]();
+    },
+  })) field.addEventListener(name, listen);
+  list.addEventListener('pointerdown', (event) => event.preventDefault()); // the field keeps the focus
+  document.getElementById('underlying-name').textContent = names[shown] ?? '';
+  close();
+  overview(all.length, known.length > 1);
+}
+
+// The columns: head, the value that sorts, and the cell. A first click puts the largest number first.
+const share = (x) => percent(x, 1).replace('+', '');
+const columns = [
+  ['Underlying', (r) => r.symbol, (r) => [h('a', { href: `?u=${r.symbol.toLowerCase()}` }, r.symbol), h('small', { class: 'long' }, names[r.symbol.toLowerCase()] ?? '')]],
+  ['Spot', (r) => r.effective_spot, (r) => level(r.effective_spot)],
+  ['Net gamma', (r) => r.net_gex_dollars, (r) => dollars(r.net_gex_dollars)],
+  ['Regime', (r) => r.gamma_regime, (r) => title(r.gamma_regime)],
+  ['Flip', (r) => r.zero_gamma_flip, (r) => level(r.zero_gamma_flip)],
+  ['Spot to flip', (r) => r.flip_distance_pct, (r) => percent(r.flip_distance_pct)],
+  ['Call wall', (r) => r.call_wall, (r) => level(r.call_wall)],
+  ['Put wall', (r) => r.put_wall, (r) => level(r.put_wall)],
+  ['ATM vol. 30 d', (r) => r.atm_30d, (r) => share(r.atm_30d)],
+  ['Rank, 1 year', (r) => r.rank_1y, (r) => share(r.rank_1y)],
+  ['Put/call', (r) => r.put_call_open_interest, (r) => number(r.put_call_open_interest, 2, true)],
+];
+const isText = (i) => i === 0 || i === 3;
+
+/** overview builds the table of all underlyings below its button. It is open at first for those who have looked at several. */
+function overview(count, several) {
+  const section = document.getElementById('overview');
+  const button = document.getElementById('compare');
+  let rows = [];
+  let by = -1;
+  let falling = false;
+  const heads = columns.map(([head], i) => h('th', { scope: 'col', class: isText(i) ? null : 'number' },
+    h('button', { type: 'button', class: 'sort', click: () => { falling = by === i ? !falling : !isText(i); by = i; draw(); } }, head)));
+  const body = h('tbody');
+  const draw = () => {
+    heads.forEach((head, i) => (i === by ? head.setAttribute('aria-sort', falling ? 'descending' : 'ascending') : head.removeAttribute('aria-sort')));
+    const value = columns[by]?.[1];
+    const compare = (x, y) => (x === null || y === null ? (x === null) - (y === null) : (x < y ? -1 : x > y ? 1 : 0) * (falling ? -1 : 1));
+    const sorted = value ? rows.toSorted((a, b) => compare(value(a), value(b))) : rows;
+    const shown = underlying().toUpperCase();
+    refill(body, ...sorted.map((r) => h('tr', { 'aria-current': r.symbol === shown && 'true', click: (event) => { if (!event.target.closest('a')) open(r.symbol.toLowerCase()); } },
+      columns.map(([, , cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: isText(i) ? null : 'number' }, cell(r))))));
+  };
+  let panel = null;
+  const set = (isOpen) => {
+    section.hidden = !isOpen;
+    button.setAttribute('aria-expanded', String(isOpen));
+    if (!isOpen || panel) return;
+    section.style.setProperty('--tall', `${count * 33 + 130}px`);
+    panel = new Panel({ id: 'overview', render: (data) => { rows = data.rows; draw(); } });
+    panel.body.append(scroller('All underlyings', h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels and volatility of all underlyings'), h('thead', null, h('tr', null, heads)), body)));
+    panel.follow('/api/v1/underlyings');
+  };
+  button.addEventListener('click', () => {
+    set(section.hidden);
+    remember('overview', section.hidden ? 'closed' : 'open');
+  });
+  const choice = recall('overview');
+  set(choice ? choice === 'open' : several);
+}
