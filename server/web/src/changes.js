@@ -46,13 +46,13 @@ const reasons = {
 function read(c, quality) {
   if (!c?.net_gex_dollars) return `There is no comparison with the last session: ${reasons[quality?.changes_reason] ?? 'this answer does not have one'}.`;
   const net = c.net_gex_dollars;
-  const rising = parts.toSorted((a, b) => net[b[0]] - net[a[0]]);
-  const ends = [rising[0], rising.at(-1)].filter((part) => net[part[0]] !== 0).map((part) => `${part[3]}, ${signed(net[part[0]])}`);
+  const largest = parts.toSorted((a, b) => Math.abs(net[b[0]]) - Math.abs(net[a[0]])).slice(0, 2)
+    .filter((part) => net[part[0]] !== 0).map((part) => `${part[3]}, ${signed(net[part[0]])}`);
   const change = net.to - net.from;
   const flip = c.flip.from === null || c.flip.to === null ? `The flip was ${level(c.flip.from)} and is ${level(c.flip.to)}.`
     : `The flip moved from ${level(c.flip.from)} to ${level(c.flip.to)}.`;
   return `Since ${instant(c.reference_as_of)}, net gamma ${change < 0 ? 'fell' : 'rose'} by ${dollars(Math.abs(change))}. ` +
-    (ends.length ? `The largest parts are ${[...new Set(ends)].join(', and ')}. ` : '') + flip;
+    (largest.length ? `The largest parts are ${largest.join(', and ')}. ` : '') + flip;
 }
 
 /** steps returns the waterfall: each part begins where the one before it ended. */

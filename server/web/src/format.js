@@ -73,6 +73,14 @@ export function newYorkTime(day, clockTime) {
   return [4, 5].map((hours) => utc + hours * 3600e3).find((t) => time(t) === clockTime) ?? utc;
 }
 
+/** closes returns the end of the session of a date: 16:00, or 13:00 on the days on which the exchanges always close early. */
+export function closes(day) {
+  const [month, dayOfMonth] = day.split('-').slice(1).map(Number);
+  const weekday = new Date(day).getUTCDay();
+  const early = month === 7 && dayOfMonth === 3 || month === 12 && dayOfMonth === 24 || month === 11 && weekday === 5 && dayOfMonth >= 23 && dayOfMonth <= 29;
+  return newYorkTime(day, early ? '13:00:00' : '16:00:00');
+}
+
 /** awaited says, on the morning of a weekday, when the first quotes of a session come. The delay makes them late. */
 export function awaited(now, delay) {
   const day = newYorkDay(now);

@@ -28,6 +28,9 @@ test('numbers, amounts, times and ages', () => {
     [format.awaited(Date.parse('2026-11-20T15:00:00Z'), 15), ''], [format.awaited(Date.parse('2026-11-21T14:40:00Z'), 15), ''],
     [format.title('steep_contango'), 'Steep contango'], [format.reason('x_y'), 'the upstream’s document cannot be used (x y)'],
   ]) assert.equal(plain(got), want);
+  for (const [day, hour] of [['2026-11-20', 21], ['2026-11-27', 18], ['2026-12-24', 18], ['2028-07-03', 17]]) { // the last three close early
+    assert.equal(format.closes(day), Date.parse(`${day}T${hour}:00:00Z`));
+  }
   for (const [day, hour] of [['2026-03-06', 14], ['2026-03-09', 13], ['2026-10-30', 13], ['2026-11-02', 14]]) { // around both changes of the clocks
     assert.equal(format.newYorkTime(day, '09:30:00'), Date.parse(`${day}T${hour}:30:00Z`));
   }

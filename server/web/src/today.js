@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { h, options, picker, say } from './dom.js';
-import { axisDollars, date, dollars, level, newYorkDay, newYorkTime, number, percent, ranged, spotName, time, title, unknown, weekday, words } from './format.js';
+import { axisDollars, closes, date, dollars, level, newYorkDay, newYorkTime, number, percent, ranged, shortDate, spotName, time, title, unknown, weekday, words } from './format.js';
 import { Panel, day, sentence } from './panel.js';
 import { marketNow, unwatch, watch } from './poll.js';
 import { choices, choose, onChoice, underlying } from './state.js';
@@ -129,7 +129,7 @@ function expiring(d, track) {
   if (!d.zero_dte?.settled) return { share: d.zero_dte?.gross_share_pct, note: `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}` };
   const column = (name) => track?.columns.indexOf(name) ?? -1;
   const last = track?.session_date === d.session_date ? track.rows.findLast((row) => row[column('zero_dte_net_gex_dollars')] !== null) : null;
-  if (!last) return { share: null, note: 'settled at the close' };
+  if (!last) return { share: null, note: `nothing of ${shortDate(d.session_date)} is open` };
   return {
     share: last[column('zero_dte_gross_share_pct')],
     note: `of gross at ${time(Date.parse(last[column('as_of')]), true)}; net ${dollars(last[column('zero_dte_net_gex_dollars')])}; settled since`,
@@ -141,16 +141,20 @@ function spotNote(d) {
   return spotName(d) === 'Spot' ? move : `of the index; implied spot ${level(d.effective_spot)}; ${move}`;
 }
 
+const noFlip = { none_all_positive: 'none: all positive within 15\u00a0%', none_all_negative: 'none: all negative within 15\u00a0%' };
+
 function flipNote(d) {
-  if (d.zero_gamma_flip === null) return title(d.flip_status);
+  if (d.zero_gamma_flip === null) return noFlip[d.flip_status] ?? title(d.flip_status);
   return d.flip_band ? `band ${number(d.flip_band.low, 0)} to ${number(d.flip_band.high, 0)}` : 'no band';
 }
+
+const inBand = (d) => d.flip_band && d.flip_band.low <= d.effective_spot && d.effective_spot <= d.flip_band.high;
 
 /** reading says in a sentence what the regime means. The word regime is explained. */
 function reading(d) {
   if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
-    : `${spotName(d)} is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'above' : 'below'}`} the flip.`;
+    : `${spotName(d)} is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'above' : 'below'}`} the flip${inBand(d) ? ', inside its band' : ''}.`;
   const what = {
     positive: 'modelled dealers trade against moves',
     negative: 'modelled dealers trade with moves',
@@ -187,20 +191,20 @@ function shown(track, span, xs) {
   switch (span) {
     case 'so-far': return [first, Math.max(last, first + 60e3)];
     case 'hour': return [last - 3600e3, last];
-    default: return [Math.min(first, newYorkTime(track.session_date, '09:30:00')), Math.max(last, newYorkTime(track.session_date, '16:00:00')) + 15 * 60e3];
+    default: return [Math.min(first, newYorkTime(track.session_date, '09:30:00')), Math.max(last, closes(track.session_date)) + 15 * 60e3];
   }
 }
 
-/** cone returns one standard deviation from the first snapshot on, which grows with the root of the time: a session of 6.5 hours has the expected move. */
+/** cone returns one standard deviation from the first snapshot on, which grows with the root of the time: a whole session has the expected move. */
 function cone(track, xs, column) {
   const i = column('expected_move_1d').findIndex((move) => move !== null);
-  if (i < 0) return null;
+  const end = closes(track.session_date);
+  if (i < 0 || xs[i] >= end) return null;
   const [spot, move] = [column('effective_spot')[i], column('expected_move_1d')[i]];
-  const half = (x) => move * Math.sqrt((x - xs[i]) / 23400e3);
+  const half = (x) => move * Math.sqrt((x - xs[i]) / (end - newYorkTime(track.session_date, '09:30:00')));
   const range = (x) => (x < xs[i] ? null : [spot - half(x), spot + half(x)]);
-  const end = newYorkTime(track.session_date, '16:00:00');
-  const at = Array.from({ length: 41 }, (_, k) => xs[i] + Math.max(0, end - xs[i]) * (k / 40) ** 2); // it opens fast
-  return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: 'Expected move' }, last: range(Math.max(end, xs[i])) };
+  const at = Array.from({ length: 41 }, (_, k) => xs[i] + (end - xs[i]) * (k / 40) ** 2); // it opens fast
+  return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: 'Expected move' }, last: range(end) };
 }
 
 /** jumps says how often a wall moved, and why it jumps. */

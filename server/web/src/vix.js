@@ -39,8 +39,8 @@ function list(d) {
     fact('contango', 'Contango M1 to M2', percent(d.contango_m1_m2_pct)),
     fact('contango', 'Contango M4 to M7', percent(d.contango_m4_m7_pct)),
     fact('cm30', '30-day constant maturity', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : null),
-    fact('vix', 'VIX', price(d.vix), d.vol_level && words(d.vol_level)),
-    fact('vix3m', 'VIX / VIX3M', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
+    fact('vix', 'VIX at settlement', price(d.vix), d.vol_level && words(d.vol_level)),
+    fact('vix3m', 'VIX / VIX3M at settlement', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
     fact('roll_yield', 'Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
     ...[['vvix', 'VVIX'], ['skew', 'SKEW']].map(([key, name]) => fact(key, name, number(d.cash?.[key]?.value, 2, true), percent(d.cash?.[key]?.change_pct))),
   ];
@@ -91,6 +91,6 @@ function drawLadder(chart, cash) {
       { name: 'Change', values: known.map(([key]) => cash[key].change_pct), format: (x) => percent(x), kind: 'none' },
     ],
     yName: 'Points', yFormat: (y) => number(y, 1, true),
-    summary: `${known.map(([key, name]) => `${name} ${price(cash[key].value)}`).join(', ')}: the ladder ${rise > 0 ? 'rises' : rise < 0 ? 'falls' : 'is level'}. Quotes of ${instant(cash[known[0][0]].as_of)}.`,
+    summary: `${known.map(([key, name]) => `${name} ${price(cash[key].value)}`).join(', ')}: from ${known[0][1]} to ${known.at(-1)[1]} it ${rise > 0 ? 'rises' : rise < 0 ? 'falls' : 'is level'}. Quotes of ${instant(cash[known[0][0]].as_of)}.`,
   });
 }

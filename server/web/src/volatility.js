@@ -71,7 +71,7 @@ function read(d, earlier) {
 
 /** places returns the rank and the percentile, each as words and a bar. */
 function places(d, missing) {
-  const why = (key) => (missing[key] === 'few_sessions' ? `${number(d.sessions)} sessions are known, and 60 are needed.` : missing[key] ? `Unknown: ${words(missing[key])}.` : '\u00a0');
+  const why = (key) => (missing[key] === 'few_sessions' ? `${number(d.sessions)} ${d.sessions === 1 ? 'session is' : 'sessions are'} known, and 60 are needed.` : missing[key] ? `Unknown: ${words(missing[key])}.` : '\u00a0');
   const place = (word, name, key, text) => {
     const x = d[key];
     const bar = h('i');

@@ -86,11 +86,11 @@ function read({ d, track, expiring }) {
   const on = date(d.session_date);
   const symbol = d.symbol;
   const next = d.by_expiration.find((e) => e.expiration > d.session_date);
-  const later = next ? ` The next expiration is ${date(next.expiration)}.` : '';
+  const later = next ? ` The next expiration is ${date(next.expiration)}, with net gamma ${dollars(next.net_gex_dollars)} and ${share(next.gross_share_pct)} of gross.` : '';
   if (d.zero_dte.settled) {
     const column = (name) => track?.columns.indexOf(name);
     const last = track?.rows.findLast((row) => row[column('zero_dte_gross_share_pct')] > 0);
-    if (!last) return [track ? `No contract of ${symbol} expired on ${on}.${later}` : `What expired on ${on} has settled.${later}`];
+    if (!last) return [`No contract of ${symbol} that expires on ${on} is open.${later}`];
     return [`What expired on ${on} has settled. At ${time(Date.parse(last[column('as_of')]), true)} its net gamma was ${dollars(last[column('zero_dte_net_gex_dollars')])}, and it had ${share(last[column('zero_dte_gross_share_pct')])} of gross.${later}`];
   }
   if (expiring.length === 0) return [`No contract of ${symbol} expires on ${on}.${later}`];
