@@ -204,18 +204,33 @@ func TestModelOverHTTP(t *testing.T) {
 	if three, _ := m.ask("gex", map[string]any{"rows": 3}); three.rows("by_strike") != 3 {
 		t.Errorf("%d strikes", three.rows("by_strike"))
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address[1], strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
-	if err != nil {
-		t.Fatal(err)
+	for want, x := range map[int]struct{ host, site, body string }{
+		http.StatusOK:                    {"127.0.0.1", "", "{}"},
+		http.StatusForbidden:             {"evil.example", "", "{}"}, // a page whose name resolves to this address
+		http.StatusRequestEntityTooLarge: {"127.0.0.1", "", strings.Repeat(" ", 9<<10)},
+		-http.StatusForbidden:            {"127.0.0.1", "cross-site", "{}"},
+	} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":` + x.body + `}`
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address[1], strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = x.host
+		req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+		if x.site != "" {
+			req.Header.Set("Sec-Fetch-Site", x.site)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != max(want, -want) {
+			t.Errorf("%.80q for %s of %q gets %s", body, x.host, x.site, resp.Status)
+		}
 	}
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Sec-Fetch-Site": {"cross-site"}}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body.Close()
-	if resp.StatusCode != http.StatusForbidden {
-		t.Errorf("a page of another origin gets %s", resp.Status)
+	if _, stderr, code := run(t, command(t, "mcp", "--http-listen", "0.0.0.0:0")); code != 1 || !strings.Contains(stderr, "is not a loopback address") {
+		t.Errorf("other machines could ask: exit %d, %s", code, stderr)
 	}
 	p.signal(os.Interrupt)
 	if err := p.wait(); err != nil {

@@ -17,8 +17,10 @@ const (
 	requestTimeout = 20 * time.Second
 	// maxBody bounds a decompressed body in bytes. The largest answer has about 140 KB, the OpenAPI document 300 KB.
 	maxBody = 8 << 20
-	// maxRequest bounds a request over HTTP in bytes. A call has some 200.
-	maxRequest = 64 << 10
+	// maxRequest bounds a request over HTTP in bytes. A call has some 200, and a request may have several.
+	maxRequest = 8 << 10
+	// atOnce bounds the requests to the server at the same time. Others wait.
+	atOnce = 8
 )
 
 // client asks one strikecache server. Its methods may be called at the same time.
@@ -27,10 +29,11 @@ type client struct {
 	base string
 	key  string
 	stop context.Context // its end ends all requests
+	turn chan struct{}   // holds an element for each request under way
 }
 
 func newClient(stop context.Context, base, key string) *client {
-	return &client{base: base, key: key, stop: stop, http: http.Client{
+	return &client{base: base, key: key, stop: stop, turn: make(chan struct{}, atOnce), http: http.Client{
 		Timeout:       requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key goes to no other host
 	}}
@@ -41,6 +44,12 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.stop, cancel)()
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	target := strings.TrimSuffix(c.base, "/") + path + "?" + query.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
 	if err != nil {

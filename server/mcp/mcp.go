@@ -20,7 +20,7 @@ import (
 // Flags are the flags of `strikecache mcp`, in the form that the kong parser reads.
 type Flags struct {
 	URL        string `name:"url" help:"Address of the strikecache server." default:"http://127.0.0.1:8080"`
-	HTTPListen string `name:"http-listen" help:"Speak the protocol over HTTP at this address, at the path /mcp, and not on standard input and output. Without a host it is 127.0.0.1. Who reaches another address asks with your key: put a proxy that knows its clients in front." placeholder:"[HOST]:PORT"`
+	HTTPListen string `name:"http-listen" help:"Speak the protocol over HTTP at this loopback address, at the path /mcp, and not on standard input and output. Without a host it is 127.0.0.1. Every user of the machine can ask there, with your key." placeholder:"[HOST]:PORT"`
 	APIKey     string `help:"API key, if the server needs to know you. Prefer the variable: other users of the machine can read a command line." placeholder:"KEY"`
 }
 
@@ -31,7 +31,8 @@ these programs read a file like this:
 
     {"mcpServers": {"strikecache": {"command": "/usr/local/bin/strikecache", "args": ["mcp", "--url", "http://127.0.0.1:8080"]}}}
 
-With --http-listen :8765, programs that speak streamable HTTP connect to http://127.0.0.1:8765/mcp instead.
+With --http-listen :8765, programs that speak streamable HTTP connect to http://127.0.0.1:8765/mcp instead. A proxy that
+serves other machines must know its clients, and sends Host: 127.0.0.1.
 
 The command starts even if the server cannot be reached: then each call says so, until the server answers.`
 }
@@ -71,7 +72,7 @@ func (f *Flags) Serve(ctx context.Context, version string, in io.Reader, out, er
 }
 
 // serveHTTP speaks the protocol over streamable HTTP until ctx ends. No session is kept, so a client may come back after a
-// restart. Pages of other origins get 403.
+// restart. Requests of pages of other origins get 403: the listener is local, so the SDK refuses every Host that is not.
 func serveHTTP(ctx context.Context, address string, server *sdk.Server, log *slog.Logger) error {
 	if strings.HasPrefix(address, ":") {
 		address = "127.0.0.1" + address
@@ -80,10 +81,13 @@ func serveHTTP(ctx context.Context, address string, server *sdk.Server, log *slo
 	if err != nil {
 		return fmt.Errorf("--http-listen: %w", err)
 	}
+	if !listener.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return errors.Join(fmt.Errorf("--http-listen: %s is not a loopback address, such as 127.0.0.1", address), listener.Close())
+	}
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", http.NewCrossOriginProtection().Handler(sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return server },
 		&sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true, MaxRequestBodyBytes: maxRequest})))
-	web := &http.Server{Handler: mux, ReadTimeout: requestTimeout}
+	web := &http.Server{Handler: mux, ReadTimeout: requestTimeout, WriteTimeout: 2 * requestTimeout}
 	defer context.AfterFunc(ctx, func() { _ = web.Close() })()
 	log.Info("speaking the Model Context Protocol over HTTP", "address", "http://"+listener.Addr().String()+"/mcp")
 	if err := web.Serve(listener); ctx.Err() == nil {

@@ -17,6 +17,7 @@ func (r *release) deb(arch string, binary []byte) []byte {
 		file("usr/share/doc/strikecache/copyright", "LICENSE"),
 		file("usr/share/doc/strikecache/examples/alerts.yml", "server/deploy/alerts.yml"),
 		file("usr/share/doc/strikecache/examples/grafana.json", "server/deploy/grafana.json"),
+		file("usr/share/doc/strikecache/examples/grafana-levels.json", "server/deploy/grafana-levels.json"),
 	}
 	version := strings.Replace(r.version, "-", "~", 1) // 1.0.0~rc1 is older than 1.0.0
 	version = strings.ReplaceAll(version, "-", ".")    // the part after the last hyphen would be a revision
