@@ -154,7 +154,7 @@ const inBand = (d) => d.flip_band && d.flip_band.low <= d.effective_spot && d.ef
 function reading(d) {
   if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
-    : `${spotName(d)} is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'above' : 'below'}`} the flip${inBand(d) ? ', inside its band' : ''}.`;
+    : `${spotName(d)} is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at the flip' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'above' : 'below'} the flip${inBand(d) ? ', inside its band' : ''}`}.`;
   const what = {
     positive: 'modelled dealers trade against moves',
     negative: 'modelled dealers trade with moves',
