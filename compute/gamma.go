@@ -8,7 +8,7 @@ import (
 )
 
 // GammaMethod names the method of [GammaExposure] in receipts.
-const GammaMethod = "gex/4"
+const GammaMethod = "gex/5"
 
 // Gamma is the dealer gamma exposure of a chain and the levels computed from it, the `data` of gex/{u}. Positions are
 // modelled: dealers are taken to be long every call and short every put. When `flip_status` is `spot_mismatch`, every wall,
@@ -17,6 +17,8 @@ type Gamma struct {
 	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
 	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
 	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Change of `spot` since the close of the session before, as the upstream gives it. `null` when it gives none.
+	SpotChange *Ratio `json:"spot_change_pct" unit:"percent"`
 	// Spot of every figure of this answer. Outside the session the published level of an index stands still while option quotes
 	// move. Then this is the level that the forwards imply. For a fund or stock it is `spot`.
 	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
@@ -208,6 +210,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	g := Gamma{
 		Symbol:            chain.Symbol,
 		Spot:              Level(chain.Spot),
+		SpotChange:        finiteOrNil(Ratio(chain.PriceChangePercent)),
 		EffectiveSpot:     Level(e.level),
 		SpotSource:        e.source,
 		SessionDate:       e.session,

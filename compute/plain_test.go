@@ -24,10 +24,11 @@ type plainInput struct {
 // plainResult holds every number of METHODS.md §1, unrounded, under its JSON name. A nil pointer is null. All shares are
 // percentages.
 type plainResult struct {
-	Underlying    string  `json:"symbol"`
-	Spot          float64 `json:"spot"`
-	EffectiveSpot float64 `json:"effective_spot"`
-	SpotSource    string  `json:"spot_source"` // index, implied, index_stale or last
+	Underlying    string   `json:"symbol"`
+	Spot          float64  `json:"spot"`
+	EffectiveSpot float64  `json:"effective_spot"`
+	SpotSource    string   `json:"spot_source"` // index, implied, index_stale or last
+	SpotChange    *float64 `json:"spot_change_pct"`
 
 	SessionDate  compute.Date `json:"session_date"`
 	OISettleDate compute.Date `json:"oi_settle_date"`
@@ -211,7 +212,7 @@ type leg struct {
 func plainGamma(in plainInput) plainResult {
 	clock := plainClock{closed: in.Closed, early: in.Early}
 	chain := in.Chain
-	r := plainResult{Underlying: in.Underlying, Spot: chain.Spot}
+	r := plainResult{Underlying: in.Underlying, Spot: chain.Spot, SpotChange: known(chain.PriceChangePercent)}
 	r.SessionDate = clock.lastSession(newYorkDate(chain.AsOf))
 	r.OISettleDate, r.OIState = clock.openInterestDate(chain.CapturedAt)
 	count := &r.quality.Contracts

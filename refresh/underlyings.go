@@ -12,7 +12,7 @@ import (
 
 const (
 	// underlyingsMethod names the method of [UnderlyingsResource] in receipts. Its rows are those of gex/{u} and volatility/{u}.
-	underlyingsMethod = "underlyings/2"
+	underlyingsMethod = "underlyings/3"
 	// underlyingsState names the state with the rows.
 	underlyingsState = "underlyings"
 )
@@ -33,6 +33,8 @@ type underlyingRow struct {
 	SHA256 string `json:"data_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
 	// Published price of the underlying.
 	Spot compute.Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Change of `spot` since the close of the session before. `null` when the upstream gives none.
+	SpotChange *compute.Ratio `json:"spot_change_pct" unit:"percent"`
 	// Spot of every figure of the row.
 	EffectiveSpot compute.Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Net gamma exposure. `null` when gex/{u} has none.

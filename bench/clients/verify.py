@@ -113,6 +113,8 @@ class Chain:
         while not closing(self.session):
             self.session -= DAY
         self.spot = number(data.get("current_price"), 1e6) or number(data.get("close"), 1e6)
+        change = data.get("price_change_percent")
+        self.change = change if isinstance(change, (int, float)) and -100 <= change <= 1000 else None
         self.settles, self.years = {}, {}  # the instant of settlement and T of each series
         self.series = collections.defaultdict(lambda: collections.defaultdict(dict))
         self.skipped, self.unread = collections.Counter(), {}  # unread: when the rows with a bad open interest settle
@@ -360,6 +362,7 @@ def verify_gamma(table, answer, chain, previous, strike):
     table.check("§1.0 spot_gap_pct", gap_served, chain.gap, 2e-4)
     if "spot_source" in data:
         table.check("§1.0 spot_source", data["spot_source"], chain.source)
+        table.check("§1.0 spot_change_pct", data["spot_change_pct"], chain.change, 1e-4)
     table.check("§1.0 effective_spot", data["effective_spot"], S, 0.01)
 
     by_expiration, cells, beyond = {}, {}, 0
@@ -779,7 +782,7 @@ def verify(table, answer, documents, strike):
     table.check("§0 session_date", meta["session_date"], str(chain.session))
     table.show("§0 q, the quote instant", rfc3339(chain.q))
     table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
-    if meta["receipt"]["method"] == "gex/4":
+    if meta["receipt"]["method"] == "gex/5":
         verify_gamma(table, answer, chain, previous, strike)
     elif meta["receipt"]["method"] == "volatility/1":
         verify_volatility(table, answer, chain, json.loads(documents["state/volatility-history"]))
@@ -804,8 +807,8 @@ def main():
             body = response.read()
         answer = json.loads(body)
         receipt = answer["meta"]["receipt"]
-        if receipt["method"] not in ("gex/4", "volatility/1", "maxpain/2"):
-            parser.error(f"the answer has method {receipt['method']}; this program knows gex/4, volatility/1 and maxpain/2")
+        if receipt["method"] not in ("gex/5", "volatility/1", "maxpain/2"):
+            parser.error(f"the answer has method {receipt['method']}; this program knows gex/5, volatility/1 and maxpain/2")
     except (OSError, ValueError, LookupError, TypeError) as e:
         parser.error(f"no answer in {args.answer}: {e!r}")
     table = Table()

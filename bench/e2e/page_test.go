@@ -92,12 +92,13 @@ func dollars(x float64) string {
 	return sign + "$" + strconv.FormatFloat(size, 'f', decimals, 64) + units[unit]
 }
 
-// allLoaded says that every panel has its answer, but those that a phone folds. It scrolls to a panel that has none, because a panel
-// loads when it comes near the window.
+// allLoaded says that every panel has its answer, but those that a phone folds, and that their charts are drawn: one a frame, after
+// the answers. It scrolls to a panel that has no answer, because a panel loads when it comes near the window.
 const allLoaded = `(() => {
 	const waiting = [...document.querySelectorAll("section[aria-busy=true]")].find(s => !s.querySelector(".fold[aria-expanded=false]")?.checkVisibility());
 	waiting?.scrollIntoView({block: "center", behavior: "instant"});
-	return !waiting && !document.querySelector(".notice:not([hidden])");
+	const undrawn = [...document.querySelectorAll(".chart:not(.blank) .plot[data-points]")].some(p => p.clientWidth > 0 && !p.querySelector("canvas"));
+	return !waiting && !undrawn && !document.querySelector(".notice:not([hidden])");
 })()`
 
 // One visit of each view: the figures of each are those of the answers, and pointer, keys, finger and address do what they

@@ -30,7 +30,7 @@ func TestPageUnderlyings(t *testing.T) {
 	b.do(chromedp.KeyEvent("s&p"))
 	b.until("a name finds two", options+` === "spx,spy" && `+active+` === "underlying-spx"`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
-	b.until("its page opens", `location.search === "?span=hour&u=spy" && document.querySelector("#underlying")?.value === "SPY"`)
+	b.until("its page opens", `location.search === "?span=hour&u=spy&flow-symbol=SPY" && document.querySelector("#underlying")?.value === "SPY"`)
 	b.eventually("the levels are its own", func() bool {
 		return strings.Contains(b.text("#head .levels"), "Spot "+grouped(dataOf[gammaData](p, "/api/v1/gex/spy").Spot))
 	})
@@ -48,14 +48,14 @@ func TestPageUnderlyings(t *testing.T) {
 		want = append(want, r.Symbol+" "+dollars(*r.Net))
 	}
 	b.until("the table is open", fmt.Sprintf(`document.querySelectorAll("#overview:not([hidden]) tbody tr").length === %d`, len(rows)))
-	b.press("#overview thead th:nth-child(3) button", kb.Enter)
-	b.until("the table is sorted", `document.querySelector("#overview thead th:nth-child(3)[aria-sort=descending]")`)
+	b.press("#overview thead th:nth-child(4) button", kb.Enter)
+	b.until("the table is sorted", `document.querySelector("#overview thead th:nth-child(4)[aria-sort=descending]")`)
 	got := eval[[]string](b, `[...document.querySelectorAll("#overview tbody tr")].map(r => (r.querySelector("a").textContent + " " + r.children[2].textContent).replace(/\u2060/g, "").replace(/\s+/g, " "))`)
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	b.press(`#overview tbody a[href="?u=ndx"]`, kb.Enter)
-	b.until("a row opens its underlying", `location.search === "?u=ndx" && document.querySelector("#underlying")?.value === "NDX"`)
+	b.press(`#overview tbody a[href*="u=ndx"]`, kb.Enter)
+	b.until("a row opens its underlying", `location.search === "?span=hour&u=ndx&flow-symbol=NDX" && document.querySelector("#underlying")?.value === "NDX"`)
 	b.press("#compare", kb.Enter)
 	b.do(chromedp.Reload())
 	b.until("the table stays closed", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#underlying")?.value === "NDX" && document.querySelector("#overview").hidden`)

@@ -16,13 +16,15 @@ const kept = 8; // recent underlyings
 
 const recent = () => (recall('underlyings') ?? '').split(' ').filter(Boolean);
 
-/** open loads the page of another underlying, with the same choices. Its expirations are others. */
-function open(symbol) {
+/** addressOf returns the address of the page of another underlying: the same choices, and its flow. Its expirations are others. */
+function addressOf(symbol) {
   const next = new URLSearchParams(location.search);
   next.set('u', symbol);
+  next.set('flow-symbol', symbol.toUpperCase());
   next.delete('expiration');
-  location.search = next;
+  return `?${next}`;
 }
+const open = (symbol) => { location.search = addressOf(symbol); };
 
 /** found returns the symbols that a text finds: those that begin with it, then those with a word of their name that does. */
 export function found(text, symbols) {
@@ -91,8 +93,9 @@ export function underlyingPicker() {
 // The columns: head, the value that sorts, and the cell. A first click puts the largest number first.
 const share = (x) => percent(x, 1).replace('+', '');
 const columns = [
-  ['Underlying', (r) => r.symbol, (r) => [h('a', { href: `?u=${r.symbol.toLowerCase()}` }, r.symbol), h('small', { class: 'long' }, names[r.symbol.toLowerCase()] ?? '')]],
+  ['Underlying', (r) => r.symbol, (r) => [h('a', { href: addressOf(r.symbol.toLowerCase()) }, r.symbol), h('small', { class: 'long' }, names[r.symbol.toLowerCase()] ?? '')]],
   ['Spot', (r) => r.effective_spot, (r) => level(r.effective_spot)],
+  ['Change', (r) => r.spot_change_pct, (r) => percent(r.spot_change_pct)],
   ['Net gamma', (r) => r.net_gex_dollars, (r) => dollars(r.net_gex_dollars)],
   ['Regime', (r) => r.gamma_regime, (r) => title(r.gamma_regime)],
   ['Flip', (r) => r.zero_gamma_flip, (r) => level(r.zero_gamma_flip)],
@@ -103,7 +106,7 @@ const columns = [
   ['Rank, 1 year', (r) => r.rank_1y, (r) => share(r.rank_1y)],
   ['Put/call', (r) => r.put_call_open_interest, (r) => number(r.put_call_open_interest, 2, true)],
 ];
-const isText = (i) => i === 0 || i === 3;
+const isText = (i) => i === 0 || i === 4;
 
 /** overview builds the table of all underlyings below its button. It is open at first for those who have looked at several. */
 function overview(count, several) {
