@@ -281,6 +281,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 
 // A market that starts after the date of the last session has closed has that date, too.
 func TestBackfillOfASessionThatHasClosed(t *testing.T) {
+	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-21 12:00", func(c *refresh.Config) {
 			c.Past, c.BackfillSessions, c.Underlyings = c.Source.(refresh.PastSource), 2, one

@@ -50,7 +50,7 @@ func TestPageUnderlyings(t *testing.T) {
 	b.until("the table is open", fmt.Sprintf(`document.querySelectorAll("#overview:not([hidden]) tbody tr").length === %d`, len(rows)))
 	b.press("#overview thead th:nth-child(4) button", kb.Enter)
 	b.until("the table is sorted", `document.querySelector("#overview thead th:nth-child(4)[aria-sort=descending]")`)
-	got := eval[[]string](b, `[...document.querySelectorAll("#overview tbody tr")].map(r => (r.querySelector("a").textContent + " " + r.children[2].textContent).replace(/\u2060/g, "").replace(/\s+/g, " "))`)
+	got := eval[[]string](b, `[...document.querySelectorAll("#overview tbody tr")].map(r => (r.querySelector("a").textContent + " " + r.children[3].textContent).replace(/\u2060/g, "").replace(/\s+/g, " "))`)
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
