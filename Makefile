@@ -37,7 +37,7 @@ endef
 
 test: ## Vet and run every test, the long tests in a short form; failed tests are named last.
 	$(GO) vet ./...
-	$(call gotest,-timeout 20m ./...)
+	$(call gotest,-timeout 60m ./...)
 
 # Left out is what one goroutine does: the arithmetic of compute and of the simulated market, decoding, generated files.
 race: ## Run the tests of concurrent code, and tests of the binary, under the race detector.
