@@ -142,33 +142,38 @@ func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document,
 	return m.document(name, at)
 }
 
-// made is a chain that was made: nothing else decides its bytes.
+// made is a chain or history that was made: nothing else decides its bytes.
 type made struct {
 	seed     uint64
 	calendar *compute.Calendar
 	name     upstream.Name
-	etag     string
+	version  string
 	whole    bool
 }
 
-// chains has a [upstream.Document] for each [made]: many tests ask for the same chains, and to make one takes longer than to refresh
-// with it.
-var chains sync.Map
+// known has a [upstream.Document] for each [made]: many tests ask for the same ones, and to make one takes longer than to refresh with
+// it.
+var known sync.Map
 
 // document returns the document that the market has at an instant. Of a chain it has the first tenth of the rows, unless the market is
 // whole. The body must not be changed.
 func (m *faultyMarket) document(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	kind, symbol := name.Split()
-	if kind != upstream.OptionsKind {
+	key := made{seed: m.cfg.Seed, calendar: m.cfg.Calendar, name: name, whole: m.whole}
+	switch kind {
+	case upstream.OptionsKind:
+		quote, err := m.Market.At(upstream.Quotes(symbol), at) // made at the same time as the chain
+		if err != nil {
+			return nil, err
+		}
+		key.version = quote.ETag
+	case upstream.HistoryKind:
+		key.version = at.Truncate(time.Hour).String() // a history changes at a full hour
+	default:
 		return m.Market.At(name, at)
 	}
-	quote, err := m.Market.At(upstream.Quotes(symbol), at) // made at the same time as the chain
-	if err != nil {
-		return nil, err
-	}
-	key := made{m.cfg.Seed, m.cfg.Calendar, name, quote.ETag, m.whole}
-	if known, ok := chains.Load(key); ok {
-		doc := known.(upstream.Document)
+	if stored, ok := known.Load(key); ok {
+		doc := stored.(upstream.Document)
 		doc.Received = at.UTC()
 		return &doc, nil
 	}
@@ -176,10 +181,10 @@ func (m *faultyMarket) document(name upstream.Name, at time.Time) (*upstream.Doc
 	if err != nil {
 		return nil, err
 	}
-	if !m.whole {
+	if kind == upstream.OptionsKind && !m.whole {
 		doc = firstTenth(doc)
 	}
-	chains.Store(key, *doc)
+	known.Store(key, *doc)
 	return doc, nil
 }
 
