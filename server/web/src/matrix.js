@@ -14,14 +14,18 @@ const series = (e, write = date) => `${write(e.expiration)} ${e.settlement.toUpp
 
 /** matrixPanel returns the panel. */
 export function matrixPanel() {
-  const range = choices('matrix', 'Strikes of the matrix', [['3', '±3 %'], ['5', '±5 %'], ['10', '±10 %']]);
+  let data = null;
+  const range = choices('matrix', 'Strikes of the matrix', [['3', '±3 %'], ['5', '±5 %'], ['10', '±10 %']], () => (data && within(data, 0.03).length < 20 ? '10' : '3'));
   const map = new HeatMap();
   const summary = h('p', { class: 'summary' });
   const details = h('details', { class: 'data', toggle: () => fillTable() }, h('summary', null, 'Show as table'));
-  let data = null;
   const panel = new Panel({
     id: 'matrix', controls: [range.element],
-    render(d) { data = d; show(); },
+    render(d) {
+      data = d;
+      range.allow(); // the first choice depends on the data
+      show();
+    },
   });
   const show = () => {
     if (!data) return;
@@ -41,6 +45,8 @@ export function matrixPanel() {
   panel.follow(`/api/v1/gex/${underlying()}/matrix`);
   return panel;
 }
+
+const within = (d, share) => d.strikes.filter((s) => Math.abs(s.strike / d.effective_spot - 1) <= share);
 
 /** cut returns the strikes within a share of the spot, highest first, and the figure at which the colours end. */
 function cut(d, share) {

@@ -164,7 +164,6 @@ function reading(d) {
   return what ? [term('regime', `${title(d.gamma_regime)} regime`), `: ${what}. ${where}`] : [`The regime is unknown. ${where}`];
 }
 
-
 /**
  * points returns the columns of the track by name. Where rows are missing, it has a point without values. The rows before the
  * first start of a server are 5 minutes apart, so a shorter time without a row is no gap.
