@@ -45,9 +45,9 @@ func inWindow(t time.Time, cal *compute.Calendar) bool {
 	return !t.Before(start) && t.Before(end)
 }
 
-// schedule is the times at which a job runs. Inside the refresh window, the job runs at every multiple of the interval
-// after the start of the window and the offset, and at the start and the end of the window. Outside the window, it runs at every full 5 minutes. schedule
-// implements [github.com/robfig/cron/v3.Schedule] in machine time.
+// schedule is the times at which a job runs. Inside the refresh window, the job runs at every multiple of the interval after the
+// start of the window and the offset, and at the start and the end of the window. Outside the window, it runs at every full 5
+// minutes. schedule implements [github.com/robfig/cron/v3.Schedule] in machine time.
 type schedule struct {
 	clock Clock
 	cal   *compute.Calendar

@@ -7,8 +7,8 @@ import (
 )
 
 // choose returns the content coding in which a snapshot is sent. header is Accept-Encoding. delta may be sent instead of the
-// snapshot; it may be nil. Of the codings with the highest quality, choose takes the one with the smallest body. When the client refuses every coding, choose returns
-// identity: a complete response helps more than a 406 (RFC 9110 §12.5.3 allows both).
+// snapshot; it may be nil. Of the codings with the highest quality, choose takes the one with the smallest body. When the client
+// refuses every coding, choose returns identity: a complete response helps more than a 406 (RFC 9110 §12.5.3 allows both).
 func choose(header []byte, s *snapshots.Snapshot, delta *snapshots.Delta) snapshots.Coding {
 	if len(header) == 0 {
 		return snapshots.Identity

@@ -177,7 +177,8 @@ func (r *route) values(query []byte) (value []byte, form string, _ *apiError) {
 			return value, form, nil
 		}
 	}
-	return nil, "", invalid(format, "format must be json or "+strings.Join(r.formats, " or ")+" on "+r.path)
+	last := len(r.formats) - 1
+	return nil, "", invalid(format, "format must be "+strings.Join(append([]string{"json"}, r.formats[:last]...), ", ")+" or "+r.formats[last]+" on "+r.path)
 }
 
 // inForm returns a form of the answer that was found for a value of the route's parameter.

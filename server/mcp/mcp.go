@@ -1,6 +1,7 @@
 // Package mcp is `strikecache mcp`: a Model Context Protocol server on standard input and output, or over HTTP. A program with a
-// language model starts it, or connects to it, and calls its tools. There is one tool for each public resource of a running strikecache server. A call
-// fetches the resource over HTTP and returns its answer in a compact form, without receipt and envelope and with short tables.
+// language model starts it, or connects to it, and calls its tools. There is one tool for each public resource of a running
+// strikecache server. A call fetches the resource over HTTP and returns its answer in a compact form, without receipt and envelope
+// and with short tables.
 package mcp
 
 import (

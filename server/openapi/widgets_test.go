@@ -61,8 +61,8 @@ func title(name string) string {
 }
 
 // widgetTable returns the table of a list of objects, nil if it would say too little: without a chart, fewer than two columns of
-// numbers, or with tables in its rows. A table whose first column has numbers or dates is shown as a chart of the next columns that share a unit other than that of
-// price levels.
+// numbers, or with tables in its rows. A table whose first column has numbers or dates is shown as a chart of the next columns
+// that share a unit other than that of price levels.
 func (p *page) widgetTable(list *schema) object {
 	rows := p.items(list)
 	if rows.Properties.Len() == 0 || p.resolve(list).Items == nil {
