@@ -58,7 +58,7 @@ func quoted(bid, ask, openInterest float64) compute.Quote {
 // index is the head of an SPX chain of an instant. The document was generated 15 minutes later, so its quotes are of the
 // same instant.
 func index(spot float64, asOf string) compute.UnderlyingQuote {
-	return compute.UnderlyingQuote{Symbol: "SPX", Spot: spot, PriceChangePercent: math.NaN(), AsOf: at(asOf),
+	return compute.UnderlyingQuote{Symbol: "SPX", Spot: spot, PriceChangePercent: -0.25, AsOf: at(asOf),
 		CapturedAt: at(asOf).Add(15 * time.Minute)}
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 // The answers of SPX keep their bytes, whatever is done for other underlyings. The digests are of the answers of the last version
-// that knew SPX alone, and of `spot_change_pct`, which it did not have. Rounding differs between architectures, so they hold for amd64. A change of the method of SPX changes them.
+// that knew SPX alone, with spot_change_pct added. Rounding differs between architectures, so they hold for amd64. A change of the
+// method of SPX changes them.
 func TestBytesOfSPX(t *testing.T) {
 	session := append(made(7010, "2026-08-12T15:00:00Z", near60...), row{"SPX260821C07000000", with(60, 62, 0.17)},
 		row{"SPX1260821C07000000", blank(5)}, row{"SPXW260812P07000000", with(20, 21, 0.15)}, row{"SPXW260820P06900000", blank(7)})
@@ -19,11 +20,11 @@ func TestBytesOfSPX(t *testing.T) {
 	night.CapturedAt = at("2026-08-13T05:00:00Z")
 	far := build(t, night, made(7900, "2026-08-13T04:45:00Z", near60...)...)
 	sameBytes(t, "in session", before, build(t, index(7005, "2026-08-12T15:00:00Z"), session...),
-		"91fbbea3701b2d239338fd9d3326f4fe57480809028bad17c3fde395434f6aba")
+		"20a9fe00c0591aca689ec1259e40659f7d6b23ab3a0e00dd5ae21ad8d93ac0d4")
 	sameBytes(t, "in the night", before, build(t, night, made(7060, "2026-08-13T04:45:00Z", near60...)...),
-		"e2b72c9495f5e82766153248556c42a590f2ee400688462dbce14dc0f4d34580")
+		"4040aff69f412a8aeb37a6cbab453438e868445bbfb5d98cd0a8f42d8b5e0bea")
 	sameBytes(t, "contradiction", nil, far,
-		"c3a49a3acefb4ca1fe35076201ed1d214b59259c332856d191217bae55300892")
+		"3da76944cf7db05f83cfe3b002e612d29375bb2ef9553324e620880ca829d0a6")
 }
 
 func TestBytesOfRecordedSPX(t *testing.T) {

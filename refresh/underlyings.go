@@ -33,7 +33,7 @@ type underlyingRow struct {
 	SHA256 string `json:"data_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
 	// Published price of the underlying.
 	Spot compute.Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	// Change of `spot` since the close of the session before. `null` when the upstream gives none.
+	// Change of `spot` in its session. `null` when gex/{u} has none.
 	SpotChange *compute.Ratio `json:"spot_change_pct" unit:"percent"`
 	// Spot of every figure of the row.
 	EffectiveSpot compute.Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`

@@ -54,11 +54,15 @@ func TestPageUnderlyings(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	b.press(`#overview tbody a[href*="u=ndx"]`, kb.Enter)
-	b.until("a row opens its underlying", `location.search === "?span=hour&u=ndx&flow-symbol=NDX" && document.querySelector("#underlying")?.value === "NDX"`)
+	b.press(`#overview tbody a[href*="u=xlf"]`, kb.Enter)
+	b.until("a row opens its underlying", `location.search === "?span=hour&u=xlf&flow-symbol=XLF" && document.querySelector("#underlying")?.value === "XLF"`)
+	b.see("#matrix")
+	b.until("its matrix shows more than its few strikes near the spot", `document.querySelector("#matrix .choice [aria-pressed=true]")?.value === "10"`)
+	b.see("#flow")
+	b.until("flow shows it alone", `[...document.querySelectorAll("#flow tbody th b")].every(e => e.textContent === "XLF") && document.querySelector("#flow[aria-busy=false]")`)
 	b.press("#compare", kb.Enter)
 	b.do(chromedp.Reload())
-	b.until("the table stays closed", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#underlying")?.value === "NDX" && document.querySelector("#overview").hidden`)
+	b.until("the table stays closed", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#underlying")?.value === "XLF" && document.querySelector("#overview").hidden`)
 	b.clean()
 }
 

@@ -58,7 +58,7 @@ export const matching = (items) => items.filter((x) => active().every(([name, va
 export function unmatched() {
   const [from, to] = ['from', 'to'].map(filter);
   return from && to && Number(from) > Number(to) ? `The first day (${number(Number(from))}) lies after the last (${number(Number(to))}).`
-    : `No row has all of this: ${active().map(([name, value]) => filters[name][2](value)).join(', ')}.`;
+    : `None of the rows with the highest scores has all of this: ${active().map(([name, value]) => filters[name][2](value)).join(', ')}.`;
 }
 
 /** flowPanel builds the panel. */

@@ -79,7 +79,7 @@ test('flow: every column sorts, unknown values last, and the filters choose', ()
     assert.deepEqual(matching(rows).map((x) => x.id), want, search);
   }
   location.search = '?flow-type=put&flow-premium=999999999&flow-from=30&flow-to=31';
-  assert.equal(unmatched().replace(/\u00a0/g, ' '), 'No row has all of this: puts, premium $1 bn or more, 30 days or more, 31 days or less.');
+  assert.equal(unmatched().replace(/\u00a0/g, ' '), 'None of the rows with the highest scores has all of this: puts, premium $1 bn or more, 30 days or more, 31 days or less.');
   location.search = '?flow-from=30&flow-to=3';
   assert.equal(unmatched(), 'The first day (30) lies after the last (3).');
 });

@@ -138,8 +138,8 @@ function expiring(d, track) {
 
 function spotNote(d) {
   const move = d.expected_move_1d === null ? 'expected move unknown' : `expected move ±${number(d.expected_move_1d, 0)} a day`;
-  const parts = typeof d.spot_change_pct === 'number' ? [percent(d.spot_change_pct), move] : [move]; // days of gex/4 have no change
-  return spotName(d) === 'Spot' ? parts.join('; ') : `of the index; implied spot ${level(d.effective_spot)}; ${parts.join('; ')}`;
+  const change = typeof d.spot_change_pct === 'number' ? `${percent(d.spot_change_pct)}; ` : ''; // days of gex/4 have none
+  return `${change}${spotName(d) === 'Spot' ? '' : `of the index; implied spot ${level(d.effective_spot)}; `}${move}`;
 }
 
 const noFlip = { none_all_positive: 'none: all positive within 15\u00a0%', none_all_negative: 'none: all negative within 15\u00a0%' };

@@ -3,7 +3,7 @@
 import { h, scroller } from './dom.js';
 import { dollars, level, number, percent, title } from './format.js';
 import { Panel } from './panel.js';
-import { recall, remember, underlying } from './state.js';
+import { onChoice, recall, remember, underlying } from './state.js';
 import { refill } from './terms.js';
 
 const names = {
@@ -16,11 +16,14 @@ const kept = 8; // recent underlyings
 
 const recent = () => (recall('underlyings') ?? '').split(' ').filter(Boolean);
 
-/** addressOf returns the address of the page of another underlying: the same choices, and its flow. Its expirations are others. */
+/**
+ * addressOf returns the address of the page of another underlying. It keeps the choices, but for the expiration, which the other may
+ * not have. Flow shows the other, if it has shown all underlyings or this one.
+ */
 function addressOf(symbol) {
   const next = new URLSearchParams(location.search);
   next.set('u', symbol);
-  next.set('flow-symbol', symbol.toUpperCase());
+  if ([null, underlying().toUpperCase()].includes(next.get('flow-symbol'))) next.set('flow-symbol', symbol.toUpperCase());
   next.delete('expiration');
   return `?${next}`;
 }
@@ -94,7 +97,7 @@ export function underlyingPicker() {
 const share = (x) => percent(x, 1).replace('+', '');
 const columns = [
   ['Underlying', (r) => r.symbol, (r) => [h('a', { href: addressOf(r.symbol.toLowerCase()) }, r.symbol), h('small', { class: 'long' }, names[r.symbol.toLowerCase()] ?? '')]],
-  ['Spot', (r) => r.effective_spot, (r) => level(r.effective_spot)],
+  ['Spot', (r) => r.spot, (r) => level(r.spot)],
   ['Change', (r) => r.spot_change_pct, (r) => percent(r.spot_change_pct)],
   ['Net gamma', (r) => r.net_gex_dollars, (r) => dollars(r.net_gex_dollars)],
   ['Regime', (r) => r.gamma_regime, (r) => title(r.gamma_regime)],
@@ -127,6 +130,7 @@ function overview(count, several) {
     refill(body, ...sorted.map((r) => h('tr', { 'aria-current': r.symbol === shown && 'true', click: (event) => { if (!event.target.closest('a')) open(r.symbol.toLowerCase()); } },
       columns.map(([, , cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: isText(i) ? null : 'number' }, cell(r))))));
   };
+  onChoice(draw); // the links keep the choices
   let panel = null;
   const set = (isOpen) => {
     section.hidden = !isOpen;
