@@ -141,10 +141,17 @@ func TestForgetsWhatChanged(t *testing.T) {
 				break
 			}
 		}
-		first, _ := ask("GET", "/api/v1/gex/spx", "")
-		second, _ := ask("GET", "/api/v1/gex/spx", "")
-		if same := undated(first) == undated(second); same != (name == "anonymous") { // the limit counts down
-			t.Errorf("%s: %s\n%s", name, first, second)
+		same := func() bool {
+			first, _ := ask("GET", "/api/v1/gex/spx", "")
+			second, _ := ask("GET", "/api/v1/gex/spx", "")
+			return undated(first) == undated(second)
+		}
+		if name == "anonymous" {
+			if !same() {
+				t.Error("two answers differ")
+			}
+		} else if same() && same() && same() { // the limit counts down, but for a request that comes back between two
+			t.Error("the limit does not count down")
 		}
 		for _, day := range []string{"first", "second"} { // files of dates are written without a publication
 			edition := &snapshots.Edition{Default: sealOf(t, "2026-11-19", "gex/spx", `{"day":"`+day+`"}`)}

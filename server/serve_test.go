@@ -53,7 +53,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 	const limit = 3
 	const refusal = `{"success":false,"error":{"code":"overloaded","message":"too many connections at once"},"meta":{"endpoint":"","source":"simulated"},"usage":{"tier":"anonymous"}}`
 	for name, secure := range map[string]*tlsEnds{"plain": nil, "TLS": newTLSEnds(t)} {
-		web := newServer(newFinder(t), func(c *server.Config) { c.MaxConnections, c.TLS, c.ReadTimeout = limit, secure.server(), time.Minute })
+		web := newServer(newFinder(t), func(c *server.Config) { c.MaxConnections, c.TLS, c.ReadTimeout = limit, secure.server(), time.Hour })
 		address := listen(t, web)
 		within := []net.Conn{secure.dial(t, address), secure.dial(t, address), dial(t, address)} // the last one is silent
 		until(t, "all are admitted", func() bool { return web.Stats().ConnectionsOpen == limit })

@@ -158,10 +158,16 @@ func (b *browser) text(selector string) string {
 	return eval[string](b, `(document.querySelector(%s)?.innerText ?? "").replace(/\u2060/g, "").replace(/\s+/g, " ").trim()`, selector)
 }
 
-// until polls an expression until it is true.
+// until polls an expression until it is true. A page that another replaces may not answer.
 func (b *browser) until(what, expression string) {
 	b.t.Helper()
-	b.eventually(what, func() bool { return eval[bool](b, "!!("+expression+")") })
+	b.eventually(what, func() bool {
+		holds, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("!!("+expression+")"))
+		if err != nil && (b.ctx.Err() != nil || !strings.Contains(err.Error(), "navigated or closed")) {
+			b.t.Fatalf("%s: %v", expression, err)
+		}
+		return holds
+	})
 }
 
 func (b *browser) eventually(what string, holds func() bool) {
@@ -184,7 +190,7 @@ func (b *browser) press(selector string, keys ...string) {
 func (b *browser) view(width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, height))
-	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}
+	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}} // no scroll lasts
 	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
 		b.t.Fatal(err)
 	}

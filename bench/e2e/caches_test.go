@@ -32,15 +32,15 @@ func recipe(t *testing.T, name string, replace map[string]string) string {
 	return text
 }
 
-// nginx starts nginx in front of an origin, with nginx.conf. Only the addresses, the folder, and for how long nginx keeps an answer
-// are replaced.
+// nginx starts nginx in front of an origin, with nginx.conf. Only the addresses, the folder, the timeout of an answer, and for how long
+// nginx keeps one are replaced.
 func nginx(t *testing.T, origin, keeps string) *process {
 	t.Helper()
 	path := installed(t, "nginx")
 	dir, address := t.TempDir(), freeAddress(t)
 	text := recipe(t, "nginx.conf", map[string]string{
 		"/var/cache/strikecache": filepath.Join(dir, "cache"), "server 127.0.0.1:8080;": "server " + strings.TrimPrefix(origin, "http://") + ";",
-		"listen 80;": "listen " + address + ";", "proxy_cache_valid 200 1s;": "proxy_cache_valid 200 " + keeps + ";",
+		"listen 80;": "listen " + address + ";", "proxy_cache_valid 200 1s;": "proxy_cache_valid 200 " + keeps + ";", "proxy_read_timeout 3s;": "proxy_read_timeout 300s; proxy_cache_lock_timeout 300s; proxy_cache_lock_age 300s;",
 	})
 	user := ""
 	if os.Geteuid() == 0 {
@@ -52,14 +52,15 @@ func nginx(t *testing.T, origin, keeps string) *process {
 	return follow(t, path, "-p", dir, "-e", "stderr", "-c", file).serves(address)
 }
 
-// varnish starts varnishd in front of an origin, with strikecache.vcl. Only the address, and the longest stale answer while the
-// origin answers, are replaced.
+// varnish starts varnishd in front of an origin, with strikecache.vcl. Only the address, the timeout of an answer, and the longest stale
+// answer while the origin answers are replaced.
 func varnish(t *testing.T, origin, grace string, params ...string) *process {
 	t.Helper()
 	path := installed(t, "varnishd")
 	host, port, _ := strings.Cut(strings.TrimPrefix(origin, "http://"), ":")
 	vcl := writeFile(t, filepath.Join(t.TempDir(), "strikecache.vcl"), recipe(t, "strikecache.vcl", map[string]string{
 		`.host = "127.0.0.1";`: `.host = "` + host + `";`, `.port = "8080";`: `.port = "` + port + `";`, "req.grace = 25s;": "req.grace = " + grace + ";",
+		".first_byte_timeout = 3s;": ".first_byte_timeout = 300s;",
 	}))
 	address := freeAddress(t)
 	// Without -j none, varnishd would change to a user who may not enter the directory.

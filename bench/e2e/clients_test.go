@@ -351,6 +351,7 @@ func TestFaultClientsRefused(t *testing.T) {
 		untold := start(g.URL)
 
 		told.until("the last refusal", func() bool { return strings.HasSuffix(told.logged(), "again in 86400 s\n") })
+		told.until("both answers", func() bool { return len(told.out.lines()) == 2 })
 		sameLines(t, told.out.lines(), plainLine, "unchanged")
 		errs := told.log.lines()
 		if len(errs) != 8 {

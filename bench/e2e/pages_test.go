@@ -31,7 +31,7 @@ func TestReferencePages(t *testing.T) {
 		}
 		other := map[string]string{"/docs": "/methods", "/methods": "/docs"}[path]
 		b.press(`nav a[href="`+other+`"]`, "\r")
-		b.until("the other page opens", `location.pathname === "`+other+`" && document.querySelector("h1")`)
+		b.until("the other page opens", `location.pathname === "`+other+`" && document.readyState === "complete"`)
 	}
 	b.clean()
 }

@@ -100,11 +100,13 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.lines.Write(b)
 }
 
-func (l *log) has(text string) bool {
+func (l *log) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return strings.Contains(l.lines.String(), text)
+	return l.lines.String()
 }
+
+func (l *log) has(text string) bool { return strings.Contains(l.text(), text) }
 
 const (
 	gamma = "gex/spx"
@@ -362,13 +364,13 @@ type operator struct {
 
 func newOperator(t *testing.T, url string) *operator {
 	t.Helper()
-	conn, err := nats.Connect(url)
+	conn, err := nats.Connect(url, nats.Timeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
 	o := &operator{t: t, conn: conn}
-	if o.js, err = jetstream.New(conn); err != nil {
+	if o.js, err = jetstream.New(conn, jetstream.WithDefaultTimeout(patience)); err != nil {
 		t.Fatal(err)
 	}
 	m := &Member{cfg: Config{Flags: Flags{Edge: true}, Source: "simulated"}}

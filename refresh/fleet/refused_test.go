@@ -23,6 +23,7 @@ func TestRefusedObjects(t *testing.T) {
 		msg, err := o.stream.GetLastMsgForSubject(t.Context(), "strikecache.simulated."+aliveSubject)
 		return err == nil && len(msg.Data) == 0
 	})
+	until(t, "the edge is at rest", func() bool { return e.files()["2026-11-20/gex-spx"] != "" })
 
 	const date = "2026-11-20"
 	good := body(t, pain, sealed(t, "simulated", pain, `"new"`, friday.Add(time.Hour)))

@@ -36,9 +36,11 @@ func TestFilesThatAreGone(t *testing.T) {
 	until(t, "the files are gone", func() bool { return o.digest("2026-11-19/gex-spx") == "" })
 	close(disk)
 	until(t, "the edge shows the answer", func() bool { return e.shows(gamma, `"1"`) && e.Status().Err == nil })
-	for _, word := range []string{"refused", "gex-spx", "not found"} { // a call that took too long on a slow machine may be there
-		if e.log.has(word) {
-			t.Errorf("the log names a file that was removed: it has %q", word)
+	for line := range strings.Lines(e.log.text()) {
+		has := func(word string) bool { return strings.Contains(line, word) }
+		late := has("timeout") || has("deadline exceeded") // a call that took too long on a slow machine
+		if has("refused") || has("not found") || has("gex-spx") && !late {
+			t.Errorf("the log names a file that was removed: %s", line)
 		}
 	}
 }
@@ -119,7 +121,5 @@ func TestAFileThatCannotBeRead(t *testing.T) {
 		a.save(gamma, data, friday.Add(time.Duration(i+1)*time.Minute))
 		until(t, "the edge shows the other answer", func() bool { return e.shows(gamma, data) })
 	}
-	if !a.log.has("file not published") {
-		t.Error("the log does not name the file")
-	}
+	until(t, "the log names the file", func() bool { return a.log.has("file not published") })
 }
