@@ -106,7 +106,7 @@ func TestReadLate(t *testing.T) {
 // on more than its request.
 func TestForgetsWhatChanged(t *testing.T) {
 	store := storeOf(t, newFinder(t))
-	for name, addresses := range map[string]*limits.Addresses{"anonymous": nil, "limited": limits.NewAddresses(100)} {
+	for name, addresses := range map[string]*limits.Addresses{"anonymous": nil, "limited": limits.NewAddresses(110)} {
 		c := dial(t, listen(t, newServer(nil, func(c *server.Config) { c.Finder, c.Addresses = store, addresses })))
 		ask := func(method, target, fields string) (string, string) {
 			t.Helper()
@@ -146,12 +146,14 @@ func TestForgetsWhatChanged(t *testing.T) {
 			second, _ := ask("GET", "/api/v1/gex/spx", "")
 			return undated(first) == undated(second)
 		}
-		if name == "anonymous" {
-			if !same() {
-				t.Error("two answers differ")
+		equal := 0
+		for range 3 {
+			if same() {
+				equal++
 			}
-		} else if same() && same() && same() { // the limit counts down, but for a request that comes back between two
-			t.Error("the limit does not count down")
+		}
+		if name == "anonymous" && equal < 3 || name == "limited" && equal == 3 { // the limit counts down, if no request comes back meanwhile
+			t.Errorf("%s: %d of 3 answers are equal", name, equal)
 		}
 		for _, day := range []string{"first", "second"} { // files of dates are written without a publication
 			edition := &snapshots.Edition{Default: sealOf(t, "2026-11-19", "gex/spx", `{"day":"`+day+`"}`)}

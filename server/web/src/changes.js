@@ -7,7 +7,7 @@ import { current, past } from './strikes.js';
 import { refill, term } from './terms.js';
 
 /** Each part: its field, its word, its name, and its name in a sentence. */
-const parts = [['expired', 'expired', 'Expired', 'expired contracts'], ['spot', 'part_spot', 'Spot', 'the move of the index'], ['time', 'part_time', 'Time', 'the passing of time'],
+const parts = [['expired', 'expired', 'Expired', 'expired contracts'], ['spot', 'part_spot', 'Spot', 'the move of the underlying'], ['time', 'part_time', 'Time', 'the passing of time'],
   ['volatility', 'part_volatility', 'Volatility', 'the change of volatility'], ['open_interest', 'part_open_interest', 'Open interest', 'the change of open interest'],
   ['listed', 'listed', 'Listed', 'newly listed contracts']];
 
@@ -49,7 +49,7 @@ function read(c, quality) {
   const largest = parts.toSorted((a, b) => Math.abs(net[b[0]]) - Math.abs(net[a[0]])).slice(0, 2)
     .filter((part) => net[part[0]] !== 0).map((part) => `${part[3]}, ${signed(net[part[0]])}`);
   const change = net.to - net.from;
-  const flip = c.flip.from === null || c.flip.to === null ? `The flip was ${level(c.flip.from)} and is ${level(c.flip.to)}.`
+  const flip = c.flip.from === null || c.flip.to === null ? `${c.flip.from === null ? 'There was no flip' : `The flip was ${level(c.flip.from)}`}, and ${c.flip.to === null ? 'there is none' : `it is ${level(c.flip.to)}`} now.`
     : `The flip moved from ${level(c.flip.from)} to ${level(c.flip.to)}.`;
   return `Since ${instant(c.reference_as_of)}, net gamma ${change < 0 ? 'fell' : 'rose'} by ${dollars(Math.abs(change))}. ` +
     (largest.length ? `The largest parts are ${largest.join(', and ')}. ` : '') + flip;
@@ -85,9 +85,9 @@ function figures(d) {
   const trade = (x) => (x > 0 ? `sell ${dollars(x)}` : `buy ${dollars(-x)}`);
   const say = (x, text) => (typeof x === 'number' ? text(x) : 'Not known.');
   return [
-    ['gamma', 'Gamma', d.net_gex_dollars, (x) => `If the index rises by 1 %, modelled dealers must ${trade(x)} of it. If it falls by 1 %, they must ${trade(-x)}.`],
-    ['delta', 'Delta', e.delta_dollars, (x) => `The options of modelled dealers gain and lose like ${x < 0 ? 'a short position' : 'a holding'} of ${dollars(Math.abs(x))} in the index. Their hedge is to ${x < 0 ? 'hold' : 'be short'} as much.`],
-    ['vanna', 'Vanna, per volatility point', e.vanna_dollars_per_vol_point, (x) => `If implied volatility rises by one point, modelled dealers must ${trade(x)} of the index. If it falls by one, they must ${trade(-x)}.`],
-    ['charm', 'Charm, per day', e.charm_dollars_per_day, (x) => `When a calendar day passes and nothing else changes, modelled dealers must ${trade(x)} of the index.`],
+    ['gamma', 'Gamma', d.net_gex_dollars, (x) => `If the underlying rises by 1 %, modelled dealers must ${trade(x)} of it. If it falls by 1 %, they must ${trade(-x)}.`],
+    ['delta', 'Delta', e.delta_dollars, (x) => `The options of modelled dealers gain and lose like ${x < 0 ? 'a short position' : 'a holding'} of ${dollars(Math.abs(x))} in the underlying. Their hedge is to ${x < 0 ? 'hold' : 'be short'} as much.`],
+    ['vanna', 'Vanna, per volatility point', e.vanna_dollars_per_vol_point, (x) => `If implied volatility rises by one point, modelled dealers must ${trade(x)} of the underlying. If it falls by one, they must ${trade(-x)}.`],
+    ['charm', 'Charm, per day', e.charm_dollars_per_day, (x) => `When a calendar day passes and nothing else changes, modelled dealers must ${trade(x)} of the underlying.`],
   ].map(([word, name, x, text]) => h('div', null, h('dt', null, term(word, name)), h('dd', null, dollars(x)), h('dd', { class: 'about' }, say(x, text))));
 }
