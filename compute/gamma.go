@@ -17,7 +17,7 @@ type Gamma struct {
 	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
 	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
 	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	// Change of `spot` in its session, in percent of the close before, as the upstream gives it. `null` when it gives none.
+	// Change of `spot` in its session, in percent of the close before. `null` when the upstream gives none.
 	SpotChange *Ratio `json:"spot_change_pct" unit:"percent"`
 	// Spot of every figure of this answer. Outside the session the published level of an index stands still while option quotes
 	// move. Then this is the level that the forwards imply. For a fund or stock it is `spot`.

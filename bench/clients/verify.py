@@ -113,8 +113,11 @@ class Chain:
         while not closing(self.session):
             self.session -= DAY
         self.spot = number(data.get("current_price"), 1e6) or number(data.get("close"), 1e6)
-        change = data.get("price_change_percent")
-        self.change = change if isinstance(change, (int, float)) and -100 <= change <= 1000 else None
+        percent, price = data.get("price_change_percent"), number(data.get("current_price"), 1e6)
+        self.change = percent if isinstance(percent, (int, float)) and -100 <= percent <= 1000 else None
+        if price and isinstance(data.get("price_change"), (int, float)) and number(price - data["price_change"], 1e6):
+            percent = data["price_change"] / (price - data["price_change"]) * 100
+            self.change = percent if -100 <= percent <= 1000 else self.change
         self.settles, self.years = {}, {}  # the instant of settlement and T of each series
         self.series = collections.defaultdict(lambda: collections.defaultdict(dict))
         self.skipped, self.unread = collections.Counter(), {}  # unread: when the rows with a bad open interest settle

@@ -13,7 +13,7 @@
 //	  - data.last_trade_time is the time of the data: New York time, without a zone, 15 minutes late in the session, and
 //	    16:14:59 after the close of an index. data.seqno advances without a new price.
 //	  - If data.current_price is null or 0, close is used. In the evening prev_day_close becomes the close of the same day,
-//	    so it is not read. price_change_percent still describes the session then, but in percent of the new close.
+//	    so it is not read. price_change still describes the session then, price_change_percent in percent of the new close.
 //	  - A row's option is the root, YYMMDD, C or P, and the strike in thousandths with 8 digits. Every number is a float, even
 //	    open_interest and volume: 2960.0. iv is a decimal with 4 digits, 0 where it could not be inverted, and absurd in
 //	    some expired or deep rows. last_trade_time is New York time, or null for a contract that never traded.
@@ -67,6 +67,7 @@ type chainDocument struct {
 		Symbol    string     `json:"symbol"`
 		Current   number     `json:"current_price"`
 		Close     number     `json:"close"`
+		Change    number     `json:"price_change"`
 		ChangePct number     `json:"price_change_percent"`
 		LastTrade string     `json:"last_trade_time"`
 	} `json:"data"`
@@ -133,6 +134,14 @@ func decodeDocument(body []byte) (*Quote, []chainRow, error) {
 	q.Spot, q.PriceChangePercent = q.usable(price, d.Data.Current), q.usable(compute.Percentage, d.Data.ChangePct)
 	if math.IsNaN(q.Spot) {
 		q.Spot = closed
+	} else if change := d.Data.Change.float(); !math.IsNaN(change) {
+		before := q.Spot - change
+		percent := compute.Percentage.Usable(change / before * 100)
+		if math.IsNaN(price.Usable(before)) || math.IsNaN(percent) {
+			q.BadNumbers++
+		} else {
+			q.PriceChangePercent = percent
+		}
 	}
 	if math.IsNaN(q.Spot) {
 		return nil, nil, compute.ErrNoSpot

@@ -118,7 +118,7 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 				rows = options
 			}
 			key := "data." + d.key
-			if head[key] = text(head[key], d.value); d.key == "current_price" || d.key == "close" || d.key == "price_change_percent" {
+			if head[key] = text(head[key], d.value); d.key == "current_price" || d.key == "close" || d.key == "price_change" || d.key == "price_change_percent" {
 				head[key] = d.value
 			}
 		}
@@ -139,6 +139,16 @@ func plainChain(body []byte, chain bool) (*compute.Chain, error) {
 	least, most := 1e-6, 1e6
 	if strings.HasPrefix(u.Symbol, "VIX") {
 		least, most = 1, 1000
+	}
+	if change, ok := head["data.price_change"]; ok && u.Spot >= least && u.Spot <= most {
+		if c := plainFloat(change); !math.IsNaN(c) {
+			before := u.Spot - c
+			if r := c / before * 100; before >= least && before <= most && r >= -100 && r <= 1000 {
+				u.PriceChangePercent = r
+			} else {
+				bad++
+			}
+		}
 	}
 	for _, price := range []float64{u.Spot, plainFloat(head["data.close"])} {
 		if price < least && price != 0 || price > most {
