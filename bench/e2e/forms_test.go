@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -51,60 +52,104 @@ func (x table) size() (rows, empty int) {
 	return rows, empty
 }
 
-// Python's csv module reads every CSV, strictly, and finds the values of the JSON.
-func TestPythonReadsCSV(t *testing.T) {
-	t.Parallel()
-	p := shared(t)
-	var urls []string
-	var tables []table // of the JSON beside them
-	for _, target := range forms {
-		if strings.HasSuffix(target, "line") {
-			continue
-		}
-		plain := strings.NewReplacer("?format=csv&", "?", "&format=csv", "", "?format=csv", "").Replace(target)
-		urls, tables = append(urls, p.url+target), append(tables, dataOf[table](p, plain))
-	}
-	const program = `
-import csv, io, json, sys, urllib.request
-for url in sys.argv[1:]:
+// csvReader is a Python program that prints the table at each URL as rows of text. Its first argument names what reads it.
+const csvReader = `
+import csv, io, json, subprocess, sys, tempfile, urllib.request
+from xml.etree import ElementTree
+
+def with_csv(url):
     with urllib.request.urlopen(url) as response:
         assert response.headers["Content-Type"] == "text/csv; charset=utf-8"
-        text = io.TextIOWrapper(response, "utf-8", newline="")
-        print(json.dumps(list(csv.reader(text, strict=True))))
+        return list(csv.reader(io.TextIOWrapper(response, "utf-8", newline=""), strict=True))
+
+def with_pandas(url):
+    table = pandas.read_csv(url, float_precision="round_trip")
+    return [list(table.columns)] + [["" if pandas.isna(v) else str(v) for v in row] for row in table.values.tolist()]
+
+def with_soffice(url):
+    office, table = "urn:oasis:names:tc:opendocument:xmlns:office:1.0", "urn:oasis:names:tc:opendocument:xmlns:table:1.0"
+    def value(cell):
+        kind = cell.get(f"{{{office}}}value-type")
+        return cell.get(f"{{{office}}}{kind}-value") or cell.get(f"{{{office}}}value") or "".join(cell.itertext()).strip()
+    with tempfile.TemporaryDirectory() as folder:
+        urllib.request.urlretrieve(url, folder + "/table.csv")
+        subprocess.run(["soffice", "-env:UserInstallation=file://" + folder, "--headless", "--convert-to", "fods", "--outdir", folder,
+            folder + "/table.csv"], check=True, stdout=sys.stderr)
+        rows = []
+        for row in ElementTree.parse(folder + "/table.fods").iter(f"{{{table}}}table-row"):
+            cells = [value(c) for c in row.findall(f"{{{table}}}table-cell") for _ in range(int(c.get(f"{{{table}}}number-columns-repeated", 1)))]
+            if any(cells):
+                rows += [cells + [""] * (len(rows[0]) - len(cells) if rows else 0)] * int(row.get(f"{{{table}}}number-rows-repeated", 1))
+        return rows
+
+if sys.argv[1] == "pandas":
+    import pandas
+for url in sys.argv[2:]:
+    print(json.dumps(globals()["with_" + sys.argv[1]](url)))
 `
-	cmd := exec.Command(installed(t, "python3"), append([]string{"-c", program}, urls...)...)
-	cmd.Env = append(os.Environ(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
-	stdout, stderr, code := run(t, cmd)
-	for i, d := 0, json.NewDecoder(strings.NewReader(stdout)); i < len(urls); i++ {
-		var rows [][]string
-		if err := d.Decode(&rows); code != 0 || err != nil {
-			t.Fatalf("exit %d, %v: %s", code, err, stderr)
-		}
-		want, nulls := tables[i].size()
-		empty := 0
-		for _, row := range rows {
-			if len(row) != len(rows[0]) {
-				t.Errorf("%s: %q", urls[i], row)
+
+// Python's csv module (strictly), pandas and LibreOffice read every CSV, and find the values of the JSON.
+func TestReadersOfCSV(t *testing.T) {
+	t.Parallel()
+	p := shared(t)
+	python := installed(t, "python3")
+	for _, reader := range []string{"csv", "pandas", "soffice"} {
+		t.Run(reader, func(t *testing.T) {
+			if reader == "soffice" {
+				installed(t, reader)
 			}
-			for _, value := range row {
-				if value == "" {
-					empty++
+			if _, _, code := run(t, exec.Command(python, "-c", "import "+strings.Replace(reader, "soffice", "csv", 1))); code != 0 {
+				needs(t, reader, "needs the Python module "+reader)
+			}
+			var args []string
+			var tables []table // of the JSON beside each CSV
+			for _, target := range forms {
+				if !strings.HasSuffix(target, "line") {
+					plain := strings.NewReplacer("?format=csv&", "?", "&format=csv", "", "?format=csv", "").Replace(target)
+					args, tables = append(args, p.url+target), append(tables, dataOf[table](p, plain))
 				}
 			}
-		}
-		if len(rows) != want+1 || want == 0 || empty != nulls {
-			t.Errorf("%s: %d rows with %d empty fields, the JSON has %d with %d nulls", urls[i], len(rows)-1, empty, want, nulls)
-		}
-		for j, values := range tables[i].Rows {
-			for k, v := range values {
-				if x, number := v.(float64); number {
-					v = json.Number(strings.TrimSpace(rows[j+1][k]))
-					if y, err := v.(json.Number).Float64(); err != nil || x != y {
-						t.Errorf("%s: row %d: %v, want %v", urls[i], j, rows[j+1][k], x)
-					}
-				} else if v != nil && fmt.Sprint(v) != rows[j+1][k] {
-					t.Errorf("%s: row %d: %v, want %v", urls[i], j, rows[j+1][k], v)
+			cmd := exec.Command(python, append([]string{"-c", csvReader, reader}, args...)...)
+			cmd.Env = append(os.Environ(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
+			stdout, stderr, code := run(t, cmd)
+			d := json.NewDecoder(strings.NewReader(stdout))
+			for i, want := range tables {
+				var rows [][]string
+				if err := d.Decode(&rows); code != 0 || err != nil {
+					t.Fatalf("exit %d, %v: %s", code, err, stderr)
 				}
+				want.compare(t, args[i], rows)
+			}
+		})
+	}
+}
+
+// compare compares the rows that a reader found, the names of the columns first, with the table.
+func (x table) compare(t *testing.T, url string, rows [][]string) {
+	t.Helper()
+	want, nulls := x.size()
+	empty := 0
+	for _, row := range rows {
+		if len(row) != len(rows[0]) {
+			t.Errorf("%s: %q", url, row)
+		}
+		for _, value := range row {
+			if value == "" {
+				empty++
+			}
+		}
+	}
+	if len(rows) != want+1 || want == 0 || empty != nulls {
+		t.Fatalf("%s: %d rows with %d empty fields, the JSON has %d with %d nulls", url, len(rows)-1, empty, want, nulls)
+	}
+	for j, values := range x.Rows {
+		for k, v := range values {
+			if number, isNumber := v.(float64); isNumber {
+				if y, err := strconv.ParseFloat(rows[j+1][k], 64); err != nil || number != y {
+					t.Errorf("%s: row %d: %v, want %v", url, j, rows[j+1][k], number)
+				}
+			} else if v != nil && fmt.Sprint(v) != rows[j+1][k] {
+				t.Errorf("%s: row %d: %v, want %v", url, j, rows[j+1][k], v)
 			}
 		}
 	}
