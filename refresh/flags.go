@@ -101,10 +101,8 @@ func (f *Flags) edgeClock(store *snapshots.Store) Clock {
 type SourceFlags struct {
 	Source string `help:"Source of the documents: ${enum}." enum:"simulated,cboe,replay,folder" default:"simulated"`
 
-	Folder     string `help:"Folder into which a program of yours puts documents, in the paths of --replay-dir. The server looks each second whether a file has changed." type:"path" placeholder:"DIR" group:"Source folder"`
-	SourceName string `help:"Name of whoever made the documents, in meta.source of every answer and in the data directory: 1 to 32 of a-z, 0-9 and -. Default: folder." placeholder:"NAME" group:"Source folder"`
-
-	ReplayDir string `help:"Folder of recorded documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. A file may also be compressed, with .gz after its name." type:"path" placeholder:"DIR" group:"Source replay"`
+	Folder     string `help:"Folder of documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. A file may also be compressed, with .gz after its name. Source replay reads it once; source folder looks each second whether a program of yours has changed a file." type:"path" placeholder:"DIR" group:"Sources folder and replay"`
+	SourceName string `help:"With source folder, the name of whoever made the documents, in meta.source of every answer and in the data directory: 1 to 32 of a-z, 0-9 and -. Default: folder." placeholder:"NAME" group:"Sources folder and replay"`
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
 	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
@@ -124,10 +122,8 @@ func (s *SourceFlags) check(edge bool) error {
 	switch {
 	case !(s.SimSpeed >= 0 && s.SimSpeed <= 10_000):
 		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
-	case s.Source == "replay" && s.ReplayDir == "" && !edge:
-		return errors.New("--source replay needs --replay-dir")
-	case s.Source == "folder" && s.Folder == "" && !edge:
-		return errors.New("--source folder needs --folder")
+	case (s.Source == "folder" || s.Source == "replay") && s.Folder == "" && !edge:
+		return fmt.Errorf("--source %s needs --folder", s.Source)
 	case s.SourceName != "" && s.Source != "folder":
 		return errors.New("--source-name belongs to --source folder: another source has its own name")
 	case s.SourceName != "" && (!sourceForm.MatchString(s.SourceName) || slices.Contains([]string{"simulated", "cboe", "replay", "folder"}, s.SourceName)):
@@ -161,7 +157,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		}
 		return err
 	case "replay":
-		recorded, err := folder.NewRecorded(s.ReplayDir)
+		recorded, err := folder.NewRecorded(s.Folder)
 		if err != nil {
 			return err
 		}

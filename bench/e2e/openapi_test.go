@@ -258,7 +258,7 @@ func (c *contract) replays(ready int, files map[string]string) {
 	for name, text := range files {
 		writeFile(c.t, filepath.Join(dir, filepath.FromSlash(name)), text)
 	}
-	r := &contract{serve(c.t, "--data-dir", c.t.TempDir(), "--source", "replay", "--replay-dir", dir, "--anonymous-rate", "6000"), c.mu, c.doc}
+	r := &contract{serve(c.t, "--data-dir", c.t.TempDir(), "--source", "replay", "--folder", dir, "--anonymous-rate", "6000"), c.mu, c.doc}
 	if ready == 200 {
 		r.ready()
 	}

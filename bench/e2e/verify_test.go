@@ -93,7 +93,7 @@ func TestAnswersAreVerified(t *testing.T) {
 func TestRecordedAnswersAreVerified(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	p := serveReady(t, "--data-dir", dir, "--source", "replay", "--replay-dir", filepath.Join(recorded(t), "replay"), "--anonymous-rate", "600")
+	p := serveReady(t, "--data-dir", dir, "--source", "replay", "--folder", filepath.Join(recorded(t), "replay"), "--anonymous-rate", "600")
 	documents := filepath.Join(dir, "replay", "objects")
 	p.until("the answer is stored", func() bool {
 		_, _, code := run(t, command(t, "recompute", "--data-dir", dir, "--source", "replay", "--date", "2026-08-11"))
