@@ -89,13 +89,8 @@ func (b *batch) answered(name string) answered {
 	return answered{}
 }
 
-// rowOf returns the row of two answers, whose names of values are those of the row. If it is among the rows before, it is taken from them.
-func rowOf(symbol string, gamma, volatility answered, before []underlyingRow) (r underlyingRow, err error) {
-	for _, r := range before {
-		if r.Symbol == symbol && r.SHA256 == *gamma.digest && r.AsOf.Equal(gamma.asOf) && equalDigests(r.VolatilitySHA256, volatility.digest) {
-			return r, nil
-		}
-	}
+// rowOf returns the row of two answers, whose names of values are those of the row.
+func rowOf(symbol string, gamma, volatility answered) (r underlyingRow, err error) {
 	if volatility.digest != nil {
 		err = json.Unmarshal(volatility.data, &r)
 	}
@@ -103,28 +98,23 @@ func rowOf(symbol string, gamma, volatility answered, before []underlyingRow) (r
 		err = json.Unmarshal(gamma.data, &r)
 	}
 	r.AsOf, r.SHA256, r.VolatilitySHA256 = gamma.asOf.UTC(), *gamma.digest, volatility.digest
-	return r, err
+	if err != nil {
+		return r, fmt.Errorf("decode answers of %s: %w", symbol, err)
+	}
+	return r, nil
 }
 
-func equalDigests(a, b *string) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-
-// gatherUnderlyings returns the rows of the answers in the batch, and of the current ones of the other underlyings. A row of the current
-// answer stays while its resources have the same data.
-func gatherUnderlyings(p *product, b *batch, m *memory) (*inputs, error) {
-	data, rows := underlyingsData{}, []underlyingRow{}
-	if current := m.cfg.Store.Current(p.name); current != nil {
-		if err := json.Unmarshal(current.Default.Data(), &data); err != nil {
-			return nil, fmt.Errorf("decode rows: %w", err)
-		}
-	}
+// gatherUnderlyings returns the rows of the answers in the batch, and of the current ones of the other underlyings.
+func gatherUnderlyings(_ *product, b *batch, _ *memory) (*inputs, error) {
+	rows := []underlyingRow{}
 	for _, u := range b.cfg.Underlyings {
 		gamma := b.answered(gammaOfUnderlying(u))
 		if gamma.digest == nil {
 			continue
 		}
-		row, err := rowOf(u, gamma, b.answered(volatilityOf(u)), data.Rows)
+		row, err := rowOf(u, gamma, b.answered(volatilityOf(u)))
 		if err != nil {
-			return nil, fmt.Errorf("decode answers of %s: %w", u, err)
+			return nil, err
 		}
 		rows = append(rows, row)
 	}
