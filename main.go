@@ -306,7 +306,7 @@ const shutdownLimit = 10 * time.Second
 func serveUntil(ctx context.Context, web *server.Server, ln loop.Listener, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
-	defer server.NotifyReady("serving on "+ln.Addr().String(), log)() // resources may still lack answers, see /readyz
+	server.NotifyReady("serving on "+ln.Addr().String(), log) // resources may still lack answers, see /readyz
 	select {
 	case err := <-served:
 		return err
