@@ -241,12 +241,10 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		}
 	}()
 	counts := keys.OpenCounts(filepath.Join(c.DataDir, c.Name(), "usage.json"), log)
-	defer counts.Close()
 	table, err := keys.Open(keys.File(c.DataDir), counts, log)
 	if err != nil {
 		return err
 	}
-	defer table.Close()
 	ready := func() server.Readiness {
 		r := readiness(refresher)
 		r.Impaired("keys", table.Err())
@@ -280,7 +278,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	}
 	defer operator.Close()
 	c.announce(log, refresher.Now(), listener)
-	stopRefreshing = refresher.Start(ctx)
+	stopRefreshing = refresher.Start(ctx, table.Close, counts.Close)
 	return serveUntil(ctx, web, listener, log)
 }
 
