@@ -35,6 +35,22 @@ func TestFlagsExist(t *testing.T) {
 	}
 }
 
+// The image is built without the files that git ignores.
+func TestDockerignore(t *testing.T) {
+	var ignored []string
+	for line := range strings.Lines(text(t, filepath.Join("..", "..", ".gitignore"))) {
+		pattern := strings.TrimSuffix(strings.TrimSpace(line), "/")
+		if !strings.Contains(pattern, "/") {
+			pattern = "/**/" + pattern // below any folder
+		}
+		ignored = append(ignored, pattern[1:])
+	}
+	_, got, _ := strings.Cut(text(t, "Dockerfile.dockerignore"), "\n") // without its comment
+	if want := strings.Join(ignored, "\n") + "\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The image has one static binary and no shell: its last stage can run only the binary.
 func TestDockerfile(t *testing.T) {
 	stages := 0
