@@ -241,12 +241,10 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		}
 	}()
 	counts := keys.OpenCounts(filepath.Join(c.DataDir, c.Name(), "usage.json"), log)
-	defer counts.Close()
 	table, err := keys.Open(keys.File(c.DataDir), counts, log)
 	if err != nil {
 		return err
 	}
-	defer table.Close()
 	ready := func() server.Readiness {
 		r := readiness(refresher)
 		r.Impaired("keys", table.Err())
@@ -280,7 +278,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	}
 	defer operator.Close()
 	c.announce(log, refresher.Now(), listener)
-	stopRefreshing = refresher.Start(ctx)
+	stopRefreshing = refresher.Start(ctx, table.Close, counts.Close)
 	return serveUntil(ctx, web, listener, log)
 }
 
@@ -306,7 +304,7 @@ const shutdownLimit = 10 * time.Second
 func serveUntil(ctx context.Context, web *server.Server, ln loop.Listener, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(ln) }()
-	defer server.NotifyReady("serving on "+ln.Addr().String(), log)() // resources may still lack answers, see /readyz
+	server.NotifyReady("serving on "+ln.Addr().String(), log) // resources may still lack answers, see /readyz
 	select {
 	case err := <-served:
 		return err

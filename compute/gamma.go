@@ -41,7 +41,8 @@ type Gamma struct {
 	// contract could be used or the puts have no exposure.
 	Tilt *Ratio `json:"gamma_tilt" jsonschema:"minimum=0" unit:"ratio"`
 	// Price of the underlying nearest the spot at which net gamma exposure, repriced at that level, changes sign. `null` when net
-	// exposure does not change sign within 15 % of the spot. `flip_status` says why.
+	// exposure has no material change of sign within 15 % of the spot: one with at least 1 % of the largest exposure on both sides.
+	// `flip_status` says why.
 	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"`
 	// Result of the search for the flip. `found`: one sign change. `multiple`: several sign changes. `none_all_positive` and
 	// `none_all_negative`: no material sign change, exposure has the sign in the name. `insufficient_data`: no contract could be

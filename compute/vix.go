@@ -23,7 +23,7 @@ func (x VolPoints) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x
 // vix-term-structure. Weekly contracts are never on the curve.
 type VIXCurve struct {
 	SettlementDate Date `json:"settlement_date"` // Date of the settlements.
-	// Sessions that have begun since the settlement date.
+	// Sessions since the settlement date. A session counts from midnight New York of its day.
 	StaleSessions int `json:"stale_sessions" jsonschema:"minimum=0" unit:"sessions"`
 	// Monthly contracts that expire after the settlement date, nearest first.
 	Curve []VIXFuture `json:"curve" jsonschema:"minItems=1"`

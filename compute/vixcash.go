@@ -21,7 +21,7 @@ type VIXCash struct {
 type CashIndex struct {
 	Value VolPoints `json:"value" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Level of the index.
 	AsOf  time.Time `json:"as_of"`                                                     // Instant of the level.
-	// Change since the session before, as the quote has it. `null` when the quote has none.
+	// Change in its session, by the quote's change in points, else by its change in percent. `null` when the quote has neither.
 	Change *Ratio `json:"change_pct" unit:"percent"`
 }
 

@@ -35,10 +35,10 @@ type Volatility struct {
 	Percentile *Ratio `json:"percentile_1y" jsonschema:"minimum=0,maximum=100,example=55.5" unit:"percent"`
 	// How many sessions have a value, this one included.
 	Sessions int `json:"sessions" jsonschema:"minimum=0,maximum=252" unit:"sessions"`
-	// Realised volatility of the last 20 daily closes. A close is the price in our last answer of a session. `null` when fewer are
-	// stored.
+	// Realised volatility of the 20 moves between the last 21 daily closes. A close is the price in our last answer of a session.
+	// `null` when fewer are stored, too many between them are missing, or two differ as after a split: `meta.quality.unknown` says why.
 	Realised20 *Ratio `json:"realised_20d" jsonschema:"minimum=0" unit:"percent"`
-	// Realised volatility of the last 60 daily closes. `null` when fewer are stored.
+	// Realised volatility of the 60 moves between the last 61 daily closes. `null` as `realised_20d`.
 	Realised60 *Ratio `json:"realised_60d" jsonschema:"minimum=0,example=12.75" unit:"percent"`
 	// `atm_30d` − `realised_20d`. `null` without both.
 	ImpliedMinusRealised *Ratio `json:"implied_minus_realised" unit:"percentage points"`

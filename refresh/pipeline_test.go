@@ -264,3 +264,21 @@ func TestAnOlderSettlementFile(t *testing.T) {
 		}
 	})
 }
+
+// A use of the disk that never ends, such as a read of the keys, does not keep the process from ending.
+func TestADeadDiskDoesNotStopTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		end()
+		answer, closed := make(chan struct{}), false
+		stop := newRig(t, t.TempDir(), "2026-11-20 11:00").Start(ctx, func() { <-answer }, func() { closed = true })
+		began := time.Now()
+		if err := stop(); err == nil || closed || time.Since(began) != 30*time.Second {
+			t.Errorf("%v after %s, closed: %v", err, time.Since(began), closed)
+		}
+		close(answer)
+		if synctest.Wait(); !closed {
+			t.Error("the second function is not called")
+		}
+	})
+}

@@ -126,13 +126,13 @@ func (r *Refresher) Offers() map[string]bool {
 	return offered
 }
 
-// endWait is how long stop waits. A dead disk could block a publication for ever, and other programs a refresh of low priority.
+// endWait is how long stop waits. A dead disk could block a use of it for ever, and other programs a refresh of low priority.
 const endWait = 30 * time.Second
 
 // Start runs [Refresher.Run], or takes part in the fleet, in a goroutine until ctx ends or stop is called. The caller must call stop
-// once: it waits until Run has returned, and closes the refresher. After 30 seconds it returns an error and closes nothing: the
-// stored files are as after a kill.
-func (r *Refresher) Start(ctx context.Context) (stop func() error) {
+// once: it calls each function of first, which close other uses of the disk, waits until Run has returned, and closes the refresher.
+// After 30 seconds it returns an error and leaves the rest: the stored files are as after a kill.
+func (r *Refresher) Start(ctx context.Context, first ...func()) (stop func() error) {
 	run := r.Run
 	if r.member != nil {
 		run = r.member.Run
@@ -146,6 +146,9 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 	return func() error {
 		cancel()
 		go func() {
+			for _, f := range first {
+				f()
+			}
 			<-ended
 			closed <- r.Close()
 		}()
@@ -153,7 +156,7 @@ func (r *Refresher) Start(ctx context.Context) (stop func() error) {
 		case err := <-closed:
 			return err
 		case <-time.After(endWait):
-			return fmt.Errorf("refresh has not ended within %s: the disk does not answer, or the machine is overloaded", endWait)
+			return fmt.Errorf("a refresh, or another use of the disk, has not ended within %s: the disk does not answer, or the machine is overloaded", endWait)
 		}
 	}
 }

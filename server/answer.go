@@ -41,7 +41,7 @@ func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) 
 		rep.delta = rep.snapshot.Delta(h.dictionary)
 	}
 	rep.coding = choose(h.encodings, rep.snapshot, rep.delta)
-	if notModified(&h.fields, rep.snapshot, rep.user()) {
+	if notModified(h.noneMatch, rep.snapshot, rep.user()) {
 		rep.status = fasthttp.StatusNotModified
 		return
 	}
@@ -92,21 +92,11 @@ func (s *Server) fail(rep *response, e *apiError) {
 	rep.tail = append(append(rep.tail, rep.usage...), '}')
 }
 
-// notModified says whether the response is 304. It evaluates If-None-Match, or If-Modified-Since when there is no
-// If-None-Match (RFC 9110 §13.2.2). The date must equal the snapshot's Last-Modified: a later date does not count, because a
-// snapshot may be replaced by one with an earlier date. entry is the key whose `usage` is in the body, nil without one. For a key the
-// date never counts, because it does not tell the `usage` of one caller from that of another.
-func notModified(f *fields, s *snapshots.Snapshot, entry *keys.Entry) bool {
-	if f.noneMatch != nil {
-		return anyTag(f.noneMatch, s, entry)
-	}
-	return entry == nil && string(f.modifiedSince) == s.LastModified()
-}
-
-// anyTag says whether If-None-Match is *, or a list of entity tags with the tag of the snapshot in any coding. The
-// comparison is weak, because a CDN that decompresses a response weakens its tag. The part of a list from its first
-// malformed element on is ignored. A * in a list is malformed (RFC 9110 §13.1.2, §8.8.3, §5.6.1).
-func anyTag(list []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
+// notModified says whether the response is 304: If-None-Match is *, or a list of entity tags with the tag of the snapshot in any
+// coding. The comparison is weak, because a CDN that decompresses a response weakens its tag. The part of a list from its first
+// malformed element on is ignored. A * in a list is malformed (RFC 9110 §13.1.2, §8.8.3, §5.6.1). entry is the key whose `usage` is
+// in the body, nil without one. If-Modified-Since is ignored, because two snapshots may have the same second in Last-Modified.
+func notModified(list []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if string(list) == "*" {
 		return true
 	}

@@ -198,10 +198,9 @@ func TestConditionalRequests(t *testing.T) {
 		{"own tag", tag(snapshots.Identity), "", 304},
 		{"weak tag", "W/" + tag(snapshots.Gzip), "", 304},
 		{"tag of another snapshot", other.ETag(snapshots.Identity), "", 200},
-		{"the same instant", "", at(0), 304},
-		{"earlier", "", at(-time.Second), 200},
-		{"tag goes before date", `"a"`, at(0), 200},
-		{"tag goes before date, and matches", tag(snapshots.Identity), at(-time.Hour), 304},
+		{"a date is ignored", "", at(0), 200}, // two answers of one second have the same
+		{"a date beside a tag is ignored", `"a"`, at(0), 200},
+		{"a date beside a tag that matches is ignored", tag(snapshots.Identity), at(-time.Hour), 304},
 	} {
 		headers := []string{"Accept-Encoding", "identity"}
 		if e.noneMatch != "" {
@@ -346,9 +345,6 @@ func TestTagsMatchForTheirCallerAlone(t *testing.T) {
 				if resp := ask(asking, "If-None-Match", list); (resp.StatusCode == 304) != (i == j) {
 					t.Errorf("the tag %s of caller %d gives caller %d %d", list, i, j, resp.StatusCode)
 				}
-			}
-			if resp := ask(asking, "If-Modified-Since", first.Header.Get("Last-Modified")); (resp.StatusCode == 304) != (j == 0) {
-				t.Errorf("the date gives caller %d %d", j, resp.StatusCode)
 			}
 		}
 	}

@@ -125,7 +125,7 @@ func FuzzTarget(f *testing.F) {
 }
 
 // ofUnderlying matches the paths of an underlying.
-var ofUnderlying = regexp.MustCompile(`^(?:/api/v1/gex/([a-z]{1,6})(?:/(?:historical|intraday|levels|matrix|series))?|/api/v1/volatility/([a-z]{1,6})(?:/(?:historical|series))?|/api/public/([a-z]{1,6})-max-pain)$`)
+var ofUnderlying = regexp.MustCompile(`^(?:/api/v1/gex/([A-Za-z]{1,6})(?:/(?:historical|intraday|levels|matrix|series))?|/api/v1/volatility/([A-Za-z]{1,6})(?:/(?:historical|series))?|/api/public/([A-Za-z]{1,6})-max-pain)$`)
 
 // expected returns the documented answer to a target; 0 if the target begins with no slash and is not of the table above.
 func expected(target string) (status int, code string) {

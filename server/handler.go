@@ -73,7 +73,7 @@ func (s *Server) answer(t *target, h *head, from netip.Addr, now time.Time, rep 
 	case t.page != nil:
 		rep.snapshot, rep.contentType, rep.lines = t.page.sealed, t.page.contentType, t.page.lines
 		rep.coding = choose(h.encodings, rep.snapshot, nil)
-		if notModified(&h.fields, rep.snapshot, nil) {
+		if notModified(h.noneMatch, rep.snapshot, nil) {
 			rep.status = 304
 		}
 	default:
@@ -147,6 +147,6 @@ func (h *loopHandler) write(r loop.Request, a *loop.Answer) {
 	a.Label = h.server.count(rep, r.Now)
 }
 
-// preflightLines are the field lines of the answer to OPTIONS.
+// preflightLines are the field lines of the answer to OPTIONS. If-Modified-Since is ignored, but libraries send it.
 const preflightLines = commonLines + "Allow: " + allowed + "\r\nAccess-Control-Allow-Methods: " + allowed +
 	"\r\nAccess-Control-Allow-Headers: X-API-Key, If-None-Match, If-Modified-Since\r\nAccess-Control-Max-Age: 86400\r\n"

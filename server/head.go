@@ -24,7 +24,7 @@ type head struct {
 
 // fields holds the values of the header fields that a response depends on; nil for an absent field. The values of a repeated
 // field are joined by ", ".
-type fields struct{ encodings, dictionary, noneMatch, modifiedSince, key, forwarded []byte }
+type fields struct{ encodings, dictionary, noneMatch, key, forwarded []byte }
 
 // The character classes of a head.
 const (
@@ -230,10 +230,8 @@ func (h *head) set(name, value []byte) *apiError {
 		} else if equalFold(name, "x-forwarded-for") {
 			h.join(&h.forwarded, value)
 		}
-	case len("If-Modified-Since"): // and Transfer-Encoding
-		if equalFold(name, "if-modified-since") {
-			h.join(&h.modifiedSince, value)
-		} else if equalFold(name, "transfer-encoding") {
+	case len("Transfer-Encoding"):
+		if equalFold(name, "transfer-encoding") {
 			return errTransferEncoding
 		}
 	case len("Available-Dictionary"):

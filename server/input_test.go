@@ -182,6 +182,9 @@ func inputsOfTargets() (inputs []input) {
 		code, contains string
 	}{
 		{"/nowhere", 404, "not_found", "/api/v1/gex/spx"},
+		{"/api/v1/gex/TSLA/levels", 404, "unknown_underlying", `served, in small letters","underlyings":["spx"`},
+		{"/api/public/SPX-max-pain", 404, "unknown_underlying", `served, in small letters","underlyings":["spx"`},
+		{"/api/v1/gex/spx1", 404, "not_found", "/api/v1/gex/spx"},
 		{"/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
 		{"/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
 		{"/api/v1/gex/spx/historical?date=2020-01-01", 404, "snapshot_not_found", `"nearest":{"earlier":null,"later":"2026-11-17"}`},

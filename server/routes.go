@@ -103,9 +103,9 @@ const example = "spx"
 // errNotFound and errNoUnderlying are here and not in the table of errors, because they name the routes and the underlyings.
 var errNotFound = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(pathsOf(example), ", ") + ", also with other underlyings in place of " + example})
 
-var errNoUnderlying = define(apiError{status: 404, code: "unknown_underlying", message: "no such underlying; error.underlyings has those that are served"})
+var errNoUnderlying = define(apiError{status: 404, code: "unknown_underlying", message: "no such underlying; error.underlyings has those that are served, in small letters"})
 
-var symbolForm = regexp.MustCompile(`^[a-z]{1,6}$`)
+var symbolForm = regexp.MustCompile(`^[A-Za-z]{1,6}$`) // a symbol in capitals names no path
 
 // noTarget returns the error for a path that names nothing.
 func (s *Server) noTarget(path []byte) *apiError {

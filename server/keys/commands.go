@@ -31,7 +31,8 @@ type createCommand struct {
 	ExpiresIn time.Duration `help:"How long the key is valid, such as 2160h. 0: for ever." default:"0"`
 }
 
-// Run issues a key. It prints the secret as the one line on Out, and the terms of the key on Err.
+// Run issues a key. It prints the secret as the one line on Out, and on Err the terms of the key and the file that has it: a server
+// with another data directory does not know the key.
 func (c createCommand) Run(all *Commands, to Streams) error {
 	now := time.Now()
 	spec := Key{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
@@ -45,8 +46,8 @@ func (c createCommand) Run(all *Commands, to Streams) error {
 	if _, err := fmt.Fprintln(to.Out, secret); err != nil {
 		return fmt.Errorf("print the secret of %s: %w; revoke that key and create another one", key.ID, err)
 	}
-	_, err = fmt.Fprintf(to.Err, "created %s %q (%s); the line above is its secret, which is shown once and stored nowhere\n",
-		key.ID, key.Name, terms(key))
+	_, err = fmt.Fprintf(to.Err, "created %s %q (%s) in %s; the line above is its secret, which is shown once and stored nowhere\n",
+		key.ID, key.Name, terms(key), File(all.DataDir))
 	return err
 }
 

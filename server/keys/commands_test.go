@@ -27,8 +27,8 @@ func TestCommands(t *testing.T) {
 		}
 		secret := strings.TrimSuffix(run(createCommand{Name: "dash board", PerMinute: 600, ExpiresIn: 30 * 24 * time.Hour}), "\n")
 		one := publicID(digestOf(secret))
-		if strings.ContainsAny(secret, " \n") || terms.String() != "created "+one+` "dash board" (a minute: 600, a day: unlimited, expires: 2000-01-31T00:00:00Z); `+
-			"the line above is its secret, which is shown once and stored nowhere\n" {
+		if strings.ContainsAny(secret, " \n") || terms.String() != "created "+one+` "dash board" (a minute: 600, a day: unlimited, expires: 2000-01-31T00:00:00Z) in `+File(all.DataDir)+
+			"; the line above is its secret, which is shown once and stored nowhere\n" {
 			t.Errorf("%s%s", out.String(), terms.String())
 		}
 		two := publicID(digestOf(strings.TrimSuffix(run(createCommand{Name: "b", PerDay: 5}), "\n")))

@@ -230,7 +230,7 @@ func completePath(item object) {
 	get["responses"] = responses
 	names, _ := item["parameters"].([]any)
 	if responses["304"] != nil {
-		names = append(names, "IfNoneMatch", "IfModifiedSince", "AcceptEncoding")
+		names = append(names, "IfNoneMatch", "AcceptEncoding")
 	}
 	for i, name := range names {
 		names[i] = refer("parameters", name.(string))
