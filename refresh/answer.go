@@ -58,9 +58,9 @@ type productRow struct {
 	method string // in the receipt
 	notice string
 
-	// finalAtClose says that the file of a UTC date never changes after [dateClosed], and that past dates are served. The files of other
-	// products are removed when they are older than Config.SnapshotMaxAge.
-	finalAtClose bool
+	// dated says that past dates are served, and kept for ever. The dated files of other products are removed when they are older than
+	// Config.SnapshotMaxAge. No dated file of either changes after [dateClosed].
+	dated        bool
 	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
 	backfilled   bool // back-fill gives past sessions their answers
 
