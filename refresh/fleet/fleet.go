@@ -63,7 +63,7 @@ type Process interface {
 	Origin() Origin
 	// Join adopts what the fleet serves. The error says why this process cannot serve it.
 	Join(Origin) error
-	// Doubt returns why the clock of this process may be wrong, nil if nothing says so.
+	// Doubt returns why the clock of this process may be behind, nil if nothing says so. A [Member] asks the NATS server's clock, too.
 	Doubt() error
 	// Failing returns why Refresh cannot keep the answers fresh, nil while it can.
 	Failing() error
