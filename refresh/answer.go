@@ -60,9 +60,9 @@ type productRow struct {
 
 	// dated says that past dates are served, and kept for ever. The dated files of other products are removed when they are older than
 	// Config.SnapshotMaxAge. No dated file of either changes after [dateClosed].
-	dated        bool
-	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
-	backfilled   bool // back-fill gives past sessions their answers
+	dated       bool
+	accumulates bool // the answer adds to the answer before, and rests on the last document that added to it
+	backfilled  bool // back-fill gives past sessions their answers
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
 	deltas []string

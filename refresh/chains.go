@@ -124,6 +124,7 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 		b.documents[name] = d
 		err = j.accept(b, products, symbol)
 	case errors.Is(err, upstream.ErrNotModified):
+		j.unknown.Delete(symbol)
 		j.board.succeed(products, symbol)
 		return nil
 	case symbol != j.cfg.first() && slices.Contains([]upstream.Reason{upstream.Missing, upstream.Refused}, upstream.ReasonOf(err)):

@@ -86,10 +86,10 @@ func (f *follower) Serving() map[string]fleet.Served {
 	defer b.mu.Unlock()
 	serving := map[string]fleet.Served{}
 	for _, p := range f.r.cfg.products {
-		if !f.r.offers(p) {
+		h, s := b.current[p.name], fleet.Served{}
+		if h.edition == nil && !f.r.offers(p) {
 			continue
 		}
-		h, s := b.current[p.name], fleet.Served{}
 		if h.edition != nil {
 			s = fleet.Served{SHA256: h.digest, Freshness: h.edition.Default.Meta.Freshness}
 		}

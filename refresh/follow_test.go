@@ -10,6 +10,7 @@ import (
 
 	"strikecache/refresh"
 	"strikecache/refresh/fleet"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -186,6 +187,41 @@ func TestNoRefresher(t *testing.T) {
 		time.Sleep(100 * time.Second)
 		watch(lost)
 		said("after the window", "closed", "outside_session")
+	})
+}
+
+// A member says of the answers of a chain that the upstream has no more what the refresher says: they are stale.
+func TestAFollowerOfAChainThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &withoutChain{name: upstream.Options("XLF")}
+		a := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { source.Source, c.Source = c.Source, source })
+		b := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Lease = func() bool { return false } })
+		defer a.close()
+		defer b.close()
+		round := func(jobs ...string) {
+			t.Helper()
+			for _, job := range append(jobs, "freshness") {
+				refresh.RunJob(a.Refresher, t.Context(), job)
+			}
+			carried(t, a, b)
+		}
+		source.listed.Store(true)
+		round("spx", "xlf", "sectors", "vix")
+		equal(t, "listed", a, b)
+		source.listed.Store(false)
+		time.Sleep(40 * time.Minute)
+		round("spx", "xlf")
+		if !a.meta("gex/xlf").Freshness.Stale() || a.Offers()["gex/xlf"] {
+			t.Fatal("the chain is not gone: the test shows nothing")
+		}
+		equal(t, "gone", a, b)
+		source.listed.Store(true)
+		source.unchanged.Store(true)
+		time.Sleep(61 * time.Minute)
+		round("xlf")
+		if !a.Offers()["gex/xlf"] {
+			t.Error("the upstream has the chain again, unchanged: the refresher does not know it")
+		}
 	})
 }
 

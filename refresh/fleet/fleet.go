@@ -50,7 +50,7 @@ type Served struct {
 	Freshness snapshots.Freshness `json:"freshness"` // the file may have an earlier one
 }
 
-// Current names the current answers of the resources that the source can feed.
+// Current names the current answers of the resources that have one or that the source can feed.
 type Current struct {
 	PublishedAt time.Time         `json:"published_at"`
 	Resources   map[string]Served `json:"resources"`
