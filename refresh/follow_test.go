@@ -3,6 +3,7 @@ package refresh_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -190,7 +191,8 @@ func TestNoRefresher(t *testing.T) {
 	})
 }
 
-// A member says of the answers of a chain that the upstream has no more what the refresher says: they are stale.
+// A member waits for no answer of a chain that the upstream does not have. When the upstream has a chain no more, it says of its answers
+// what the refresher says: they are stale.
 func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &withoutChain{name: upstream.Options("XLF")}
@@ -205,7 +207,12 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 			}
 			carried(t, a, b)
 		}
+		round("spx", "xlf", "sectors", "vix")
+		if _, waits := b.Offers()["gex/xlf"]; waits || !maps.Equal(b.Offers(), a.Offers()) {
+			t.Errorf("the member waits for %v, the refresher for %v", b.Offers(), a.Offers())
+		}
 		source.listed.Store(true)
+		time.Sleep(61 * time.Minute)
 		round("spx", "xlf", "sectors", "vix")
 		equal(t, "listed", a, b)
 		source.listed.Store(false)

@@ -114,8 +114,8 @@ func (r *Refresher) LastFailure(name string) string { return r.board.lastFailure
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
 func (r *Refresher) Offers() map[string]bool {
 	offers := r.offers
-	if r.follower != nil && r.follower.edge {
-		offers = r.follower.offers
+	if f := r.follower; f != nil && (f.edge || r.cfg.Lease != nil && !r.cfg.Lease()) {
+		offers = f.offers
 	}
 	offered := map[string]bool{}
 	for _, p := range r.cfg.products {
