@@ -130,7 +130,8 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 	case symbol != j.cfg.first() && slices.Contains([]upstream.Reason{upstream.Missing, upstream.Refused}, upstream.ReasonOf(err)):
 		j.unknown.Store(symbol, j.cfg.Clock.Now())
 		err = fmt.Errorf("not asked again for %s: %w", unknownRetry, err)
-		products = products.where(func(p *product) bool { return !p.everyChain() }) // a delisted stock makes nothing else stale
+		j.board.succeed(products.where((*product).everyChain), symbol) // a delisted stock makes nothing else stale
+		products = products.where(func(p *product) bool { return !p.everyChain() })
 	}
 	if err != nil {
 		return j.board.fail(symbol, fmt.Errorf("%s: %w", name, err), products)

@@ -215,9 +215,19 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		round("spx", "xlf", "sectors", "vix")
 		equal(t, "listed", a, b)
+		a.market.Fail(source.name, faultHTMLPage, 3) // an outage, and then the chain is gone
+		round("xlf", "xlf", "xlf")
+		if !a.meta(refresh.UnderlyingsResource).Freshness.Stale() {
+			t.Fatal("the outage makes nothing stale: the test shows nothing")
+		}
 		source.listed.Store(false)
 		time.Sleep(40 * time.Minute)
 		round("spx", "xlf")
+		for _, resource := range []string{refresh.UnderlyingsResource, refresh.FlowResource} {
+			if f := a.meta(resource).Freshness; f.Stale() {
+				t.Errorf("%s, which also rests on other chains: %+v", resource, f)
+			}
+		}
 		if !a.meta("gex/xlf").Freshness.Stale() || a.Offers()["gex/xlf"] {
 			t.Fatal("the chain is not gone: the test shows nothing")
 		}
