@@ -246,6 +246,24 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	})
 }
 
+// A start after a date has closed serves the answer of the date as this process computes it. The series keeps the stored answer.
+func TestASeriesAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 16:20", func(c *refresh.Config) { c.Underlyings = one })
+		r.once()
+		gamma, series := r.store.Current(refresh.GammaResource).Default.Data(), r.store.Current(refresh.SeriesResource).Default.Data()
+		r.close()
+		r = newRig(t, r.dir, "2026-11-21 12:00", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = one, 0.2 }).restored()
+		defer r.close()
+		if bytes.Equal(r.store.Current(refresh.GammaResource).Default.Data(), gamma) {
+			t.Fatal("the rate does not change the answer: the test shows nothing")
+		}
+		if now := r.store.Current(refresh.SeriesResource).Default.Data(); !bytes.Equal(now, series) {
+			t.Errorf("the series was\n%s\nand is\n%s", series, now)
+		}
+	})
+}
+
 // The settlement file of an older day does not replace the curve after a restart.
 func TestAnOlderSettlementFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
