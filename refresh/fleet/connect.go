@@ -39,7 +39,7 @@ func (f *Flags) Check() error {
 func (f *Flags) replicas() int { return min(strings.Count(f.NATS, ",")|1, 5) }
 
 const (
-	// maxStreamBytes has room for about 40 years of dates that are kept for ever, see server/deploy.
+	// maxStreamBytes has room for about 6 years of dates that are kept for ever: 600 MB a year, see server/deploy.
 	maxStreamBytes = 4 << 30
 	// leaseTTL is how long nothing must be published before another member may take the lease.
 	leaseTTL = 7 * time.Second

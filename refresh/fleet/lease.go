@@ -30,6 +30,7 @@ type lease struct {
 	synced  bool           // last is known
 	current uint64         // sequence number of the last "current" that this member published
 	serving []byte         // [Current.Resources] that were published last, in JSON
+	warned  bool           // the log says that the stream is nearly full
 }
 
 // beginning is the message of a member that has taken the lease.
@@ -63,6 +64,7 @@ func (s *link) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.room(info)
 	newest, err := s.newestOf(ctx, ">")
 	if err != nil {
 		return err
@@ -88,6 +90,14 @@ func (s *link) look(ctx context.Context) error {
 		return s.take(ctx, info.State.LastSeq)
 	}
 	return nil
+}
+
+// room warns once while this member holds the lease that the stream is nearly full. When it is full, no member refreshes.
+func (s *link) room(info *jetstream.StreamInfo) {
+	if limit := info.Config.MaxBytes; s.lease != nil && !s.lease.warned && limit > 0 && float64(info.State.Bytes) > 0.8*float64(limit) {
+		s.lease.warned = true
+		s.cfg.Log.Warn("fleet: the stream is over 80 % full, raise its limit", "bytes", info.State.Bytes, "limit", limit)
+	}
 }
 
 // silent says whether nobody has published for so long that no member holds the lease. last is the sequence number of the last
