@@ -105,14 +105,12 @@ func (p *publisher) compute(b *batch, products products) ([]*answer, error) {
 	return answers, nil
 }
 
-// save stores the inputs and the files of answers. A late answer of a product that is final at the close, and an answer of a closed
-// date that a start computes again, are in current/ alone.
+// save stores the inputs and the files of answers.
 func (p *publisher) save(b *batch, answers []*answer) error {
 	var files []snapshots.File
 	var objects []snapshots.Object
 	for _, a := range answers {
-		again := b.job == resumeJob && dateClosed(a.date(), b.at)
-		files = append(files, a.file(!again && (!a.late || !a.product.finalAtClose)))
+		files = append(files, a.file(b.dates(a)))
 		objects = append(objects, a.objects()...)
 	}
 	return p.store.Save(files, objects)

@@ -58,11 +58,11 @@ type productRow struct {
 	method string // in the receipt
 	notice string
 
-	// finalAtClose says that the file of a UTC date never changes after [dateClosed], and that past dates are served. The files of other
-	// products are removed when they are older than Config.SnapshotMaxAge.
-	finalAtClose bool
-	accumulates  bool // the answer adds to the answer before, and rests on the last document that added to it
-	backfilled   bool // back-fill gives past sessions their answers
+	// dated says that past dates are served, and kept for ever. The dated files of other products are removed when they are older than
+	// Config.SnapshotMaxAge. No dated file of either changes after [dateClosed].
+	dated       bool
+	accumulates bool // the answer adds to the answer before, and rests on the last document that added to it
+	backfilled  bool // back-fill gives past sessions their answers
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
 	deltas []string
@@ -106,7 +106,7 @@ func (p *product) next(b *batch, m *memory) (*answer, error) {
 	if err == nil && p.daily { // the document may be published after its date has closed
 		leftToBackfill := b.cfg.BackfillSessions > 0 && dateClosed(a.date(), m.since)
 		isStored := slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String())
-		a.late = dateClosed(a.date(), b.at) && (leftToBackfill || isStored)
+		a.late = dateClosed(a.date(), later(b.at, in.arrived())) && (leftToBackfill || isStored)
 	}
 	return a, err
 }

@@ -17,8 +17,7 @@ type board struct {
 	// lastAnswer is when the last answer that is stored or served was computed, in Unix seconds of market time. Probes read it.
 	lastAnswer atomic.Int64
 
-	// mu is held while answers are sealed again. No request for a resource waits for it. A probe does, while a resource has no
-	// answer: it calls lastFailure.
+	// mu is held while answers are sealed again. No request for a resource and no probe waits for it.
 	mu      sync.Mutex
 	current map[string]*currentAnswer
 }
@@ -129,9 +128,12 @@ func (b *board) succeed(products products, documents ...string) {
 	}
 }
 
-// lastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
+// lastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources, and while answers
+// are sealed again. Probes call it.
 func (b *board) lastFailure(name string) string {
-	b.mu.Lock()
+	if !b.mu.TryLock() {
+		return ""
+	}
 	defer b.mu.Unlock()
 	if h := b.current[name]; h != nil {
 		return string(h.health.worst(nil, nil).reason)

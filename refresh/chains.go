@@ -124,12 +124,14 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 		b.documents[name] = d
 		err = j.accept(b, products, symbol)
 	case errors.Is(err, upstream.ErrNotModified):
+		j.unknown.Delete(symbol)
 		j.board.succeed(products, symbol)
 		return nil
 	case symbol != j.cfg.first() && slices.Contains([]upstream.Reason{upstream.Missing, upstream.Refused}, upstream.ReasonOf(err)):
 		j.unknown.Store(symbol, j.cfg.Clock.Now())
 		err = fmt.Errorf("not asked again for %s: %w", unknownRetry, err)
-		products = products.where(func(p *product) bool { return !p.everyChain() }) // a delisted stock makes nothing else stale
+		j.board.succeed(products.where((*product).everyChain), symbol) // a delisted stock makes nothing else stale
+		products = products.where(func(p *product) bool { return !p.everyChain() })
 	}
 	if err != nil {
 		return j.board.fail(symbol, fmt.Errorf("%s: %w", name, err), products)

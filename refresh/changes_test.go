@@ -67,6 +67,10 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 			t.Errorf("parts %v, changes of open interest %v", n, g.OpenInterest)
 		}
 		identical(t, dir, "2026-11-20", quoted...)
+		const chain = "previous/options/_SPX.json" // of the close: that of the night is not stored under the date
+		if of := inputOf(t, dir, refresh.FlowResource, "2026-11-20", chain); of == "" || of != inputOf(t, dir, refresh.GammaResource, "2026-11-20", chain) {
+			t.Error("the flow and gamma compare with two chains of the session before")
+		}
 
 		r.close()
 		restarted := newRig(t, dir, "2026-11-20 11:01").restored()

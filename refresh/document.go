@@ -31,7 +31,7 @@ type document struct {
 	settlement *settlement
 
 	bad  int       // numbers of a quote or a history that count as absent because they are outside the range of their kind
-	mark mark      // of a chain or a quote, for the guard
+	mark mark      // for the guard
 	part *flowPart // of a chain: its part of the flow; nil before it is computed
 
 	// Of a chain of the session before; nil before they are asked for.

@@ -16,6 +16,7 @@ import (
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/folder"
 	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -63,6 +64,12 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	}
 	if f.Fleet.Edge {
 		cfg.Source, cfg.Clock = noSource{}, f.edgeClock(cfg.Store)
+		switch f.Source { // as the members that refresh: see NextChange
+		case "cboe":
+			cfg.TurnEvery = cboeTurn(f.CboeRequestsPerMinute, len(cfg.Underlyings))
+		case "folder":
+			cfg.Version = func(upstream.Name) string { return "" }
+		}
 	} else {
 		err = f.SourceFlags.apply(&cfg)
 	}

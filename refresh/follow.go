@@ -86,10 +86,10 @@ func (f *follower) Serving() map[string]fleet.Served {
 	defer b.mu.Unlock()
 	serving := map[string]fleet.Served{}
 	for _, p := range f.r.cfg.products {
-		if !f.r.offers(p) {
+		h, s := b.current[p.name], fleet.Served{}
+		if h.edition == nil && !f.r.offers(p) {
 			continue
 		}
-		h, s := b.current[p.name], fleet.Served{}
 		if h.edition != nil {
 			s = fleet.Served{SHA256: h.digest, Freshness: h.edition.Default.Meta.Freshness}
 		}
@@ -182,9 +182,13 @@ func (f *follower) Judge(since time.Time) error {
 	})
 }
 
-// offers is [jobs.offers] of an edge. An edge has no source: it knows from the fleet, and before that it waits for every product.
+// offers is [jobs.offers] of a member that does not refresh: it knows from the fleet. Before that, it asks its source, and an edge, which
+// has none, waits for every product.
 func (f *follower) offers(p *product) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.offered == nil || f.offered[p.name]
+	if f.offered == nil {
+		return f.edge || f.r.offers(p)
+	}
+	return f.offered[p.name]
 }

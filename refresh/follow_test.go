@@ -3,6 +3,7 @@ package refresh_test
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 
 	"strikecache/refresh"
 	"strikecache/refresh/fleet"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -186,6 +188,57 @@ func TestNoRefresher(t *testing.T) {
 		time.Sleep(100 * time.Second)
 		watch(lost)
 		said("after the window", "closed", "outside_session")
+	})
+}
+
+// A member waits for no answer of a chain that the upstream does not have. When the upstream has a chain no more, it says of its answers
+// what the refresher says: they are stale.
+func TestAFollowerOfAChainThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source := &withoutChain{name: upstream.Options("XLF")}
+		a := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { source.Source, c.Source = c.Source, source })
+		b := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Lease = func() bool { return false } })
+		defer a.close()
+		defer b.close()
+		round := func(jobs ...string) {
+			t.Helper()
+			for _, job := range append(jobs, "freshness") {
+				refresh.RunJob(a.Refresher, t.Context(), job)
+			}
+			carried(t, a, b)
+		}
+		round("spx", "xlf", "sectors", "vix")
+		if _, waits := b.Offers()["gex/xlf"]; waits || !maps.Equal(b.Offers(), a.Offers()) {
+			t.Errorf("the member waits for %v, the refresher for %v", b.Offers(), a.Offers())
+		}
+		source.listed.Store(true)
+		time.Sleep(61 * time.Minute)
+		round("spx", "xlf", "sectors", "vix")
+		equal(t, "listed", a, b)
+		a.market.Fail(source.name, faultHTMLPage, 3) // an outage, and then the chain is gone
+		round("xlf", "xlf", "xlf")
+		if !a.meta(refresh.UnderlyingsResource).Freshness.Stale() {
+			t.Fatal("the outage makes nothing stale: the test shows nothing")
+		}
+		source.listed.Store(false)
+		time.Sleep(40 * time.Minute)
+		round("spx", "xlf")
+		for _, resource := range []string{refresh.UnderlyingsResource, refresh.FlowResource} {
+			if f := a.meta(resource).Freshness; f.Stale() {
+				t.Errorf("%s, which also rests on other chains: %+v", resource, f)
+			}
+		}
+		if !a.meta("gex/xlf").Freshness.Stale() || a.Offers()["gex/xlf"] {
+			t.Fatal("the chain is not gone: the test shows nothing")
+		}
+		equal(t, "gone", a, b)
+		source.listed.Store(true)
+		source.unchanged.Store(true)
+		time.Sleep(61 * time.Minute)
+		round("xlf")
+		if !a.Offers()["gex/xlf"] {
+			t.Error("the upstream has the chain again, unchanged: the refresher does not know it")
+		}
 	})
 }
 

@@ -17,28 +17,28 @@ const (
 	maxAhead = 10 * time.Minute
 )
 
-// guard compares each new chain or quote of one symbol with the accepted document of that symbol. It refuses a document
-// that
+// guard compares each new chain or quote of one symbol, or history of a fund, with the accepted document of that name. It refuses a
+// document that
 //
-//   - has an older timestamp (clock_backwards),
-//   - is a chain with less than half of the readable rows (shrunk),
+//   - has an older timestamp, or is a history that ends earlier (clock_backwards),
+//   - is a chain or a history with less than half of the readable rows (shrunk),
 //   - has a price that differs by more than 20 % (price_jump),
 //   - is a chain with less than a quarter of the two-sided quotes (quotes_missing).
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
-// have the older timestamp. The same document fetched twice counts once, and one refused as quotes_missing only if it is newer than
-// the refused one before. A document that passes is accepted only by [publisher.accept]. One job calls the guard of a symbol.
+// have the older timestamp. The same document fetched twice counts once, but a history twice, and one refused as quotes_missing only if
+// it is newer than the refused one before. A document that passes is accepted only by [publisher.accept]. One job calls the guard of a symbol.
 type guard struct {
 	refused mark // the last refused document
 	agree   int  // how many refused documents in a row agree, the last one included
 }
 
-// mark is the part of a chain or a quote that the guard compares.
+// mark is the part of a document that the guard compares.
 type mark struct {
-	captured time.Time // the document's timestamp
-	sha256   string    // of the document
-	rows     int       // of a chain: listed and not skipped
+	captured time.Time // the document's timestamp, or the last date of a history
+	sha256   string    // of the document; of a history, when it was received
+	rows     int       // of a chain: listed and not skipped; of a history: usable
 	price    float64   // of the underlying
 	quotes   int       // of a chain: two-sided quotes with T > 0
 }

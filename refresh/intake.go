@@ -25,7 +25,7 @@ func newIntake(cfg *Config) *intake {
 		i.guards[chainOf(symbol)] = &guard{}
 	}
 	for _, symbol := range compute.FundSymbols() {
-		i.guards[upstream.Quotes(symbol)] = &guard{}
+		i.guards[upstream.Quotes(symbol)], i.guards[upstream.History(symbol)] = &guard{}, &guard{}
 	}
 	return i
 }
@@ -81,7 +81,7 @@ func (i *intake) believe(d *document) error {
 	}
 	g := i.guards[upstream.Name(d.Name)]
 	if g == nil {
-		return nil // neither a chain nor the quote of a fund
+		return nil // neither a chain nor a document of a fund
 	}
 	i.measure(d)
 	if i.cfg.Clock.standsStill() {
@@ -98,6 +98,9 @@ func (i *intake) measure(d *document) {
 		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, i.cfg.Calendar)
 	case d.quote != nil:
 		d.mark.price = d.quote.Spot
+	case d.closes != nil:
+		d.mark.captured, d.mark.rows = d.closes[len(d.closes)-1].Date.Midnight(), len(d.closes)
+		d.mark.sha256 = d.Received.String() // the same one counts again at each request: a history changes once a day
 	}
 }
 

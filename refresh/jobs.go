@@ -217,7 +217,7 @@ func (j *jobs) expire(context.Context) error {
 	if j.cfg.SnapshotMaxAge > 0 {
 		ages.FilesBefore = compute.DateOf(now.Add(-j.cfg.SnapshotMaxAge)).String()
 		for _, p := range j.cfg.products {
-			if !p.finalAtClose {
+			if !p.dated {
 				ages.Products = append(ages.Products, p.name)
 			}
 		}

@@ -93,7 +93,7 @@ func (m *memory) rows(name string, a *answer) []json.RawMessage {
 	for _, s := range m.cfg.Store.Summaries(name) {
 		rows[s.Date] = s.Body
 	}
-	if a != nil && !a.late {
+	if a != nil {
 		rows[a.date().String()] = a.summary
 	}
 	dates := slices.Sorted(maps.Keys(rows))

@@ -40,22 +40,23 @@ func (n *nextChange) expect(begins time.Time) {
 
 var never = time.Unix(0, math.MaxInt64)
 
-// followTime is how long after the beginning of a refresh elsewhere its answer may take to reach this member of the fleet.
-const followTime = 3 * time.Second
-
 // lookAgain is the time until the next look when nobody knows when an answer changes: when it is long overdue, because the upstream
 // does not answer or the clock was set forward, and when another program writes the documents.
 const lookAgain = 5 * time.Second
 
 // NextChange returns the machine time at which the answer of a resource may change next: when the next run of a job that refreshes
 // it has taken as long as the last one. It is before now for 10 seconds while a run takes longer, and in the year 2262 when there will
-// be none. To a member of a fleet that does not refresh, a run takes up to 3 seconds. It is safe for concurrent use, and allocates nothing.
+// be none. To a member of a fleet that does not refresh, it is the beginning of a run: of the last one while its answer is not there and may
+// still come (see late), else of the next. It is safe for concurrent use, and allocates nothing.
 func (r *Refresher) NextChange(resource string, now time.Time) time.Time {
 	next, follows := never, r.cfg.Lease != nil && !r.cfg.Lease()
 	for _, change := range r.refreshing[resource] {
 		at := time.Unix(0, change.at.Load())
 		if follows {
-			if at = change.Next(now.Add(-followTime)); at.IsZero() {
+			if at = change.Next(now.Add(-r.late(change, now))); !at.After(now) && r.computedSince(resource, at) {
+				at = change.Next(now)
+			}
+			if at.IsZero() {
 				at = never
 			}
 		}
@@ -65,4 +66,20 @@ func (r *Refresher) NextChange(resource string, now time.Time) time.Time {
 		return soon
 	}
 	return next
+}
+
+// late returns how long after the beginning of a run elsewhere its answer may reach this member of the fleet: half of the interval. Outside
+// the refresh window, when many runs change nothing, it is at most 10 seconds.
+func (r *Refresher) late(change *nextChange, now time.Time) time.Duration {
+	late := change.every / 2
+	if !inWindow(r.cfg.Clock.At(now), r.cfg.Calendar) {
+		late = min(late, longestTook)
+	}
+	return max(late, 3*time.Second)
+}
+
+// computedSince says whether the current answer of a resource was computed at an instant of the machine's clock, or later.
+func (r *Refresher) computedSince(resource string, at time.Time) bool {
+	e := r.cfg.Store.Current(resource)
+	return e != nil && !e.Default.Meta.ComputedAt.Before(r.cfg.Clock.At(at).Truncate(time.Second)) // computed_at has whole seconds
 }

@@ -210,9 +210,9 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-19 16:40")
 		r.once()
-		stored := tree(t, r.dir)["/simulated/2026-11-19/gex-spx"]
+		stored := tree(t, r.dir)
 		historical, err := r.store.Historical(refresh.GammaResource, "2026-11-19")
-		if err != nil || stored == nil {
+		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(ny(t, "2026-11-19 20:32").Sub(r.clock.Now())) // 01:32 UTC: option quotes move at night
@@ -224,8 +224,11 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		if again, err := r.store.Historical(refresh.GammaResource, "2026-11-19"); err != nil || again != historical {
 			t.Errorf("the closed date changed: %v", err)
 		}
-		if !bytes.Equal(tree(t, r.dir)["/simulated/2026-11-19/gex-spx"], stored) {
-			t.Error("the file of the closed date changed")
+		now := tree(t, r.dir)
+		for name, file := range stored {
+			if strings.HasPrefix(name, "/simulated/2026-11-19/") && !bytes.Equal(now[name], file) {
+				t.Errorf("%s, of the closed date, has changed", name)
+			}
 		}
 		identical(t, r.dir, "2026-11-19", refresh.Resources(underlyings)...)
 		r.close()
@@ -239,6 +242,24 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		defer other.close()
 		if bytes.Equal(other.store.Current(refresh.GammaResource).Default.Data(), late.Data()) {
 			t.Error("the gamma exposure of the old rate is served")
+		}
+	})
+}
+
+// A start after a date has closed serves the answer of the date as this process computes it. The series keeps the stored answer.
+func TestASeriesAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 16:20", func(c *refresh.Config) { c.Underlyings = one })
+		r.once()
+		gamma, series := r.store.Current(refresh.GammaResource).Default.Data(), r.store.Current(refresh.SeriesResource).Default.Data()
+		r.close()
+		r = newRig(t, r.dir, "2026-11-21 12:00", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = one, 0.2 }).restored()
+		defer r.close()
+		if bytes.Equal(r.store.Current(refresh.GammaResource).Default.Data(), gamma) {
+			t.Fatal("the rate does not change the answer: the test shows nothing")
+		}
+		if now := r.store.Current(refresh.SeriesResource).Default.Data(); !bytes.Equal(now, series) {
+			t.Errorf("the series was\n%s\nand is\n%s", series, now)
 		}
 	})
 }

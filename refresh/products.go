@@ -22,12 +22,12 @@ var defaultOnly = []string{""}
 var table = []*productRow{
 	{
 		pattern: "gex/{u}", feed: optionsFeed, method: compute.GammaMethod, notice: modelledNotice,
-		gather: gatherGamma, compute: computeGamma, finalAtClose: true, backfilled: true,
+		gather: gatherGamma, compute: computeGamma, dated: true, backfilled: true,
 		data: compute.Gamma{}, quality: compute.GammaQuality{},
 	},
 	{
 		pattern: "gex/{u}/intraday", feed: optionsFeed, method: trackMethod, notice: modelledNotice,
-		gather: gatherTrack, compute: computeTrack, finalAtClose: true, accumulates: true, forms: []Form{tableCSV},
+		gather: gatherTrack, compute: computeTrack, dated: true, accumulates: true, forms: []Form{tableCSV},
 		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
 	},
 	{
@@ -48,7 +48,7 @@ var table = []*productRow{
 	},
 	{
 		pattern: "volatility/{u}", feed: optionsFeed, method: compute.VolatilityMethod, notice: derivedNotice,
-		gather: gatherVolatility, compute: computeVolatility, finalAtClose: true, backfilled: true,
+		gather: gatherVolatility, compute: computeVolatility, dated: true, backfilled: true,
 		data: compute.Volatility{}, quality: volatilityQuality{},
 	},
 	{
@@ -76,13 +76,13 @@ var table = []*productRow{
 	{
 		pattern: SectorsResource, feed: sectorsFeed, method: compute.SectorsMethod,
 		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
-		gather: gatherSectors, compute: computeSectors, finalAtClose: true, backfilled: true,
+		gather: gatherSectors, compute: computeSectors, dated: true, backfilled: true,
 		deltas: defaultOnly, data: compute.Rotation{}, quality: sectorsQuality{},
 	},
 	{
 		pattern: VIXResource, feed: vixFeed, method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures; cash quotes are delayed 15 minutes" + notAdvice,
-		gather: gatherVIX, compute: computeVIX, finalAtClose: true, backfilled: true,
+		gather: gatherVIX, compute: computeVIX, dated: true, backfilled: true,
 		data: compute.VIXCurve{}, quality: vixQuality{},
 	},
 	{
@@ -183,9 +183,9 @@ func productOf(name string) *product {
 // Resources returns the names of all resources of the underlyings, which are symbols such as SPX.
 func Resources(underlyings []string) []string { return productsOf(underlyings).names() }
 
-// DatedResources returns the resources whose past dates are served: those whose files are final once the date has closed.
+// DatedResources returns the resources whose past dates are served.
 func DatedResources(underlyings []string) []string {
-	return productsOf(underlyings).where(func(p *product) bool { return p.finalAtClose }).names()
+	return productsOf(underlyings).where(func(p *product) bool { return p.dated }).names()
 }
 
 // Deltas returns the parameter values whose answers come with deltas against the last answers, by resource. "" stands for the

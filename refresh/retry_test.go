@@ -97,6 +97,24 @@ func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
 	}
 }
 
+// A probe does not wait while answers are sealed again.
+func TestAProbeDoesNotWait(t *testing.T) {
+	b := newBoard(&Config{products: productsOf([]string{"SPX"})})
+	_ = b.fail("SPX", errNoInput, b.cfg.products)
+	if reason := b.lastFailure(GammaResource); reason != string(upstream.Empty) {
+		t.Errorf("the last failure is %q", reason)
+	}
+	b.mu.Lock() // as while answers are sealed again
+	defer b.mu.Unlock()
+	probed := make(chan string, 1)
+	go func() { probed <- b.lastFailure(GammaResource) }()
+	select {
+	case <-probed:
+	case <-time.After(time.Minute):
+		t.Error("a probe waits while answers are sealed")
+	}
+}
+
 // Only a document that a merged answer rests on makes the answer stale.
 func TestWorstHealth(t *testing.T) {
 	now := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)

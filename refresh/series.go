@@ -63,7 +63,7 @@ type seriesQuality struct {
 }
 
 // gatherSeries returns the chain or the settlement file, and the newest stored rows of the resource whose series it is. The row of its
-// answer of the same batch replaces the stored row of its date.
+// answer of the same batch replaces the stored row of its date, if the answer will be stored there.
 func gatherSeries(p *product, b *batch, m *memory) (*inputs, error) {
 	document := latestSettlement
 	if p.underlying != "" {
@@ -74,7 +74,11 @@ func gatherSeries(p *product, b *batch, m *memory) (*inputs, error) {
 		return nil, nil
 	}
 	name := strings.TrimSuffix(p.name, seriesSuffix)
-	return in, in.addState(rowsState, m.rows(name, b.answers[name]))
+	a := b.answers[name]
+	if a != nil && !b.dates(a) {
+		a = nil
+	}
+	return in, in.addState(rowsState, m.rows(name, a))
 }
 
 // computeSeries returns the function that computes a series with these columns. The types of the data of all series have the same JSON.

@@ -95,15 +95,19 @@ func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 // withoutChain is a source that does not have a chain until it is listed.
 type withoutChain struct {
 	upstream.Source
-	name    upstream.Name
-	listed  atomic.Bool
-	refused atomic.Int32
+	name      upstream.Name
+	listed    atomic.Bool
+	unchanged atomic.Bool
+	refused   atomic.Int32
 }
 
 func (s *withoutChain) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
 	if name == s.name && !s.listed.Load() {
 		s.refused.Add(1)
 		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("status 404")}
+	}
+	if name == s.name && s.unchanged.Load() && since != nil {
+		return nil, upstream.ErrNotModified
 	}
 	return s.Source.Fetch(ctx, name, since)
 }

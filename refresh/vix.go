@@ -305,7 +305,7 @@ func settledAnswer(d *document) *answer {
 func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 	why := map[string]string{}
 	if c.VIX == nil {
-		why["vix"] = fmt.Sprintf("no close of %s is known; spot_basis_pct and vol_level rest on it", date)
+		why["vix"] = fmt.Sprintf("no close of %s is known; spot_basis_pct, its percentile and vol_level rest on it", date)
 	}
 	if c.VIX3M == nil {
 		why["vix3m"] = fmt.Sprintf("no close of %s is known; vix_vix3m_ratio and cash_regime rest on it", date)
@@ -313,7 +313,7 @@ func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 	if len(c.Curve) > 0 && c.Curve[0].Change == nil {
 		why["change"] = "no earlier settlement file is stored"
 	}
-	if c.Percentiles.ContangoM1M2.Percentile == nil || c.Percentiles.SpotBasis.Percentile == nil {
+	if p := &c.Percentiles; p.ContangoM1M2.Percentile == nil && c.ContangoM1M2 != nil || p.SpotBasis.Percentile == nil && c.SpotBasis != nil {
 		why["percentiles"] = "fewer than 20 stored dates"
 	}
 	if len(c.Cash.Unknown()) > 0 {

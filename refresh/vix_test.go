@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"testing"
 
+	"strikecache/compute"
 	"strikecache/refresh/upstream"
 )
 
@@ -27,6 +29,21 @@ const (
 	january        = "VX,VX/F7,2027-01-20,18.9\r\n"
 	february       = "VX,VX/G7,2027-02-17,19.4\r\n"
 )
+
+// The reason of a percentile that is null is the history, or that today's value is unknown.
+func TestUnknownVIX(t *testing.T) {
+	known := new(compute.Ratio(1))
+	c := compute.VIXCurve{ContangoM1M2: known}
+	c.Percentiles.ContangoM1M2.Percentile = known
+	why := unknownVIX(&c, compute.NewDate(2026, 11, 20))
+	if why["percentiles"] != "" || !strings.Contains(why["vix"], "percentile") {
+		t.Errorf("without a close of VIX: %v", why)
+	}
+	c.SpotBasis = known
+	if why = unknownVIX(&c, compute.NewDate(2026, 11, 20)); why["percentiles"] == "" {
+		t.Errorf("with a short history: %v", why)
+	}
+}
 
 // The result of a settlement file for a date that is due, before and after the date is overdue.
 func TestFetchSettlement(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
+	"strikecache/refresh/fleet"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -76,6 +77,13 @@ func TestTheCurveOfADateIsFinal(t *testing.T) {
 			if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
 				t.Errorf("%s: the stored answer of the date before has changed", at)
 			}
+		}
+		if err := refresh.Member(r.Refresher).Join(fleet.Origin{Market: ny(t, "2026-11-19 18:50"), Wall: time.Now(), Speed: 1}); err != nil {
+			t.Fatal(err)
+		}
+		refresh.RunJob(r.Refresher, t.Context(), "vix")
+		if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
+			t.Error("a clock that was set back has changed the stored answer")
 		}
 		r.close()
 		r = newRig(t, r.dir, "2026-11-20 18:25").restored()

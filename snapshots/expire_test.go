@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -124,6 +125,29 @@ func TestExpireObjects(t *testing.T) {
 	stock(t, s, gamma, "2026-11-21")
 	if n := objects(t, s); n != 4 { // that of friday's answer in current/ is still that of its date
 		t.Errorf("%d objects: %q", n, held(t, s))
+	}
+}
+
+// A publication does not pay for the objects of dates whose objects have expired: a year has thousands of files.
+func TestSweepOfALongHistory(t *testing.T) {
+	s := stocked(t)
+	expire(t, s, Ages{ObjectsBefore: monday}, 0)
+	allocations := func() float64 {
+		s.disk.Lock()
+		defer s.disk.Unlock()
+		return testing.AllocsPerRun(10, s.sweep)
+	}
+	before := allocations()
+	s.mu.Lock()
+	for i := range 5000 {
+		s.index[key{"2025-11-20", strconv.Itoa(i)}] = &entry{digest: "0", objects: []string{strconv.Itoa(i)}}
+	}
+	s.mu.Unlock()
+	if after := allocations(); after > before {
+		t.Errorf("%v allocations, %v without the history", after, before)
+	}
+	if n := objects(t, s); n != 11 {
+		t.Errorf("%d objects", n)
 	}
 }
 

@@ -123,8 +123,11 @@ func (s *Store) sweep() {
 	s.mu.Lock()
 	named := map[string]bool{}
 	for k, e := range s.index {
+		if k.dir != currentDir && k.dir < s.objectsBefore {
+			continue // of 4 years of dates this is most
+		}
 		for _, sum := range e.objects {
-			named[sum] = named[sum] || k.dir == currentDir || k.dir >= s.objectsBefore
+			named[sum] = true
 		}
 	}
 	for sum, until := range s.waiting {

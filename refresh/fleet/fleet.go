@@ -50,7 +50,7 @@ type Served struct {
 	Freshness snapshots.Freshness `json:"freshness"` // the file may have an earlier one
 }
 
-// Current names the current answers of the resources that the source can feed.
+// Current names the current answers of the resources that have one or that the source can feed.
 type Current struct {
 	PublishedAt time.Time         `json:"published_at"`
 	Resources   map[string]Served `json:"resources"`
@@ -63,7 +63,7 @@ type Process interface {
 	Origin() Origin
 	// Join adopts what the fleet serves. The error says why this process cannot serve it.
 	Join(Origin) error
-	// Doubt returns why the clock of this process may be wrong, nil if nothing says so.
+	// Doubt returns why the clock of this process may be behind, nil if nothing says so. A [Member] asks the NATS server's clock, too.
 	Doubt() error
 	// Failing returns why Refresh cannot keep the answers fresh, nil while it can.
 	Failing() error

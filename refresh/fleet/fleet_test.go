@@ -560,19 +560,39 @@ func TestTheEndOfALease(t *testing.T) {
 	}
 }
 
-// A member that doubts its clock gives the lease up, and takes none while it doubts.
+// A member whose clock is 20 minutes behind gives the lease up when it doubts its clock, and takes none while it doubts. A doubt counts
+// for nothing if the NATS server's clock shows the same: the answer that raised it was made by a clock that was ahead.
 func TestAClockInDoubt(t *testing.T) {
 	t.Parallel()
 	url := urlOf(startNATS(t, t.TempDir(), 0))
-	first := refresher(t, url)
+	shows := func(ahead time.Duration) func(*Member) {
+		return func(m *Member) {
+			m.keepFor, m.wall = 2*time.Second, func() time.Time { return time.Now().Add(ahead) }
+		}
+	}
+	first := start(t, Flags{NATS: url}, t.TempDir(), shows(-20*time.Minute))
+	until(t, "the member refreshes", first.refreshes)
 	first.unfit(errBack, nil)
 	until(t, "the lease is given up", func() bool { return !first.refreshes() && !first.Holds() })
-	second := refresher(t, url)
+	second := start(t, Flags{NATS: url}, t.TempDir(), shows(-20*time.Minute))
+	until(t, "the second member refreshes", second.refreshes)
 	first.unfit(nil, nil)
 	second.unfit(errBack, nil)
 	until(t, "the member whose clock is right again refreshes alone", func() bool { return first.refreshes() && !second.refreshes() })
 	if !second.log.has(errBack.Error()) {
 		t.Error("the log does not say why the member does not refresh")
+	}
+	first.stop()
+	second.stop()
+	right := refresher(t, url)
+	right.unfit(errBack, nil) // as the clock of the next member made it doubt
+	ahead := start(t, Flags{NATS: url}, t.TempDir(), shows(6*time.Hour))
+	right.stop()
+	until(t, "the member whose clock is ahead refreshes while there is no other", ahead.refreshes)
+	right = start(t, Flags{NATS: url}, t.TempDir(), func(m *Member) { m.cfg.Process.(*node).doubt = errBack })
+	until(t, "the member whose clock is right refreshes, although it doubts its clock", func() bool { return right.refreshes() && !ahead.refreshes() })
+	if !ahead.log.has("6h0m0s ahead of that of the NATS server") {
+		t.Error("the log does not say why the member leaves the lease to others")
 	}
 }
 

@@ -30,6 +30,7 @@ type lease struct {
 	synced  bool           // last is known
 	current uint64         // sequence number of the last "current" that this member published
 	serving []byte         // [Current.Resources] that were published last, in JSON
+	warned  bool           // the log says that the stream is nearly full
 }
 
 // beginning is the message of a member that has taken the lease.
@@ -42,8 +43,8 @@ type beginning struct {
 var errLost = errors.New("the lease is lost")
 
 // look renews the lease, or looks whether it is free, and looks whether the watch has missed something. If the lease is free and
-// this member has all files, it takes the lease. A member that doubts its clock, or whose refreshes fail, neither takes nor keeps
-// it.
+// this member has all files, it takes the lease. A member whose clock is behind neither takes nor keeps it, and one whose clock is
+// ahead, or whose refreshes fail, leaves it to others for a while.
 func (s *link) look(ctx context.Context) error {
 	offer := s.offer()
 	if offer != nil && !s.offering {
@@ -63,6 +64,7 @@ func (s *link) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.room(info)
 	newest, err := s.newestOf(ctx, ">")
 	if err != nil {
 		return err
@@ -90,6 +92,14 @@ func (s *link) look(ctx context.Context) error {
 	return nil
 }
 
+// room warns once while this member holds the lease that the stream is nearly full. When it is full, no member refreshes.
+func (s *link) room(info *jetstream.StreamInfo) {
+	if limit := info.Config.MaxBytes; s.lease != nil && !s.lease.warned && limit > 0 && float64(info.State.Bytes) > 0.8*float64(limit) {
+		s.lease.warned = true
+		s.cfg.Log.Warn("fleet: the stream is over 80 % full, raise its limit", "bytes", info.State.Bytes, "limit", limit)
+	}
+}
+
 // silent says whether nobody has published for so long that no member holds the lease. last is the sequence number of the last
 // message of the stream, 0 for none.
 func (m *Member) silent(last uint64) bool {
@@ -108,11 +118,13 @@ const (
 	// keepFor is how long a member keeps a lease that it has taken, also if its refreshes fail. Each member of a fleet without
 	// an upstream gets its turn, and serves meanwhile what there is.
 	keepFor = 2 * time.Minute
+	// maxSkew is how far the clock of a member that refreshes may be from that of the NATS server.
+	maxSkew = 10 * time.Minute
 )
 
 // offer returns why this member leaves the lease to others now, nil if it may refresh.
 func (m *Member) offer() error {
-	if err := m.cfg.Process.Doubt(); err != nil {
+	if err := m.cfg.Process.Doubt(); err != nil && m.behind > maxSkew { // else the clock that made the last answer was ahead
 		return err
 	}
 	if left := time.Until(m.offerUntil); left > 0 {
@@ -122,6 +134,9 @@ func (m *Member) offer() error {
 		return nil
 	}
 	err := m.cfg.Process.Failing()
+	if m.behind < -maxSkew { // of the message that has just renewed the lease
+		err = fmt.Errorf("the clock is %v ahead of that of the NATS server", -m.behind.Round(time.Minute))
+	}
 	if err == nil || time.Since(m.lease.began) < m.keepFor {
 		return nil
 	}
@@ -138,6 +153,9 @@ func (s *link) newestOf(ctx context.Context, name string) (*nats.RawStreamMsg, e
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if name == ">" {
+		s.behind = msg.Time.Sub(s.wall())
 	}
 	return msg, nil
 }

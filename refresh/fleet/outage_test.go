@@ -131,6 +131,15 @@ func TestAFullStream(t *testing.T) {
 	}
 	saving.Wait()
 	until(t, "the edge shows what had no room", func() bool { return e.shows(pain, noise(50_000)) })
+	info, err := o.stream.Info(t.Context())
+	if err != nil || a.log.has("over 80 % full") {
+		t.Fatalf("%v, or the log says of a stream with room that it is full", err)
+	}
+	cfg.MaxBytes = int64(info.State.Bytes) * 10 / 9
+	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the log says that the stream is nearly full", func() bool { return a.log.has("over 80 % full") })
 }
 
 // noise returns JSON text of n bytes that does not compress well.

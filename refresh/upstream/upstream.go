@@ -132,7 +132,7 @@ const (
 
 	ClockAhead    Reason = "clock_ahead"          // a time in the document is in the future
 	Backwards     Reason = "clock_backwards"      // a chain or quote made before the last accepted one
-	Shrunk        Reason = "shrunk"               // a chain with under half of the rows of the last accepted one
+	Shrunk        Reason = "shrunk"               // a chain or a history with under half of the rows of the last accepted one
 	QuotesMissing Reason = "quotes_missing"       // a chain with under a quarter of the two-sided quotes of the last accepted one
 	PriceJump     Reason = "price_jump"           // the price differs by over 20 % from the last accepted one
 	TooMany       Reason = "too_many_expirations" // a chain with more expirations or strikes than are served
