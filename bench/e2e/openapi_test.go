@@ -117,6 +117,7 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	}
 	c.parameters(dates, keyed)
 	c.protocol()
+	c.crowded()
 	c.impaired(filepath.Join(dir, "keys.json"))
 	for _, replay := range tinyReplays {
 		c.replays(replay.ready, replay.files)
@@ -219,6 +220,22 @@ func (c *contract) protocol() {
 	slow.Wait()
 }
 
+// crowded asks a server whose one connection is in use.
+func (c *contract) crowded() {
+	c.t.Helper()
+	const line = " HTTP/1.1\r\nHost: x\r\n\r\n"
+	r := &contract{serve(c.t, append([]string{"--max-connections", "1"}, noUpstream...)...), c.mu, c.doc}
+	one := r.dial("GET /healthz" + line)
+	c.served(func(method, path string) {
+		if resp, _, err := one.receive(http.MethodGet); err != nil || resp.StatusCode != 200 {
+			c.t.Fatalf("the one connection: %v %v", resp, err)
+		}
+		r.raw(503, method, path, method+" "+path+line)
+		one.write(c.t, "GET /healthz"+line) // else the server would close it after a while
+	})
+	r.kill()
+}
+
 // impaired damages the key file and asks /readyz.
 func (c *contract) impaired(keys string) {
 	c.t.Helper()
@@ -278,7 +295,6 @@ func (c *contract) replays(ready int, files map[string]string) {
 // neverShown lists what is documented although no answer here shows it, and why.
 var neverShown = []struct{ pattern, why string }{
 	{` 500$|^Internal: |^code internal_error$`, "a fault of the server; provoked inside it, in its own test"},
-	{`^code overloaded$`, "needs many slow disks at once; provoked inside the server, in its own test"},
 }
 
 // unseen reports what is documented but was not shown.
