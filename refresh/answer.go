@@ -59,7 +59,7 @@ type productRow struct {
 	notice string
 
 	// dated says that past dates are served, and kept for ever. The dated files of other products are removed when they are older than
-	// Config.SnapshotMaxAge. No dated file of either changes after [dateClosed].
+	// Config.SnapshotMaxAge. A late answer changes no dated file.
 	dated       bool
 	accumulates bool // the answer adds to the answer before, and rests on the last document that added to it
 	backfilled  bool // back-fill gives past sessions their answers
@@ -157,7 +157,7 @@ type answer struct {
 
 	summary []byte // short form stored in the same file; may be nil
 	// late says that its UTC date had closed when its last document arrived. If the document is a daily one, the first answer of a date
-	// is not late, unless the date had closed at the start and a back-fill gives it its answer.
+	// is not late, unless the date had closed at the start and a back-fill gives it its answer. An answer without documents is never late.
 	late bool
 
 	parameters, qualityJSON json.RawMessage          // of parameters and quality

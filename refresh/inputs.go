@@ -42,13 +42,10 @@ func (in *inputs) newest() (documents []*document) {
 	return documents
 }
 
-// arrived returns the time at which the last document of the answer's own session arrived: that of the computation if there is none.
+// arrived returns the time at which the last document of the answer's own session arrived, the zero time if it rests on none.
 func (in *inputs) arrived() (at time.Time) {
 	for _, d := range in.newest() {
 		at = later(at, d.Received)
-	}
-	if at.IsZero() {
-		return in.at
 	}
 	return at
 }

@@ -68,8 +68,8 @@ func (r *Refresher) NextChange(resource string, now time.Time) time.Time {
 	return next
 }
 
-// late returns how long after the beginning of a run elsewhere its answer may reach this member of the fleet: half of the interval. Outside
-// the refresh window, when many runs change nothing, it is at most 10 seconds.
+// late returns how long after the beginning of a run elsewhere its answer may reach this member of the fleet: half of the interval, at
+// least 3 seconds. Outside the refresh window, when many runs change nothing, it is at most 10 seconds.
 func (r *Refresher) late(change *nextChange, now time.Time) time.Duration {
 	late := change.every / 2
 	if !inWindow(r.cfg.Clock.At(now), r.cfg.Calendar) {

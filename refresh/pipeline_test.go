@@ -226,7 +226,8 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		}
 		now := tree(t, r.dir)
 		for name, file := range stored {
-			if strings.HasPrefix(name, "/simulated/2026-11-19/") && !bytes.Equal(now[name], file) {
+			table := strings.HasSuffix(name, "/underlyings") // it rests on no document that could be late
+			if strings.HasPrefix(name, "/simulated/2026-11-19/") && !table && !bytes.Equal(now[name], file) {
 				t.Errorf("%s, of the closed date, has changed", name)
 			}
 		}
