@@ -197,3 +197,26 @@ func TestPageWithoutAnswers(t *testing.T) {
 	b.clean()
 	p.stop()
 }
+
+// A source without the documents of two panels: both say so themselves, the page does not say that the server is empty, and it asks
+// again within a minute, not after the hour of Retry-After.
+func TestPageOfASourceWithoutAll(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	in := newInbox(t)
+	in.put("options/_SPX.json", in.made("options/_SPX.json"))
+	p := serve(t, "--data-dir", t.TempDir(), "--source", "folder", "--folder", in.dir)
+	p.until("the chain is served", func() bool { return p.answers(gammaPath, http.StatusOK) })
+	b := browse(t, p.url)
+	for _, panel := range []string{"#vix", "#sectors"} {
+		b.see(panel)
+		b.eventually(panel+" says why", func() bool {
+			return strings.HasPrefix(b.text(panel+" .notice:not([hidden])"), "The source has no documents for this resource. Trying again")
+		})
+	}
+	if said := b.text("#status"); strings.Contains(said, "no answers yet") {
+		t.Errorf("the page says that the server is empty: %s", said)
+	}
+	b.until("the page asks again", `asked.filter(a => a.url.endsWith("/rotation")).length > 2`)
+	b.clean()
+}
