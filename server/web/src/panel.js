@@ -127,9 +127,9 @@ export class Panel {
 // An answer that comes in an hour at the earliest is one whose documents the source lacks. Then the server is not starting.
 const starting = (failure) => failure?.code === 'not_ready' && failure.retryAfter < 3600e3;
 
-/** shared says that a failure is not of one panel: the server does not answer, or it has no answers yet. */
+/** shared says that a failure is not of one panel: the server does not answer, has no answers yet, or has no such underlying. */
 export function shared(failure) {
-  return failure.code === 'unreachable' || starting(failure) && panels.filter((p) => starting(p.failure)).length > 1;
+  return ['unreachable', 'unknown_underlying'].includes(failure.code) || starting(failure) && panels.filter((p) => starting(p.failure)).length > 1;
 }
 
 /** retry says when the next attempt comes. */

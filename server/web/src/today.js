@@ -9,7 +9,7 @@ import { choices, choose, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
 const path = `/api/v1/gex/${underlying()}`;
-const saidOnce = ['unreachable', 'not_ready']; // a banner says it
+const saidOnce = ['unreachable', 'not_ready', 'unknown_underlying']; // a banner says it
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 
