@@ -83,7 +83,7 @@ export class Panel {
     const failure = this.failure;
     const { checked, nextAt } = this.feed ?? {};
     say(this.problem, failure ? sentence(failure.message) : '');
-    const final = ['snapshot_not_found', 'invalid_parameter'].includes(failure?.code); // a later attempt will not find it
+    const final = !!failure?.final;
     const other = this.document !== null && this.shown !== this.feed?.url; // the body still shows another date
     const missing = !!failure && (final || other);
     const place = missing ? this.body : this.foot;
