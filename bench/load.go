@@ -14,7 +14,7 @@ import (
 
 // loadCommand loads a running server.
 type loadCommand struct {
-	URL         string        `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Server, with or without a path (default ${default}). A strikecache without a path gets a mix of all its resources."`
+	URL         string        `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Server, with or without a path (default ${default}). A strikecache without a path gets a mix of all its resources (of underlyings: SPX)."`
 	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of the paths at random."`
 	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header field of each request. May be repeated."`
 	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
@@ -48,7 +48,7 @@ uses one core. It measures its own delays, and says so when they are a large par
 Exit codes: 0, 1 (a condition of --fail-if is true, or without --fail-if a request failed, or no step of a ramp held, or
 nothing could be measured) and 2 (wrong arguments).
 
-    go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources
+    go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources (of underlyings: SPX)
     go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
     go run ./bench --path / --path /style.css http://[::1]   several paths of any server
     go run ./bench --header 'Accept-Encoding: br' --revalidate --rate 5000 --duration 1m http://localhost:8080
@@ -170,7 +170,7 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 		if requests, err = c.target.mix(); err != nil {
 			return nil, "", err
 		}
-		about = fmt.Sprintf("a strikecache: a mix of %d requests for all its resources", len(requests))
+		about = fmt.Sprintf("a strikecache: a mix of %d requests for all its resources (of underlyings: SPX)", len(requests))
 		paths = []string{"/"}
 	}
 	if len(requests) == 0 {

@@ -151,7 +151,7 @@ func TestWhatIsRequested(t *testing.T) {
 		requests int
 		about    string
 	}{
-		{ours.base, nil, 24, "a strikecache: a mix of 24 requests for all its resources"},
+		{ours.base, nil, 24, "a strikecache: a mix of 24 requests for all its resources (of underlyings: SPX)"},
 		{ours.base + "/x?y=z", nil, 1, "GET /x?y=z"},
 		{ours.base + "/", []string{"/a", "/b,c"}, 2, "GET /a, /b,c"},
 		{other.base, nil, 1, "GET /; / answers 404"},

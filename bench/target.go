@@ -137,8 +137,8 @@ var (
 // codings are the values of Accept-Encoding in a mix.
 var codings = []string{"gzip, deflate, br, zstd", "gzip", "br", "identity"}
 
-// mix returns the kinds of requests that a cache in front would pass on: every resource in every coding, the stored dates,
-// the expirations, flow limits, and revalidations. It returns none when the target is not a strikecache.
+// mix returns the kinds of requests that a cache in front would pass on: every resource (of underlyings: SPX) in every coding,
+// the stored dates, the expirations, flow limits, and revalidations. It returns none when the target is not a strikecache.
 func (t *target) mix() (requests []request, err error) {
 	find := func(path string, what *regexp.Regexp) (found []string) {
 		status, body, err2 := t.get(path)

@@ -139,7 +139,7 @@ func (k *checker) describe(d *document) {
 	}
 	switch _, key := d.upstreamName().Split(); {
 	case d.chain != nil:
-		k.chain(d.chain)
+		k.chain(d.chain, d.upstreamName())
 	case d.settlement != nil:
 	case slices.Contains(compute.FundSymbols(), key):
 		k.say("%s rests on the quote and the price history of a fund", SectorsResource)
@@ -166,7 +166,7 @@ var fields = []struct {
 }
 
 // chain says what is used of a chain, and on how many contracts each resource would rest.
-func (k *checker) chain(chain *compute.Chain) {
+func (k *checker) chain(chain *compute.Chain, name upstream.Name) {
 	expirations := map[compute.Date]bool{}
 	for i := range chain.Contracts {
 		expirations[chain.Contracts[i].Expiration] = true
@@ -190,6 +190,10 @@ func (k *checker) chain(chain *compute.Chain) {
 	cal := k.cfg.Calendar
 	if why := compute.UnderlyingOf(chain.Symbol).Unusable(); why != "" {
 		k.say("NOT USED: %s cannot be an underlying: %s", chain.Symbol, why)
+		return
+	}
+	if read := chainOf(chain.Symbol); name != read {
+		k.say("NOT USED: a server reads the chain of %s from %s", chain.Symbol, read)
 		return
 	}
 	u, q := strings.ToLower(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts

@@ -127,6 +127,17 @@ func TestCheckMinimalChain(t *testing.T) {
 	}
 }
 
+// A chain under a name that no server reads is not said to be used.
+func TestCheckOtherName(t *testing.T) {
+	for name, c := range map[string][2]string{"options/SPX.json": {"SPX", "options/_SPX.json"}, "options/XSP.json": {"XSP", "options/_XSP.json"}, "options/_AAPL.json": {"AAPL", "options/AAPL.json"}} {
+		report, err := checked(t, name, strings.ReplaceAll(minimal(), `"symbol":"SPX"`, `"symbol":"`+c[0]+`"`))
+		says(t, name, report, "NOT USED: a server reads the chain of "+c[0]+" from "+c[1]+"\n")
+		if err != nil || strings.Contains(report, "it is used if") {
+			t.Errorf("%s: %v\n%s", name, err, report)
+		}
+	}
+}
+
 // Skipped rows are counted by reason, with an example of each.
 func TestCheckSkippedRows(t *testing.T) {
 	report, err := checked(t, "options/_SPX.json", minimalHead+strings.Join([]string{

@@ -258,8 +258,9 @@ def volatilities(strikes, F, T, rate):
     priced = {k: v for k, v in v_of.items() if v}
     for k in v_of.keys() - priced.keys() if priced else ():
         below, above = max((p for p in priced if p < k), default=None), min((p for p in priced if p > k), default=None)
-        part = math.log(k / below) / math.log(above / below) if below and above else 0  # of the way from below to above in ln K
-        v_of[k] = math.sqrt(priced[below or above] ** 2 * (1 - part) + priced[above or below] ** 2 * part)
+        part = math.log(k / below) / math.log(above / below) if below and above else 1 if below == 0 and above else 0  # of the way from below to above in ln K
+        nearest = [p for p in (below, above) if p is not None]
+        v_of[k] = math.sqrt(priced[nearest[0]] ** 2 * (1 - part) + priced[nearest[-1]] ** 2 * part)
     return v_of
 
 
@@ -408,35 +409,110 @@ def verify_gamma(table, answer, chain, previous, strike):
     if answer["meta"]["endpoint"].endswith("/matrix"):
         return verify_matrix(table, data, cells, chain.session, until, mismatch)
 
+    dollars = max(1e-6 * gross, 1)
     for name, own in (("net", call + put), ("call", call), ("put", put), ("gross", gross)):
-        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], None if chain.net is None else own, 1e-6 * gross)
+        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], None if chain.net is None else own, dollars)
+    table.check("§1.3 gamma_tilt", data["gamma_tilt"], call / -put if put and chain.net is not None else None, 2e-4)
     tolerances = {name: max(1, 1e-6 * sum(abs(row[name]) for row in by_expiration.values())) for name in EXPOSURES}
     for name in EXPOSURES:
         own = None if chain.net is None else sum(row[name] for row in by_expiration.values())
         table.check(f"§1.4 {name}", data["exposures"][name], own, tolerances[name])
     table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(chain.used))
-    for cells in by_expiration.values() if mismatch else ():
-        cells.update({name: None for name in cells if "dollars" in name})
-    dollars = max(1e-6 * gross, 1)
+    for cells in by_expiration.values():
+        cells["gross_share_pct"] = cells["gross_gex_dollars"] / gross * 100 if gross and not mismatch else None
+        cells.update({name: None for name in cells if mismatch and "dollars" in name})
     table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near_spot(by_strike, S, 0.15, mismatch),
                   strike_tolerances(dollars))
     table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
-                  {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars, **tolerances})
-
+                  {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars, "gross_share_pct": 2e-4, **tolerances})
     prices = sorted((flip["price"] for flip in data["flips"]), key=lambda price: (abs(price - S), price))
-    table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], prices[0] if prices else None)
-    point = 1 if S >= 1000 else S / 5000
-    for i, flip in enumerate(data["flips"]):  # each must be a root of G; other roots of G are not searched
-        low, high = flip["price"] - point / 2 - 0.005, flip["price"] + point / 2 + 0.005  # a served price has 2 decimals
-        rises = chain.G(low) < 0
-        if rises == (chain.G(high) < 0):
-            low = high = math.inf  # no root
-        while high - low > point / 1000:
-            middle = (low + high) / 2
-            low, high = (middle, high) if (chain.G(middle) < 0) == rises else (low, middle)
-        table.check(f"§1.2 flips[{i}].price", flip["price"], low, min(0.02, 0.02 * point + 0.005))
+    chain.flip = prices[0] if prices else None
+    verify_levels(table, data, chain, by_strike)
+    verify_parts(table, data, chain, gross, dollars)
+    table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], chain.flip)
+    table.check("§1.2 flip_status", data["flip_status"], flip_status(chain, prices))
+    table.check("§1.3 flip_distance_pct", data["flip_distance_pct"], (S - prices[0]) / S * 100 if prices else None, 6e-4)
+    for i, flip in enumerate(data["flips"]):
+        rises = check_root(table, f"§1.2 flips[{i}].price", flip["price"], S, chain.G)
         table.check(f"§1.2 flips[{i}].direction", flip["direction"], "negative_to_positive" if rises else "positive_to_negative")
-    verify_changes(table, answer, chain, previous and previous.price(rate), max(1, 1e-6 * gross))
+    verify_changes(table, answer, chain, previous and previous.price(rate), dollars)
+
+
+def check_root(table, name, price, S, G):
+    """Checks that a served flip is a root of G, and says whether G rises there. Other roots of G are not searched."""
+    most = min(0.02, 0.02 * S / 5000 + 0.005)  # a served price has 2 decimals
+    below, above = G(price - most), G(price + most)
+    table.check(name, price, price + most * (below + above) / (below - above) if (below < 0) != (above < 0) else math.inf, most)
+    return below < 0
+
+
+def flip_status(chain, flips):
+    """§1.2: the status that belongs to the served flips."""
+    if chain.mismatch or flips:
+        return "spot_mismatch" if chain.mismatch else "found" if len(flips) == 1 else "multiple"
+    top = max((chain.G(chain.S * (1 + j / 500)) for j in range(-75, 76)), key=abs)  # 151 points show which lobe is the largest
+    return "none_all_positive" if top > 0 else "none_all_negative" if top else "insufficient_data"
+
+
+def verify_levels(table, data, chain, by_strike):
+    """§1.3: the walls and what rests on them."""
+    S = chain.S
+    rows = {K: dict(cells, call=cells["call_gex_dollars"], put=-cells["put_gex_dollars"], net=cells["call_gex_dollars"] + cells["put_gex_dollars"])
+            for K, cells in by_strike.items()} if chain.net is not None else {}
+
+    def wall(value, side=0):  # side: 1 for the strikes from the spot upwards, -1 downwards, 0 for all
+        best = max(((value(row), -abs(K - S), -K) for K, row in rows.items() if (K - S) * side >= 0), default=(0, 0, 0))
+        return -best[2] if best[0] > 0 else None
+    call_wall, put_wall = wall(lambda row: row["call"], 1), wall(lambda row: row["put"], -1)
+    between = [K for K in rows if put_wall is not None and call_wall is not None and put_wall < K < call_wall]
+    least = 0.05 * max((abs(row["net"]) for row in rows.values()), default=0)
+    for name, own in (
+            ("call_wall", call_wall), ("put_wall", put_wall), ("abs_gamma_strike", wall(lambda row: row["call"] + row["put"])),
+            ("vol_trigger", min((K for K in between if rows[K]["net"] > 0 and rows[K]["net"] >= least), default=None))):
+        table.check(f"§1.3 {name}", data[name], own)
+    for kind, call, put in (("gross", lambda row: row["call"], lambda row: row["put"]), ("net", lambda row: row["net"], lambda row: -row["net"]),
+                            ("open_interest", lambda row: row["call_open_interest"], lambda row: row["put_open_interest"])):
+        table.check(f"§1.3 walls.{kind}", data["walls"][kind], {"call": wall(call), "put": wall(put)})
+
+
+def verify_parts(table, data, chain, gross, dollars):
+    """§§1.2 and 1.3: the scenarios, what rests on them, and what expires on the session date."""
+    S, flips = chain.S, {row["name"]: row["zero_gamma_flip"] for row in data["scenarios"]}
+    dates = [row.settles.date() for row in chain.used]
+    nearest = min(dates, default=None)
+
+    def check(name, served, rows, known):
+        def G(S):
+            return sum(chain.gex(row, S) for row in rows)
+        table.check(f"{name}.net_gex_dollars", served["net_gex_dollars"], G(S) if known and not chain.mismatch else None, dollars)
+        if served["zero_gamma_flip"] is not None:
+            check_root(table, f"{name}.zero_gamma_flip", served["zero_gamma_flip"], S, G)
+    rows = {"vol_down_10": [row._replace(v=0.9 * row.v) for row in chain.used], "vol_up_10": [row._replace(v=1.1 * row.v) for row in chain.used],
+            "no_carry": [row._replace(F=S) for row in chain.used],
+            "ex_nearest_expiration": [row for row, date in zip(chain.used, dates) if date > nearest],
+            "within_90_days": [row for row, date in zip(chain.used, dates) if date <= chain.session + 90 * DAY]}
+    table.check("§1.2 scenarios", list(flips), list(rows))
+    for row in data["scenarios"]:
+        check(f"§1.2 {row['name']}", row, rows[row["name"]], rows[row["name"]])
+    ends = sorted(flip for flip in (chain.flip, *flips.values()) if flip is not None)
+    table.check("§1.2 flip_band", data["flip_band"], {"low": ends[0], "high": ends[-1]} if ends else None)
+    ends = [flips["vol_down_10"], flips["vol_up_10"]]
+    neutral = gross and abs(chain.net or 0) / gross < 0.01 or None not in ends and min(ends) <= S <= max(ends)
+    table.check("§1.3 gamma_regime", data["gamma_regime"],
+                None if chain.net is None else "neutral" if neutral else "positive" if chain.net > 0 else "negative")
+    points = {j: S * (1 + j / 1000) for j in range(-60, 61, 20)}  # some of the 121, because each costs as much as net
+    table.columns("§1.3 profile", {j: data["profile"][j + 60] for j in points}, {
+        j: {"spot": x, "net_gex_dollars": None if chain.net is None else chain.G(x)} for j, x in points.items()}, {"spot": 0.01, "net_gex_dollars": dollars})
+    settled = chain.q >= at(chain.session, closing(chain.session))
+    rows = [row for row, date in zip(chain.used, dates) if date == chain.session]
+    for name, own in (("settled", settled), ("contracts", 0 if settled else len(rows))):
+        table.check(f"§1.3 zero_dte.{name}", data["zero_dte"][name], own)
+    if settled:
+        table.check("§1.3 zero_dte", [data["zero_dte"][name] for name in ("net_gex_dollars", "gross_share_pct", "zero_gamma_flip")], [None] * 3)
+    else:
+        check("§1.3 zero_dte", data["zero_dte"], rows, True)
+        share = sum(abs(chain.gex(row, S)) for row in rows) / gross * 100 if gross and not chain.mismatch else None
+        table.check("§1.3 zero_dte.gross_share_pct", data["zero_dte"]["gross_share_pct"], share, 2e-4)
 
 
 def verify_changes(table, answer, now, before, dollars):
@@ -469,6 +545,10 @@ def verify_changes(table, answer, now, before, dollars):
     parts = before.net, *(b - a for a, b in zip(nets, nets[1:])), now.net
     for name, own in zip("from expired spot time volatility open_interest listed to".split(), parts):
         table.check(f"§1.5 net_gex_dollars.{name}", served["net_gex_dollars"][name], own, dollars)
+    table.check("§1.5 reference_as_of", served["reference_as_of"], rfc3339(before.as_of))
+    table.check("§1.5 flip.to", served["flip"]["to"], now.flip)
+    if served["flip"]["from"] is not None:
+        check_root(table, "§1.5 flip.from", served["flip"]["from"], before.S, before.G)
 
 
 # §1.11: volatility/{u}
@@ -728,15 +808,29 @@ def pain(series, spot):
     return figures, {X / 1000: dict(zip(PAYOUTS, (c / 10, p / 10, (c + p) / 10))) for X, (c, p) in payouts.items()}
 
 
+def open_interest(series):
+    """Returns strike, calls and puts of each strike with open interest."""
+    sums = collections.defaultdict(lambda: [0, 0])
+    for k, rights in ((k, rights) for strikes in series for k, rights in strikes.items()):
+        for right, row in rights.items():
+            sums[k]["CP".index(right)] += row.oi
+    return [[k / 1000, *sides] for k, sides in sorted(sums.items()) if any(sides)]
+
+
 def verify_pain(table, answer, chain):
     data = answer["data"]
-    table.check("§4 expirations", [row["expiration"] for row in data["expirations"]], sorted({str(date) for _, date in chain.series}))
+    dates = {}
+    for (root, date), strikes in sorted(chain.series.items(), key=lambda item: (item[0][1], item[0][0])):
+        row = dates.setdefault(str(date), {"settlement": chain.settlement[root], "open_interest": 0})
+        row["settlement"] = row["settlement"] if row["settlement"] == chain.settlement[root] else "mixed"
+        row["open_interest"] += sum(row.oi for rights in strikes.values() for row in rights.values())
+    table.columns("§4 expirations", {row["expiration"]: row for row in data["expirations"]}, dates, {"settlement": 0, "open_interest": 0})
     date = dt.date.fromisoformat(data["expiration"])
     series = {settlement: chain.series[root, date] for root, settlement in chain.settlement.items() if (root, date) in chain.series}
     if not series:
         table.check("§4 expiration", data["expiration"], None)
         return
-    figures, curve = pain(list(series.values()), chain.spot)
+    figures, _ = pain(list(series.values()), chain.spot)
     figures.update(settlement="mixed" if len(series) > 1 else next(iter(series)), days_to_expiration=(date - chain.session).days)
     tolerances = {"payout_at_max_pain_dollars": 1, "distance_pct": 2e-4, "put_call_oi_ratio": 2e-4}
     for name, own in figures.items():
@@ -744,7 +838,11 @@ def verify_pain(table, answer, chain):
     own = {side: pain([s], chain.spot)[0] for side, s in series.items()}
     table.columns("§4 by_settlement", {side: row for side, row in data["by_settlement"].items() if row}, own,
                   {name: tolerances.get(name, 0) for name in next(iter(own.values()))})
-    table.columns("§4 payout_curve", {row["settlement_price"]: row for row in data["payout_curve"]}, curve, dict.fromkeys(PAYOUTS, 1))
+    parts = ("", data, [*series.values()]), *((side + ".", row, [series[side]]) for side, row in data["by_settlement"].items() if row and side in series)
+    for name, part, of in parts:
+        table.columns(f"§4 {name}payout_curve", {row["settlement_price"]: row for row in part["payout_curve"]}, pain(of, chain.spot)[1],
+                      dict.fromkeys(PAYOUTS, 1))
+        table.check(f"§4 {name}open_interest", [[row["strike"], row["call"], row["put"]] for row in part["open_interest"]], open_interest(of))
 
 
 # §0: the receipt

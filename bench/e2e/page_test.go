@@ -535,6 +535,9 @@ func (b *browser) address(p *process) {
 	date := dates[len(dates)-3]
 	shown("the date is shown", date)
 	levels(datePath + date)
+	b.until("the panels of now say so, and the others show the date", fmt.Sprintf(`[...document.querySelectorAll("section:has(> footer .ages)")]
+		.filter(s => s.querySelector(".ages").textContent.startsWith("Of now, not of the chosen date")).map(s => s.id).join() === "levels,matrix,max-pain,flow" &&
+		["vix", "sectors"].every(id => document.querySelector("#" + id + "[aria-busy=false] .source").textContent.endsWith("?date=%s"))`, date))
 	b.do(chromedp.Reload())
 	shown("a reload shows the same", date)
 	levels(datePath + date)

@@ -90,6 +90,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"no capture time", "#flow .ages", " old · checked ", replace(`"captured_at":"[^"]*"`, `"captured_at":null`)},
 		{"another day", "#today-heading", "Thursday 19 Nov", replace(`"session_date":"[^"]*"`, `"session_date":"2026-11-19"`)},
 		{"two spots", ".levels", "of the index; implied spot 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
+		{"traces", ".levels", "none: negative but for traces", replace(`"zero_gamma_flip":[0-9.]+,"flip_status":"[a-z_]+"`, `"zero_gamma_flip":null,"flip_status":"none_all_negative"`)},
 		{"at the flip", ".reading", "Spot is at the flip.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
 		{"a known rank", "#volatility .gauges", "Rank in a year41Lowest 0, highest 100 of", replace(`"rank_1y":null`, `"rank_1y":41.25`)},
 		{"a wall that jumps", "#today .summary", "The put wall moved 2 times", replace(`("2026-11-20T15:3[^]]*,)7500,("positive"|"negative"|"neutral")`, `${1}7450,$2`)},
@@ -196,4 +197,27 @@ func TestPageWithoutAnswers(t *testing.T) {
 	b.until("the page recovers", `!document.querySelector(".banner.down") && `+allLoaded)
 	b.clean()
 	p.stop()
+}
+
+// A source without the documents of two panels: both say so themselves, the page does not say that the server is empty, and it asks
+// again within a minute, not after the hour of Retry-After.
+func TestPageOfASourceWithoutAll(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	in := newInbox(t)
+	in.put("options/_SPX.json", in.made("options/_SPX.json"))
+	p := serve(t, "--data-dir", t.TempDir(), "--source", "folder", "--folder", in.dir)
+	p.until("the chain is served", func() bool { return p.answers(gammaPath, http.StatusOK) })
+	b := browse(t, p.url)
+	for _, panel := range []string{"#vix", "#sectors"} {
+		b.see(panel)
+		b.eventually(panel+" says why", func() bool {
+			return strings.HasPrefix(b.text(panel+" .notice:not([hidden])"), "The source has no documents for this resource. Trying again")
+		})
+	}
+	if said := b.text("#status"); strings.Contains(said, "no answers yet") {
+		t.Errorf("the page says that the server is empty: %s", said)
+	}
+	b.until("the page asks again", `asked.filter(a => a.url.endsWith("/rotation")).length > 2`)
+	b.clean()
 }

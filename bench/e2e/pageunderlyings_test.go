@@ -63,6 +63,15 @@ func TestPageUnderlyings(t *testing.T) {
 	b.press("#compare", kb.Enter)
 	b.do(chromedp.Reload())
 	b.until("the table stays closed", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#underlying")?.value === "XLF" && document.querySelector("#overview").hidden`)
+	b.do(chromedp.Navigate(p.url + "/?u=AAPL"))
+	b.until("capital letters are the same symbol", `document.querySelector("#underlying")?.value === "AAPL"`)
+	b.do(chromedp.Navigate(p.url + "/?u=zzz"))
+	b.eventually("a sentence names an underlying that is not served", func() bool { return b.text("#status") == "This server has no underlying ZZZ. Show SPX" })
+	if shown := b.text("body"); strings.Contains(shown, "error.underlyings") {
+		t.Errorf("the page shows a text for programs: %s", shown)
+	}
+	b.press("#status a", kb.Enter)
+	b.until("its link shows SPX", `location.search === "" && document.querySelector("#underlying")?.value === "SPX"`)
 	b.clean()
 }
 

@@ -212,6 +212,11 @@ func TestCollector(t *testing.T) {
 			t.Errorf("check does not say %q: %s", want, out)
 		}
 	}
+	quotes := writeFile(t, filepath.Join(t.TempDir(), "quote.csv"), regexp.MustCompile("SPXW?").ReplaceAllString(snapshotsV3["quote.csv"], "XSP"))
+	interest := writeFile(t, filepath.Join(t.TempDir(), "interest.csv"), strings.Replace(snapshotsV3["interest.csv"], "SPXW", "XSP", 1))
+	if out, stderr, code := collect(t, "--symbol", "XSP", "--price", "750", dir, quotes, interest); code != 0 || !strings.Contains(out, "_XSP.json: 2 contracts") {
+		t.Errorf("the chain of XSP: exit %d, %s%s", code, out, stderr)
+	}
 	if out, _, code := collect(t, "--help"); code != 0 || !strings.Contains(out, "tenths of a cent") {
 		t.Errorf("--help: exit %d, %s", code, out)
 	}

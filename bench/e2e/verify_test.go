@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"strikecache/compute"
 )
 
 // verifier returns a command of bench/clients/verify.py.
@@ -112,6 +115,19 @@ func TestRecordedAnswersAreVerified(t *testing.T) {
 	}
 }
 
+// The sums of a chain of three contracts are served as whole dollars. Of one series only the strike 0 has a volatility.
+func TestSmallChainIsVerified(t *testing.T) {
+	t.Parallel()
+	in, dir, now := newInbox(t), t.TempDir(), time.Now()
+	in.put("options/_SPX.json", fmt.Sprintf(`{"timestamp":%q,"data":{"symbol":"SPX","current_price":7500,"last_trade_time":%q,"options":[
+		{"option":"SPXW%sC07500000","bid":100,"ask":102,"open_interest":1},
+		{"option":"SPXW%[4]sP00000000","iv":0.5,"open_interest":1},{"option":"SPXW%[4]sP07400000","open_interest":1}]}}`,
+		now.UTC().Format(time.DateTime), now.In(compute.NewYork).Format("2006-01-02T15:04:05"), now.AddDate(0, 1, 0).Format("060102"), now.AddDate(0, 2, 0).Format("060102")))
+	p := serve(t, "--data-dir", dir, "--source", "folder", "--folder", in.dir)
+	p.until("the chain is served", func() bool { return p.answers(gammaPath, http.StatusOK) })
+	verifies(t, filepath.Join(dir, "folder", "objects"), p.url+gammaPath)
+}
+
 // In answers of SPX, each altered figure, digest or document is found and named, and nothing else.
 func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	t.Parallel()
@@ -133,6 +149,19 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	verifies(t, documents, edited(t, volatility, edit{`"atm_30d":\d`, `"atm_30d":9`}, edit{`"sessions":\d`, `"sessions":9`}, edit{`"butterfly_10":\d`, `"butterfly_10":9`}),
 		"§1.11 expirations[2026-11-20 pm].butterfly_10", "§1.11 atm_30d", "§1.11 sessions")
 	verifies(t, documents, edited(t, pain, edit{`"max_pain":\d+`, `"max_pain":7000`}), "§4 max_pain")
+	verifies(t, documents, edited(t, pain,
+		edit{`"open_interest":\[\{"strike":\d`, `"open_interest":[{"strike":9`},
+		edit{`"expirations":\[\{"expiration":"[\d-]+","settlement":"pm"`, `"expirations":[{"expiration":"2026-11-20","settlement":"am"`},
+	), "§4 expirations[2026-11-20].settlement", "§4 open_interest")
+	verifies(t, documents, edited(t, gamma,
+		edit{`"gamma_tilt":\d`, `"gamma_tilt":9`}, edit{`"call_wall":\d+`, `"call_wall":1`}, edit{`"abs_gamma_strike":\d+`, `"abs_gamma_strike":1`},
+		edit{`"net":\{"call":\d+`, `"net":{"call":1`}, edit{`"flip_band":\{"low":\d+`, `"flip_band":{"low":1`}, edit{`"gamma_regime":"[a-z]+"`, `"gamma_regime":"unknown"`},
+		edit{`"profile":\[\{"spot":\d`, `"profile":[{"spot":9`}, edit{`"zero_dte":\{"net_gex_dollars":-?\d+`, `"zero_dte":{"net_gex_dollars":1`},
+		edit{`"gross_gex_dollars":\d+,"gross_share_pct":\d`, `"gross_gex_dollars":1,"gross_share_pct":9`},
+		edit{`"flip_status":"[a-z]+"`, `"flip_status":"unknown"`}, edit{`"flip_distance_pct":-?\d`, `"flip_distance_pct":9`}, edit{`"flip":\{"from":\d+`, `"flip":{"from":1`},
+	), "§1.3 gamma_tilt", "§1.3 by_expiration[2026-11-20 pm].gross_gex_dollars", "§1.3 by_expiration[2026-11-20 pm].gross_share_pct", "§1.3 call_wall",
+		"§1.3 abs_gamma_strike", "§1.3 walls.net", "§1.2 flip_band", "§1.3 gamma_regime", "§1.3 profile[-60].spot", "§1.3 zero_dte.net_gex_dollars",
+		"§1.2 flip_status", "§1.3 flip_distance_pct", "§1.5 flip.from")
 
 	// A document with one digit more is another document.
 	altered := t.TempDir()
@@ -148,7 +177,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	}
 	file := writeFile(t, filepath.Join(t.TempDir(), "answer.json"), string(gamma))
 	verifies(t, altered, file, "§0 input options/_SPX.json")
-	figure(t, "10 alterations of answers and an altered document: the verifier names what differs")
+	figure(t, "24 alterations of answers and an altered document: the verifier names what differs")
 
 	for _, args := range [][]string{{}, {"--documents", documents, filepath.Join(t.TempDir(), "missing")}} {
 		if _, stderr, code := run(t, verifier(t, args...)); code != 2 || stderr == "" {

@@ -88,7 +88,7 @@ function put(place, wanted) {
     if (banner && banner.children.length < 3) continue; // the server wrote it
     if (!banner) {
       banner = h('p', { class: `banner ${w.kind}`, 'data-key': w.key, role: w.kind === 'down' ? 'alert' : 'status' },
-        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : null);
+        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : w.link ? h('a', { href: '/' }, w.link) : null);
       place.append(banner);
     }
     say(banner.children[0], w.head);
@@ -121,8 +121,9 @@ function outage() {
   const failed = panels.filter((p) => p.failure && shared(p.failure));
   if (failed.length === 0) return [];
   const ticking = retry(Math.min(...failed.map((p) => p.feed.nextAt)));
-  const down = failed.some((p) => p.failure.code === 'unreachable');
-  if (!down) {
+  const any = (code) => failed.some((p) => p.failure.code === code);
+  if (!any('unreachable')) {
+    if (any('unknown_underlying')) return [{ key: 'unknown', kind: 'stale', head: `This server has no underlying ${underlying().toUpperCase()}.`, text: '', link: 'Show SPX' }];
     const why = new Set(failed.map((p) => p.failure.error.reason).filter(Boolean).map((code) => sentence(reason(code))));
     return [{ key: 'waiting', kind: 'stale', head: 'The server has no answers yet.', text: why.size ? [...why].join(' ') : 'It has just started.', ticking }];
   }

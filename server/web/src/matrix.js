@@ -3,7 +3,7 @@
 import { h, say, scroller, table } from './dom.js';
 import { date, dollars, level, number, shortDate } from './format.js';
 import { color } from './paint.js';
-import { day, Panel } from './panel.js';
+import { Panel } from './panel.js';
 import { choices, onChoice, underlying } from './state.js';
 import { term } from './terms.js';
 
@@ -66,8 +66,7 @@ function sentence(v) {
   const by = cells.toSorted((a, b) => b.x - a.x);
   return `${number(v.count)} cells of ${number(v.rows.length)} strikes. Largest: ${name(by[0])}; smallest: ${name(by.at(-1))}. ` +
     `The colours end at ±\u2060${dollars(v.clip)}, the 98th percentile of the sizes shown: ${number(v.beyond)} ${v.beyond === 1 ? 'cell is' : 'cells are'} beyond. ` +
-    'The sums by strike and by expiration are over all expirations and all strikes, also those not shown.' +
-    (day() ? ' All of this is of now, not of the chosen date.' : '');
+    'The sums by strike and by expiration are over all expirations and all strikes, also those not shown.';
 }
 
 function asTable(v) {

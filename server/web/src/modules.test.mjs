@@ -144,4 +144,12 @@ test('polling: once per max-age, with the tag, not while hidden, and less often 
   asked.length = 0;
   await advance(600e3);
   assert.equal(asked.length, 0, 'an address that nobody watches is asked for');
+  answer = () => new Response('{"success":false,"error":{"code":"snapshot_not_found","message":"none"}}', { status: 404 });
+  watch('/x?date=2026-11-14', onChange);
+  await settle();
+  assert.equal(asked.length, 1);
+  await advance(600e3);
+  page.listeners.visibilitychange();
+  await settle();
+  assert.equal(asked.length, 1, 'a date that is not stored is asked for again');
 });

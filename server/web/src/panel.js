@@ -83,7 +83,7 @@ export class Panel {
     const failure = this.failure;
     const { checked, nextAt } = this.feed ?? {};
     say(this.problem, failure ? sentence(failure.message) : '');
-    const final = ['snapshot_not_found', 'invalid_parameter'].includes(failure?.code); // a later attempt will not find it
+    const final = !!failure?.final;
     const other = this.document !== null && this.shown !== this.feed?.url; // the body still shows another date
     const missing = !!failure && (final || other);
     const place = missing ? this.body : this.foot;
@@ -107,6 +107,7 @@ export class Panel {
     const ages = [`${this.what} of ${format.instant(meta.as_of)}, ${format.age(now - Date.parse(meta.as_of))} old`];
     if (meta.captured_at) ages.push(`captured ${format.age(now - Date.parse(meta.captured_at))} ago`);
     ages.push(checked ? `checked ${format.age(Date.now() - checked)} ago` : 'not checked yet');
+    if (day() && this.id !== 'history') ages.unshift('Of now, not of the chosen date');
     say(this.ages, ages.join(' · '));
   }
 
@@ -123,9 +124,12 @@ export class Panel {
   }
 }
 
-/** shared says that a failure is not of one panel: the server does not answer, or it has no answers yet. */
+// An answer that comes in an hour at the earliest is one whose documents the source lacks. Then the server is not starting.
+const starting = (failure) => failure?.code === 'not_ready' && failure.retryAfter < 3600e3;
+
+/** shared says that a failure is not of one panel: the server does not answer, has no answers yet, or has no such underlying. */
 export function shared(failure) {
-  return failure.code === 'unreachable' || failure.code === 'not_ready' && panels.filter((p) => p.failure?.code === 'not_ready').length > 1;
+  return ['unreachable', 'unknown_underlying'].includes(failure.code) || starting(failure) && panels.filter((p) => starting(p.failure)).length > 1;
 }
 
 /** retry says when the next attempt comes. */

@@ -97,7 +97,8 @@ class Feed {
       this.failure = error instanceof Refusal ? error
         : error instanceof SyntaxError ? new Refusal('unreadable', 'the answer cannot be read')
           : new Refusal('unreachable', 'the server does not answer');
-      wait = Math.max(this.failure.retryAfter ?? 0, Math.min(slowestRetry, firstRetry * 2 ** (this.#failures - 1)));
+      const told = Math.min(this.failure.retryAfter ?? 0, this.failure.code === 'not_ready' ? slowestRetry : Infinity); // the documents may come soon
+      wait = this.failure.final ? Infinity : Math.max(told, Math.min(slowestRetry, firstRetry * 2 ** (this.#failures - 1)));
     }
     this.#running = null;
     this.nextAt = wait > longest ? Infinity : Date.now() + jitter(wait);
@@ -133,7 +134,7 @@ class Feed {
 class Refusal extends Error {
   constructor(code, message, retryAfter, error) {
     super(message);
-    Object.assign(this, { code, retryAfter, error });
+    Object.assign(this, { code, retryAfter, error, final: ['snapshot_not_found', 'invalid_parameter'].includes(code) }); // a later attempt will not find it
   }
 }
 

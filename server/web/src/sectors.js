@@ -21,7 +21,7 @@ export function sectorsPanel() {
     },
   });
   panel.body.append(reading, h('div', { class: 'split wide-left' }, returns, rotation));
-  panel.follow('/api/v1/sectors/rotation');
+  panel.followDay('/api/v1/sectors/rotation', '/api/v1/sectors/rotation');
 }
 
 function read(d) {

@@ -4,7 +4,7 @@
 import { h } from './dom.js';
 
 /** underlying returns the symbol, in small letters, of the underlying that the page shows. Another one is another load of the page. */
-export const underlying = () => chosen('u', 'spx', (u) => /^[a-z]{1,6}$/.test(u));
+export const underlying = () => chosen('u', 'spx', (u) => /^[a-z]{1,6}$/i.test(u)).toLowerCase();
 
 /** recall returns a text that remember has kept in the browser, or null. A browser may have no storage. */
 export function recall(name) {

@@ -9,7 +9,7 @@ import { choices, choose, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
 const path = `/api/v1/gex/${underlying()}`;
-const saidOnce = ['unreachable', 'not_ready']; // a banner says it
+const saidOnce = ['unreachable', 'not_ready', 'unknown_underlying']; // a banner says it
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 
@@ -142,10 +142,14 @@ function spotNote(d) {
   return `${change}${spotName(d) === 'Spot' ? '' : `of the index; implied spot ${level(d.effective_spot)}; `}${move}`;
 }
 
-const noFlip = { none_all_positive: 'none: all positive within 15\u00a0%', none_all_negative: 'none: all negative within 15\u00a0%' };
+const noFlip = { none_all_positive: ['positive', -1], none_all_negative: ['negative', 1] };
 
 function flipNote(d) {
-  if (d.zero_gamma_flip === null) return noFlip[d.flip_status] ?? title(d.flip_status);
+  if (d.zero_gamma_flip === null) {
+    const [sign, other] = noFlip[d.flip_status] ?? [];
+    if (!sign) return title(d.flip_status);
+    return d.profile.some((p) => p.net_gex_dollars * other > 0) ? `none: ${sign} but for traces` : `none: all ${sign} within 15\u00a0%`;
+  }
   return d.flip_band ? `band ${number(d.flip_band.low, 0)} to ${number(d.flip_band.high, 0)}` : 'no band';
 }
 

@@ -22,7 +22,7 @@ export function vixPanel() {
     },
   });
   panel.body.append(reading, h('div', { class: 'split' }, curve.element, ladder.element), facts);
-  panel.follow('/api/public/vix-term-structure');
+  panel.followDay('/api/public/vix-term-structure', '/api/public/vix-term-structure');
 }
 
 const price = (x) => (x === null ? unknown : `${number(x, 2, true)}\u00a0pts`);
@@ -86,7 +86,7 @@ function drawLadder(chart, cash) {
     xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [1, 21], start: xs[0],
     xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : number(x * x); },
     series: [
-      { name: 'Now', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
+      { name: 'Level', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
       { name: 'Previous close', values: before, format: price, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] },
       { name: 'Change', values: known.map(([key]) => cash[key].change_pct), format: (x) => percent(x), kind: 'none' },
     ],
