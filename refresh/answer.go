@@ -104,7 +104,7 @@ func (p *product) next(b *batch, m *memory) (*answer, error) {
 	}
 	a, err := p.answer(in)
 	if err == nil && p.daily { // the document may be published after its date has closed
-		leftToBackfill := b.cfg.BackfillSessions > 0 && dateClosed(a.date(), m.since)
+		leftToBackfill := p.backfilled && b.cfg.BackfillSessions > 0 && dateClosed(a.date(), m.since)
 		isStored := slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String())
 		a.late = dateClosed(a.date(), later(b.at, in.arrived())) && (leftToBackfill || isStored)
 	}
