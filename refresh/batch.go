@@ -31,7 +31,7 @@ func (b *batch) document(name upstream.Name) *document {
 // dates says whether an answer of the batch is stored under its date. A late answer, and an answer of a closed date that a start computes
 // again, are in current/ alone.
 func (b *batch) dates(a *answer) bool {
-	return !a.late && !(b.job == resumeJob && dateClosed(a.date(), b.at))
+	return !a.late && (b.job != resumeJob || !dateClosed(a.date(), b.at))
 }
 
 // inputs returns inputs with the documents that are not nil. It returns nil when all documents are nil.
