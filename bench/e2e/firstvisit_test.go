@@ -23,6 +23,11 @@ const watchShifts = `(() => {
 	}).observe({type: "layout-shift", buffered: true});
 })()`
 
+// tallerThanReserved lists the parts of the page that have become taller than the height that heights.css reserves, with their heights.
+const tallerThanReserved = `[...document.querySelectorAll("#head, main > section")]
+	.filter(s => !s.style.getPropertyValue("--tall") && s.offsetHeight > parseFloat(getComputedStyle(s).getPropertyValue("--tall")) + 1)
+	.map(s => s.id + " " + s.offsetHeight)`
+
 // A first visit at three widths: the files of the page are within their budget, the page asks once for what it preloads, and
 // nothing moves by itself.
 func TestFirstVisit(t *testing.T) {
@@ -53,6 +58,9 @@ func TestFirstVisit(t *testing.T) {
 		b.frames()
 		if shifted := eval[float64](b, `window.shifted`); shifted >= 0.01 {
 			t.Errorf("%d wide: layout shift %.4f: %q", width, shifted, eval[[]string](b, `window.shifts`))
+		}
+		if taller := eval[[]string](b, tallerThanReserved); len(taller) > 0 { // what stands below moves if it is seen by then
+			t.Errorf("%d wide: taller than heights.css says: %q", width, taller)
 		}
 		files := 0
 		for _, d := range loaded() {
