@@ -53,7 +53,7 @@ const (
 
 // A request under way keeps its place. When every place has one, a new connection is closed.
 func TestARequestUnderWayKeepsItsPlace(t *testing.T) {
-	entered, leave := make(chan struct{}), make(chan struct{})
+	entered, leave := make(chan struct{}, 2*maxConnections), make(chan struct{})
 	dial := bounded(t, func(http.ResponseWriter, *http.Request) {
 		entered <- struct{}{}
 		<-leave
@@ -75,10 +75,7 @@ func TestARequestUnderWayKeepsItsPlace(t *testing.T) {
 			t.Errorf("request %d: %q", i, got)
 		}
 	}
-	next := dial(whole)
-	<-entered
-	if got := answered(next); got != ok {
-		t.Errorf("afterwards: %q", got)
+	for answered(dial(whole)) != ok { // the server frees a place a little after the client has the answer
 	}
 }
 
