@@ -124,7 +124,7 @@ func (s *Store) sweep() {
 	named := map[string]bool{}
 	for k, e := range s.index {
 		if k.dir != currentDir && k.dir < s.objectsBefore {
-			continue // of 4 years of dates this is most
+			continue // nothing that it names stays; in a directory of years, most files are such
 		}
 		for _, sum := range e.objects {
 			named[sum] = true

@@ -567,7 +567,7 @@ func TestAClockInDoubt(t *testing.T) {
 	url := urlOf(startNATS(t, t.TempDir(), 0))
 	shows := func(ahead time.Duration) func(*Member) {
 		return func(m *Member) {
-			m.keepFor, m.wall = 2*time.Second, func() time.Time { return time.Now().Add(ahead) }
+			m.keepFor, m.now = 2*time.Second, func() time.Time { return time.Now().Add(ahead) }
 		}
 	}
 	first := start(t, Flags{NATS: url}, t.TempDir(), shows(-20*time.Minute))

@@ -124,7 +124,7 @@ const (
 
 // offer returns why this member leaves the lease to others now, nil if it may refresh.
 func (m *Member) offer() error {
-	if err := m.cfg.Process.Doubt(); err != nil && m.behind > maxSkew { // else the clock that made the last answer was ahead
+	if err := m.cfg.Process.Doubt(); err != nil && m.clockBehind > maxSkew { // else the clock that made the last answer was ahead
 		return err
 	}
 	if left := time.Until(m.offerUntil); left > 0 {
@@ -134,8 +134,8 @@ func (m *Member) offer() error {
 		return nil
 	}
 	err := m.cfg.Process.Failing()
-	if m.behind < -maxSkew { // of the message that has just renewed the lease
-		err = fmt.Errorf("the clock is %v ahead of that of the NATS server", -m.behind.Round(time.Minute))
+	if m.clockBehind < -maxSkew { // of the message that has just renewed the lease
+		err = fmt.Errorf("the clock is %v ahead of that of the NATS server", -m.clockBehind.Round(time.Minute))
 	}
 	if err == nil || time.Since(m.lease.began) < m.keepFor {
 		return nil
@@ -155,7 +155,7 @@ func (s *link) newestOf(ctx context.Context, name string) (*nats.RawStreamMsg, e
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	if name == ">" {
-		s.behind = msg.Time.Sub(s.wall())
+		s.clockBehind = msg.Time.Sub(s.now())
 	}
 	return msg, nil
 }

@@ -30,14 +30,14 @@ type Member struct {
 	publications chan publication
 
 	// The next fields are of the goroutine of Run.
-	conn       *nats.Conn
-	lease      *lease           // nil while this member does not hold it
-	offering   bool             // this member left the lease to others at the last look
-	offerUntil time.Time        // until when it does so because its refreshes failed
-	offerFor   time.Duration    // the constant, but in tests
-	keepFor    time.Duration    // the constant, but in tests
-	behind     time.Duration    // from the time on this machine's clock to that of the newest message at the last look
-	wall       func() time.Time // time.Now, but in tests
+	conn        *nats.Conn
+	lease       *lease           // nil while this member does not hold it
+	offering    bool             // this member left the lease to others at the last look
+	offerUntil  time.Time        // until when it does so because its refreshes failed
+	offerFor    time.Duration    // the constant, but in tests
+	keepFor     time.Duration    // the constant, but in tests
+	clockBehind time.Duration    // from the time on this machine's clock to that of the newest message at the last look
+	now         func() time.Time // shows clockBehind; time.Now, but in tests
 
 	mu         sync.Mutex      // guards the fields below; held only briefly
 	publishing context.Context // [lease.valid] of the last lease under which this member refreshed; nil before the first
@@ -57,7 +57,7 @@ func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
 		renewed: make(chan struct{}, 1), announce: make(chan struct{}, 1), publications: make(chan publication), heard: time.Now(),
-		offerFor: offerFor, keepFor: keepFor, wall: time.Now, dirty: map[string]bool{},
+		offerFor: offerFor, keepFor: keepFor, now: time.Now, dirty: map[string]bool{},
 	}
 	m.status = Status{Role: RoleFollower, Refused: map[string]int64{}}
 	if cfg.Edge {
