@@ -15,7 +15,7 @@ import (
 // Flags are the flags of a fleet, in the form that the kong parser reads.
 type Flags struct {
 	NATS   string `name:"nats" help:"Join a fleet: URLs of the NATS servers with JetStream, comma-separated, such as nats://10.0.0.1:4222 or tls://user:password@host. One member of the fleet refreshes, all serve the same answers. Three servers, or five, each keep the files." placeholder:"URL"`
-	Edge   bool   `help:"Serve the answers of the fleet and never refresh. --source must be that of the fleet; of the other flags of a source, only --cboe-requests-per-minute counts."`
+	Edge   bool   `help:"Serve the answers of the fleet and never refresh. --source and --source-name must be those of the fleet; of the other flags of a source, only --cboe-requests-per-minute counts."`
 	NATSCA string `name:"nats-ca" help:"Certificates of the authorities that sign the NATS servers' certificates. Default: those of the system." type:"existingfile" placeholder:"FILE"`
 }
 

@@ -616,7 +616,15 @@ func TestFailingRefreshes(t *testing.T) {
 	if first.refreshes() || first.Holds() {
 		t.Error("the failing member holds the lease, too")
 	}
-	m := New(Config{Process: &node{failing: errUnreachable}})
+	m := New(Config{Process: &node{}})
+	m.clockBehind = -time.Hour
+	for _, keeps := range []bool{false, true} { // if it gets the lease again, the clock of the NATS server may be the wrong one
+		m.lease, m.offerUntil = &lease{began: time.Now().Add(-keepFor), begun: true}, time.Time{}
+		if err := m.offer(); (err == nil) != keeps {
+			t.Errorf("the clock is ahead: want to keep the lease %v, got %v", keeps, err)
+		}
+	}
+	m = New(Config{Process: &node{failing: errUnreachable}})
 	for held, keeps := range map[time.Duration]bool{0: true, keepFor - time.Minute: true, keepFor: false} {
 		m.lease, m.offerUntil = &lease{began: time.Now().Add(-held), begun: true}, time.Time{}
 		if err := m.offer(); (err == nil) != keeps {

@@ -120,6 +120,9 @@ const (
 	keepFor = 2 * time.Minute
 	// maxSkew is how far the clock of a member that refreshes may be from that of the NATS server.
 	maxSkew = 10 * time.Minute
+	// offerAheadEvery is the shortest time between two offers of a member whose clock is ahead: if the clock of the NATS server is wrong,
+	// all are.
+	offerAheadEvery = time.Hour
 )
 
 // offer returns why this member leaves the lease to others now, nil if it may refresh.
@@ -134,11 +137,15 @@ func (m *Member) offer() error {
 		return nil
 	}
 	err := m.cfg.Process.Failing()
-	if m.clockBehind < -maxSkew { // of the message that has just renewed the lease
+	ahead := m.clockBehind < -maxSkew && time.Since(m.offeredAhead) > offerAheadEvery // of the message that has just renewed the lease
+	if ahead {
 		err = fmt.Errorf("the clock is %v ahead of that of the NATS server", -m.clockBehind.Round(time.Minute))
 	}
 	if err == nil || time.Since(m.lease.began) < m.keepFor {
 		return nil
+	}
+	if ahead {
+		m.offeredAhead = time.Now()
 	}
 	m.offerUntil = time.Now().Add(m.offerFor)
 	return fmt.Errorf("another member may take the lease: %w", err)

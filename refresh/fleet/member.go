@@ -30,14 +30,15 @@ type Member struct {
 	publications chan publication
 
 	// The next fields are of the goroutine of Run.
-	conn        *nats.Conn
-	lease       *lease           // nil while this member does not hold it
-	offering    bool             // this member left the lease to others at the last look
-	offerUntil  time.Time        // until when it does so because its refreshes failed
-	offerFor    time.Duration    // the constant, but in tests
-	keepFor     time.Duration    // the constant, but in tests
-	clockBehind time.Duration    // from the time on this machine's clock to that of the newest message at the last look
-	now         func() time.Time // shows clockBehind; time.Now, but in tests
+	conn         *nats.Conn
+	lease        *lease           // nil while this member does not hold it
+	offering     bool             // this member left the lease to others at the last look
+	offerUntil   time.Time        // until when it does so because its refreshes failed
+	offerFor     time.Duration    // the constant, but in tests
+	keepFor      time.Duration    // the constant, but in tests
+	offeredAhead time.Time        // when it last did so because its clock was ahead
+	clockBehind  time.Duration    // from the time on this machine's clock to that of the newest message at the last look
+	now          func() time.Time // shows clockBehind; time.Now, but in tests
 
 	mu         sync.Mutex      // guards the fields below; held only briefly
 	publishing context.Context // [lease.valid] of the last lease under which this member refreshed; nil before the first
