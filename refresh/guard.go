@@ -27,7 +27,7 @@ const (
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
-// have the older timestamp. A document that is fetched again does not count again, but a history does. One refused as quotes_missing
+// have the older timestamp. A document that is fetched again does not count again, but a history does in each hour. One refused as quotes_missing
 // counts only if it is newer than the refused one before. A document that passes is accepted only by [publisher.accept]. One job
 // calls the guard of a symbol.
 type guard struct {
@@ -38,7 +38,7 @@ type guard struct {
 // mark is the part of a document that the guard compares.
 type mark struct {
 	captured time.Time // the document's timestamp, or the last date of a history
-	sha256   string    // of the document; of a history, when it was received
+	sha256   string    // of the document; of a history, the hour in which it was received
 	rows     int       // of a chain: listed and not skipped; of a history: usable
 	price    float64   // of the underlying
 	quotes   int       // of a chain: two-sided quotes with T > 0

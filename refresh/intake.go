@@ -100,7 +100,7 @@ func (i *intake) measure(d *document) {
 		d.mark.price = d.quote.Spot
 	case d.closes != nil:
 		d.mark.captured, d.mark.rows = d.closes[len(d.closes)-1].Date.Midnight(), len(d.closes)
-		d.mark.sha256 = d.Received.String() // the same one counts again at each request: a history changes once a day
+		d.mark.sha256 = d.Received.Truncate(historyRetry).String() // the same one counts again each hour: a history changes once a day
 	}
 }
 

@@ -158,24 +158,35 @@ func TestHistoriesThatFail(t *testing.T) {
 	})
 }
 
-// A tenth of a price history does not replace the whole one, unless the upstream sends it at three requests in a row.
+// A tenth of a price history does not replace the whole one, unless the upstream sends it in three hours, however often it is read.
 func TestAHistoryThatShrinks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-19 15:00", func(c *refresh.Config) { c.Underlyings = one })
-		defer r.close()
-		xlk := upstream.History("XLK")
-		refresh.RunJob(r.Refresher, t.Context(), "sectors")
-		whole := refresh.Accepted(r.Refresher, xlk)
-		r.market.Fail(xlk, faultShrink, -1)
-		time.Sleep(ny(t, "2026-11-20 10:00").Sub(r.clock.Now()))
-		for n := 1; n <= 3; n++ {
-			refresh.RunJob(r.Refresher, t.Context(), "sectors")
-			if replaced := refresh.Accepted(r.Refresher, xlk) != whole; replaced != (n == 3) || r.market.asked[xlk] < n {
-				t.Errorf("after %d short histories of %d: replaced %v", n, r.market.asked[xlk], replaced)
-			}
-			time.Sleep(61 * time.Minute)
+	for _, watched := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) { shrinks(t, watched) })
+	}
+}
+
+// shrinks lets a history shrink. A watched one is looked at by each run.
+func shrinks(t *testing.T, watched bool) {
+	r := newRig(t, t.TempDir(), "2026-11-19 15:00", func(c *refresh.Config) {
+		if c.Underlyings = one; watched {
+			c.Version = func(upstream.Name) string { return "" }
 		}
 	})
+	defer r.close()
+	xlk := upstream.History("XLK")
+	refresh.RunJob(r.Refresher, t.Context(), "sectors")
+	whole := refresh.Accepted(r.Refresher, xlk)
+	r.market.Fail(xlk, faultShrink, -1)
+	time.Sleep(ny(t, "2026-11-20 10:00").Sub(r.clock.Now()))
+	for n := 1; n <= 3; n++ {
+		for range 5 {
+			refresh.RunJob(r.Refresher, t.Context(), "sectors")
+		}
+		if replaced := refresh.Accepted(r.Refresher, xlk) != whole; replaced != (n == 3) || r.market.asked[xlk] < n || watched && r.market.asked[xlk] < 5*n {
+			t.Errorf("watched %v: after %d short histories of %d: replaced %v", watched, n, r.market.asked[xlk], replaced)
+		}
+		time.Sleep(61 * time.Minute)
+	}
 }
 
 // Between two refresh windows, a chain whose quotes are final is not fetched again: a trade of the fund before the open would
