@@ -20,6 +20,8 @@ type board struct {
 	// mu is held while answers are sealed again. No request for a resource and no probe waits for it.
 	mu      sync.Mutex
 	current map[string]*currentAnswer
+
+	reasons sync.Map // by product: the reason of the last failure while its refreshes fail, else "". Probes read it.
 }
 
 // currentAnswer is the answer that a product serves now, and the failures of its refreshes.
@@ -61,6 +63,7 @@ func (b *board) show(answers []*answer, products products, succeeded []string) e
 	}
 	for _, p := range products {
 		b.current[p.name].health.end(succeeded)
+		b.tell(p.name)
 	}
 	return nil
 }
@@ -86,6 +89,7 @@ func (b *board) publish(next map[string]*currentAnswer) error {
 	}
 	for name, h := range next {
 		b.current[name] = h
+		b.tell(name)
 		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(h.edition).Unix()))
 	}
 	return nil
@@ -115,6 +119,7 @@ func (b *board) fail(document string, err error, products products) error {
 	reason, now := reasonOf(err), b.cfg.Clock.Now()
 	for _, p := range products {
 		b.current[p.name].health.fail(document, reason, now)
+		b.tell(p.name)
 	}
 	return err
 }
@@ -125,20 +130,20 @@ func (b *board) succeed(products products, documents ...string) {
 	defer b.mu.Unlock()
 	for _, p := range products {
 		b.current[p.name].health.end(documents)
+		b.tell(p.name)
 	}
 }
 
-// lastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources, and while answers
-// are sealed again. Probes call it.
+// tell keeps the reason of a product's last failure for probes, which do not wait for b.mu. b.mu is held.
+func (b *board) tell(product string) {
+	b.reasons.Store(product, string(b.current[product].health.worst(nil, nil).reason))
+}
+
+// lastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources. Probes call it.
 func (b *board) lastFailure(name string) string {
-	if !b.mu.TryLock() {
-		return ""
-	}
-	defer b.mu.Unlock()
-	if h := b.current[name]; h != nil {
-		return string(h.health.worst(nil, nil).reason)
-	}
-	return ""
+	reason, _ := b.reasons.Load(name)
+	text, _ := reason.(string)
+	return text
 }
 
 // failing returns why the answer of a resource is stale although it is refreshed, nil if it is not.

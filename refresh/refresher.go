@@ -108,8 +108,7 @@ func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 // ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served.
 func (r *Refresher) ClockError() error { return r.board.clockError() }
 
-// LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources or if it would have to
-// wait.
+// LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
 func (r *Refresher) LastFailure(name string) string { return r.board.lastFailure(name) }
 
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.

@@ -109,7 +109,10 @@ func TestAProbeDoesNotWait(t *testing.T) {
 	probed := make(chan string, 1)
 	go func() { probed <- b.lastFailure(GammaResource) }()
 	select {
-	case <-probed:
+	case reason := <-probed:
+		if reason != string(upstream.Empty) {
+			t.Errorf("while answers are sealed the last failure is %q", reason)
+		}
 	case <-time.After(time.Minute):
 		t.Error("a probe waits while answers are sealed")
 	}
