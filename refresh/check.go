@@ -88,7 +88,8 @@ func (k *checker) open(path string) (*document, error) {
 	for i := range parts {
 		relative := strings.Join(parts[i:], "/")
 		name := upstream.Name(strings.TrimSuffix(relative, ".gz"))
-		if kind, _ := name.Split(); kind == upstream.Unknown {
+		kind, symbol := name.Split()
+		if kind == upstream.Unknown {
 			continue
 		}
 		doc, _, err := folder.Read(strings.Join(append(parts[:i:i], "."), "/"), relative, name)
@@ -100,7 +101,9 @@ func (k *checker) open(path string) (*document, error) {
 		if err != nil {
 			return nil, err
 		}
-		k.guards[name] = cmp.Or(k.guards[name], &guard{}) // of any chain and quote, as if it were one that the server uses
+		if kind != upstream.HistoryKind || slices.Contains(compute.FundSymbols(), symbol) {
+			k.guards[name] = cmp.Or(k.guards[name], &guard{}) // of any chain and quote, as if it were one that the server uses
+		}
 		if err = k.believe(d); err == nil && d.settlement != nil {
 			err = checkMonths(d.settlement, k.cfg.Calendar, doc.Received)
 		}

@@ -177,6 +177,13 @@ func TestCheckRefused(t *testing.T) {
 	if (&refresh.CheckCommand{Files: []string{"-"}}).Validate() == nil {
 		t.Error("standard input is no error")
 	}
+	long, short := `{"data":[{"date":"2026-11-19","close":17.5},{"date":"2026-11-20","close":17.6}]}`, `{"data":[{"date":"2026-11-19","close":17.5}]}`
+	for symbol, refused := range map[string]bool{"XLK": true, "_VIX": false} { // only histories of funds are compared
+		name := "charts/historical/" + symbol + ".json"
+		if report, err := checked(t, name, long, name, short); (err != nil) != refused {
+			t.Errorf("%s: %v\n%s", name, err, report)
+		}
+	}
 }
 
 // Every kind of document of the simulated market is accepted, and the report says which resource rests on it.
