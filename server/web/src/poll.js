@@ -98,7 +98,7 @@ class Feed {
         : error instanceof SyntaxError ? new Refusal('unreadable', 'the answer cannot be read')
           : new Refusal('unreachable', 'the server does not answer');
       const told = Math.min(this.failure.retryAfter ?? 0, this.failure.code === 'not_ready' ? slowestRetry : Infinity); // the documents may come soon
-      wait = this.failure.final ? Infinity : Math.max(told, Math.min(slowestRetry, firstRetry * 2 ** (this.#failures - 1)));
+      wait = this.failure.final ? this.failure.again : Math.max(told, Math.min(slowestRetry, firstRetry * 2 ** (this.#failures - 1)));
     }
     this.#running = null;
     this.nextAt = wait > longest ? Infinity : Date.now() + jitter(wait);
@@ -134,7 +134,9 @@ class Feed {
 class Refusal extends Error {
   constructor(code, message, retryAfter, error) {
     super(message);
-    Object.assign(this, { code, retryAfter, error, final: ['snapshot_not_found', 'invalid_parameter'].includes(code) }); // a later attempt will not find it
+    const final = ['snapshot_not_found', 'invalid_parameter'].includes(code); // another attempt soon will not find it
+    const again = code === 'snapshot_not_found' && !error?.nearest?.later ? slowestRetry : Infinity; // the newest date may come
+    Object.assign(this, { code, retryAfter, error, final, again });
   }
 }
 
