@@ -497,7 +497,7 @@ def verify_parts(table, data, chain, gross, dollars):
     ends = sorted(flip for flip in (chain.flip, *flips.values()) if flip is not None)
     table.check("§1.2 flip_band", data["flip_band"], {"low": ends[0], "high": ends[-1]} if ends else None)
     ends = [flips["vol_down_10"], flips["vol_up_10"]]
-    neutral = gross and abs(chain.net or 0) / gross < 0.01 or None not in ends and min(ends) <= S <= max(ends)
+    neutral = abs(chain.net or 0) < 0.01 * gross or chain.net == 0 or None not in ends and min(ends) <= S <= max(ends)
     table.check("§1.3 gamma_regime", data["gamma_regime"],
                 None if chain.net is None else "neutral" if neutral else "positive" if chain.net > 0 else "negative")
     points = {j: S * (1 + j / 1000) for j in range(-60, 61, 20)}  # some of the 121, because each costs as much as net
