@@ -206,6 +206,9 @@ const early, late = 1100 * time.Millisecond, time.Minute
 // and own is the TLS of the slow clients.
 func (c slowClient) run(t *testing.T, f *finder, count int, secure, own *tlsEnds) {
 	timeout := 8 * time.Second // the clients of a busy machine must get to their first byte in it
+	if secure != nil {
+		timeout *= 2 // the handshake takes some of it
+	}
 	if full() {
 		timeout = c.by.full
 	}
@@ -267,7 +270,7 @@ func ordinary(t *testing.T, address string, f *finder, secure *tlsEnds, stop <-c
 		select {
 		case <-stop:
 			return n
-		case <-time.After(5 * time.Millisecond):
+		case <-time.After(50 * time.Millisecond):
 		}
 		if n%10 == 0 {
 			transport.CloseIdleConnections()

@@ -525,9 +525,10 @@ func TestKilledBeforeItStores(t *testing.T) {
 	if err := errors.Join(packer.Save([]snapshots.File{answer}, nil), packer.Close()); !errors.Is(err, stop) {
 		t.Fatal(err)
 	}
-	if _, err := a.Publish(files); err != nil {
-		t.Fatal(err)
-	}
+	until(t, "the answer is published", func() bool {
+		_, err := a.Publish(files)
+		return err == nil
+	})
 	until(t, "the edge shows it", func() bool { return e.shows(gamma, `"2"`) })
 	path := snapshots.CurrentPath(gamma)
 	if d := a.store.Digest(path); d == e.store.Digest(path) {

@@ -247,6 +247,7 @@ func TestRebinding(t *testing.T) {
 func TestHalfHeadsDoNotDelayAProbe(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
 	var half []net.Conn
+	var sent []time.Time
 	for range 300 {
 		c, err := net.Dial("tcp", st.url[len("http://"):])
 		if err != nil {
@@ -254,7 +255,7 @@ func TestHalfHeadsDoNotDelayAProbe(t *testing.T) {
 		}
 		defer c.Close()
 		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: local")
-		half = append(half, c)
+		half, sent = append(half, c), append(sent, time.Now())
 	}
 	if resp, body := st.ask("GET", st.url+"/healthz", ""); resp.StatusCode != 200 {
 		t.Errorf("%d %s", resp.StatusCode, body)
@@ -264,6 +265,9 @@ func TestHalfHeadsDoNotDelayAProbe(t *testing.T) {
 			fmt.Fprint(c, "host\r\n\r\n")
 		}
 		line, _ := bufio.NewReader(c).ReadString('\n') // "" when the connection is closed
+		if line == "" && time.Since(sent[i]) > 5*time.Second {
+			continue // on a busy machine: the server waits no longer for a head
+		}
 		if open := line == "HTTP/1.1 200 OK\r\n"; open != (i >= 300-63) {
 			t.Errorf("half head %d: %q", i, line)
 		}
