@@ -15,7 +15,7 @@ import (
 // measured lists the answers of strikecache that every server sends.
 var measured = []answer{
 	{Name: "small", Resource: volatility, Coding: "gzip"},
-	{Name: "medium", Resource: flow + "?limit=6", Coding: "identity"},
+	{Name: "medium", Resource: flow + "?limit=1", Coding: "identity"},
 	{Name: "large", Resource: flow + "?limit=73", Coding: "identity"},
 	{Name: notModified, Resource: gamma, Coding: "identity"},
 }
