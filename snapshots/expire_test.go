@@ -1,6 +1,7 @@
 package snapshots
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -228,5 +229,26 @@ func TestDamagedObjects(t *testing.T) {
 		if _, err := s.Object(none); !errors.Is(err, ErrGone) {
 			t.Errorf("%q: %v", none, err)
 		}
+	}
+}
+
+// While a stored file cannot be read, the objects that it may name stay.
+func TestObjectsOfAnUnreadFile(t *testing.T) {
+	s := stocked(t)
+	path := filepath.Join(s.dir, monday, "gex-spx")
+	want := objects(t, s)
+	must(t, s.Close())
+	file, err := os.ReadFile(path)
+	must(t, err)
+	must(t, os.WriteFile(path, bytes.Replace(file, []byte(`"format":1`), []byte(`"format":2`), 1), 0o600))
+	s = openWith(t, s.opts)
+	must(t, save(s, gamma, friday, single(t, `"next"`)))
+	if n := objects(t, s); n != want {
+		t.Errorf("%d of %d objects are left", n, want)
+	}
+	must(t, errors.Join(s.Close(), os.WriteFile(path, file, 0o600)))
+	s = openWith(t, s.opts)
+	if got := historical(t, s, monday); got != monday || objects(t, s) != want {
+		t.Errorf("when the file can be read again: %s, %d of %d objects", got, objects(t, s), want)
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,13 +18,28 @@ import (
 
 // occupy takes every place for reading files, so that every read of a file is refused. free gives the places back.
 func occupy(s *Store) (free func()) {
-	for range cap(s.reading) {
-		s.reading <- struct{}{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range concurrentReads - len(s.reads) {
+		s.reads[-1-i] = &pastRead{done: make(chan struct{})}
 	}
 	return func() {
-		for range cap(s.reading) {
-			<-s.reading
-		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		maps.DeleteFunc(s.reads, func(id int, _ *pastRead) bool { return id < 0 })
+	}
+}
+
+// reading begins a read of the answer of monday that ends with an answer when end is called.
+func reading(s *Store, answer *Snapshot) (end func()) {
+	r, id := &pastRead{done: make(chan struct{}), snapshot: answer}, s.index[key{monday, "gex-spx"}].id
+	s.reads[id] = r
+	return func() {
+		s.mu.Lock()
+		delete(s.reads, id)
+		s.mu.Unlock()
+		s.hangs.Store(false)
+		close(r.done)
 	}
 }
 
@@ -170,17 +185,10 @@ func TestHistoricalSingleFlight(t *testing.T) {
 	const many = 50
 	s := week(t, options(t.TempDir()), monday, friday)
 	want := sealed(t, `"read once"`)
-	defer occupy(s)() // a second read would be refused
 	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
+		end := reading(s, want)
+		defer occupy(s)() // a second read would be refused
 		var wg sync.WaitGroup
-		wg.Go(func() {
-			s.pastReads.Do(strconv.Itoa(s.index[key{monday, "gex-spx"}].id), func() (any, error) {
-				<-release
-				return want, nil
-			})
-		})
-		synctest.Wait() // the reader reads
 		for range many {
 			wg.Go(func() {
 				if got, err := s.Historical(gamma, monday); got != want {
@@ -189,7 +197,7 @@ func TestHistoricalSingleFlight(t *testing.T) {
 			})
 		}
 		synctest.Wait() // all wait for the reader
-		close(release)
+		end()
 		wg.Wait()
 	})
 }
@@ -200,24 +208,14 @@ func TestHistoricalOfADiskThatHangs(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
 	want := sealed(t, `"read at last"`)
 	synctest.Test(t, func(t *testing.T) {
-		release, read := make(chan struct{}), make(chan struct{})
-		go func() {
-			defer close(read)
-			s.pastReads.Do(strconv.Itoa(s.index[key{monday, "gex-spx"}].id), func() (any, error) {
-				<-release
-				s.hangs.Store(false)
-				return want, nil
-			})
-		}()
-		synctest.Wait() // the reader reads
+		end := reading(s, want)
 		for _, waits := range []time.Duration{longestWait, 0, 0} {
 			began := time.Now()
 			if got, err := s.Historical(gamma, monday); !errors.Is(err, ErrBusy) || time.Since(began) != waits {
 				t.Errorf("%v, %v after %v, want %v", got, err, time.Since(began), waits)
 			}
 		}
-		close(release)
-		<-read
+		end()
 	})
 	for _, date := range []string{monday, friday} {
 		if got := historical(t, s, date); got != date {
@@ -270,7 +268,11 @@ func TestOverwriteDuringARead(t *testing.T) {
 		var wg sync.WaitGroup
 		var done atomic.Bool
 		wg.Go(func() { s.Historical(gamma, monday); done.Store(true) })
-		await(t, "the reader reads", func() bool { return len(s.reading) > 0 || done.Load() })
+		await(t, "the reader reads", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.reads) > 0 || done.Load()
+		})
 		must(t, save(s, gamma, monday, next))
 		for _, when := range []string{"right after Save", "for good"} {
 			if got, err := s.Historical(gamma, monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
-	"golang.org/x/sync/singleflight"
 )
 
 // What the store has in memory: the generation, which is all editions that are served now, behind one atomic pointer; and
@@ -105,34 +103,51 @@ func (s *Store) past(k key) (*Snapshot, error) {
 	if snapshot, ok := s.history.Get(e.id); ok {
 		return snapshot, nil
 	}
-	read := s.pastReads.DoChan(strconv.Itoa(e.id), func() (any, error) {
-		select {
-		case s.reading <- struct{}{}:
-			defer func() { <-s.reading; s.hangs.Store(false) }()
-		default:
-			return nil, ErrBusy
-		}
-		return s.readPast(k, e.id)
-	})
+	s.mu.Lock()
+	r := s.reads[e.id]
+	if r == nil && len(s.reads) < concurrentReads {
+		r = &pastRead{done: make(chan struct{})}
+		s.reads[e.id] = r
+		go s.readFor(r, k, e.id)
+	}
+	s.mu.Unlock()
+	if r == nil {
+		return nil, ErrBusy
+	}
 	limit := longestWait
 	if s.hangs.Load() {
 		limit = 0
 	}
 	wait := time.NewTimer(limit)
 	defer wait.Stop()
-	var r singleflight.Result
 	select {
-	case r = <-read:
+	case <-r.done:
 	case <-wait.C:
 		select {
-		case r = <-read: // on a busy machine, both may be over
+		case <-r.done: // on a busy machine, both may be over
 		default:
 			s.hangs.Store(true)
 			return nil, ErrBusy
 		}
 	}
-	snapshot, _ := r.Val.(*Snapshot)
-	return snapshot, r.Err
+	return r.snapshot, r.err
+}
+
+// pastRead is a read of a past answer, for all callers that wait for it.
+type pastRead struct {
+	done     chan struct{} // closed at the end; then the fields below do not change
+	snapshot *Snapshot
+	err      error
+}
+
+// readFor reads the answer of an entry, and ends r.
+func (s *Store) readFor(r *pastRead, k key, id int) {
+	r.snapshot, r.err = s.readPast(k, id)
+	s.mu.Lock()
+	delete(s.reads, id)
+	s.mu.Unlock()
+	s.hangs.Store(false)
+	close(r.done)
 }
 
 // readPast reads the file of a date and keeps the answer in memory.
@@ -146,5 +161,11 @@ func (s *Store) readPast(k key, id int) (*Snapshot, error) {
 	}
 	snapshot := f.Edition.Default
 	s.history.Set(id, snapshot, snapshot.cost())
+	s.mu.Lock()
+	e := s.index[k]
+	s.mu.Unlock()
+	if e == nil || e.id != id { // the file was replaced meanwhile: nobody asks for this id any more
+		s.history.Del(id)
+	}
 	return snapshot, nil
 }

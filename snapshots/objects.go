@@ -118,7 +118,8 @@ func (s *Store) missing(objects []Object) (batch []Packed, err error) {
 }
 
 // sweep removes the objects that no file names and that wait for none, and those that only files of dates before objectsBefore
-// name. While files wait for the disk it removes none from the disk: the files there may still name them. s.disk is held.
+// name. While files wait for the disk, or if one could not be read at the start, it removes none from the disk: the files there may
+// still name them. s.disk is held.
 func (s *Store) sweep() {
 	s.mu.Lock()
 	named := map[string]bool{}
@@ -149,7 +150,7 @@ func (s *Store) sweep() {
 			unnamed = append(unnamed, k)
 		}
 	}
-	if len(s.queue) > 0 {
+	if len(s.queue) > 0 || s.unread {
 		unnamed = nil
 	}
 	s.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
-	"golang.org/x/sync/singleflight"
 )
 
 // Options say how to open a [Store].
@@ -54,8 +53,6 @@ type Store struct {
 	current      atomic.Pointer[generation]       // never nil
 	history      *ristretto.Cache[int, *Snapshot] // past answers, by the id of their entry
 	publications atomic.Uint64                    // see Publications
-	pastReads    singleflight.Group               // reads of past answers, by the id of their entry
-	reading      chan struct{}                    // bounds concurrent file reads of requests
 	hangs        atomic.Bool                      // a request has waited in vain for a file, and no read has ended since
 	bad          atomic.Int64                     // stored files found that can never be served
 	stop         func()                           // ends the goroutine that writes the queue
@@ -73,6 +70,8 @@ type Store struct {
 	dates         map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
 	waiting       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
 	objectsBefore string               // [Ages.ObjectsBefore]
+	unread        bool                 // a file could not be read at the start, so it may name any object
+	reads         map[int]*pastRead    // those under way for requests, by the id of their entry; at most concurrentReads
 	queue         map[key][]byte       // last write of each file that the disk refused
 	diskErr       error                // of the last write that failed
 }
@@ -84,7 +83,7 @@ type Store struct {
 func Open(opts Options) (*Store, error) {
 	s := &Store{
 		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
-		reading: make(chan struct{}, concurrentReads), bases: map[kind][]base{}, index: map[key]*entry{},
+		reads: map[int]*pastRead{}, bases: map[kind][]base{}, index: map[key]*entry{},
 		dates: map[string][]string{}, waiting: map[string]time.Time{}, queue: map[key][]byte{},
 	}
 	s.current.Store(&generation{})
@@ -166,6 +165,7 @@ func (s *Store) scan() error {
 		}
 		if err != nil {
 			s.passOver(k, nil, err)
+			s.unread = s.unread || !errors.Is(err, ErrTorn)
 			return nil
 		}
 		s.remember(k, newEntry(h, file))

@@ -83,7 +83,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 			room += snapshot.cost()
 		}
 	}
-	if n := len(s.reading); room == 0 || room > o.HistoryBytes || n != 0 {
+	if n := len(s.reads); room == 0 || room > o.HistoryBytes || n != 0 {
 		t.Errorf("history holds %d bytes, want some, at most %d; %d places for reading are still taken", room, o.HistoryBytes, n)
 	}
 }
