@@ -21,6 +21,8 @@ const (
 	writeSize = 32 << 10
 	// maxTurn is how many bytes one connection is sent before other connections have their turn.
 	maxTurn = 256 << 10
+	// longTurn is when other connections have their turn although less was sent: answers may have waited for the disk.
+	longTurn = 50 * time.Millisecond
 	// eventsAtOnce is how many connections are served between two looks at the clock.
 	eventsAtOnce = 128
 	// sweepEvery is the interval at which timeouts are looked for, and drainSweep the interval in a stopping server.

@@ -36,6 +36,9 @@ func (l *loop) answerAll(p *peer, b []byte) (used int) {
 		}
 		if known == nil {
 			l.send(p)
+			if used+n < len(b) && l.server.cfg.Now().Sub(l.now) > longTurn {
+				l.sent = max(l.sent, maxTurn)
+			}
 		} else {
 			l.sendRemembered(p, known, used+n == len(b))
 		}
