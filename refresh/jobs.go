@@ -208,9 +208,20 @@ func (j *jobs) observed(ctx context.Context, one job) (err error) {
 	return nil
 }
 
-// expire removes dated files and documents that are older than their age limits.
+// longestBreak is longer than any time between two sessions.
+const longestBreak = 7 * 24 * time.Hour
+
+// expire removes dated files and documents that are older than their age limits. A clock that is far ahead of the newest stored date
+// does not count.
 func (j *jobs) expire(context.Context) error {
 	now, ages := j.cfg.Clock.Now(), snapshots.Ages{}
+	if dates := j.store.DatesOf(GammaResource); len(dates) > 0 {
+		newest, err := compute.ParseDate(dates[len(dates)-1])
+		if err != nil {
+			return err
+		}
+		now = earlier(now, newest.Midnight().Add(longestBreak))
+	}
 	if j.cfg.ArchiveMaxAge > 0 {
 		ages.ObjectsBefore = compute.DateOf(now.Add(-j.cfg.ArchiveMaxAge)).String()
 	}

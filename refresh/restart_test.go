@@ -355,3 +355,28 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 		}
 	})
 }
+
+// A clock that is months ahead removes nothing. Once answers of that time are stored, what is older than the limits is removed.
+func TestExpiryOfAClockThatIsAhead(t *testing.T) {
+	long(t)
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		r := newRig(t, dir, "2026-11-19 15:00", func(c *refresh.Config) { c.Underlyings = one })
+		r.once()
+		r.close()
+		r = newRig(t, dir, "2027-03-19 15:00", func(c *refresh.Config) {
+			c.Underlyings, c.SnapshotMaxAge, c.ArchiveMaxAge = one, 30*24*time.Hour, 90*24*time.Hour
+		})
+		defer r.close()
+		before := tree(t, dir)
+		refresh.RunJob(r.Refresher, t.Context(), "expiry")
+		if after := tree(t, dir); len(after) != len(before) {
+			t.Errorf("%d of %d files are left", len(after), len(before))
+		}
+		r.once()
+		refresh.RunJob(r.Refresher, t.Context(), "expiry")
+		if dates := r.store.DatesOf(refresh.FlowResource); slices.Contains(dates, "2026-11-19") {
+			t.Errorf("nothing is removed: %v", dates)
+		}
+	})
+}
