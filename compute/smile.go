@@ -36,7 +36,7 @@ func (s *series) smile() smile {
 		if row.k < s.forward {
 			otm = Put
 		}
-		if c := row.contracts[otm]; row.step == volImplied && c.Ask <= mostSpread*c.Bid {
+		if c := row.contracts[otm]; row.step == volImplied && decimal(c.Ask/c.Bid) <= mostSpread {
 			m = append(m, smilePoint{logMoneyness(row.k, s.forward), row.v * row.v, c.Mid()})
 		}
 	}

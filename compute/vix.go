@@ -42,7 +42,7 @@ type VIXCurve struct {
 	// VIX over VIX3M. Over 1, the VIX is above the VIX3M. `null` when the VIX or the VIX3M is not known.
 	VIXRatio *Ratio `json:"vix_vix3m_ratio" jsonschema:"minimum=0" unit:"ratio"`
 	// Price for a constant maturity of 30 days, interpolated linearly between the months around it. `null` when every contract
-	// expires within 30 days.
+	// expires in under 30 days.
 	CM30 *VolPoints `json:"cm30" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
 	// Whether the first contract expires in over 30 days. Then `cm30` is the price of that contract.
 	CM30Extrapolated bool `json:"cm30_extrapolated"`
@@ -387,7 +387,8 @@ func (c *VIXCurve) cash(in VIXInput) {
 // leastHistory is how many stored values a percentile needs.
 const leastHistory = 20
 
-// percentiles ranks today's values among the stored values and themselves: the mid-rank of Hazen's plotting position.
+// percentiles ranks today's values among the stored values and themselves: the mid-rank of Hazen's plotting position. Values that are
+// served alike are equal: the stored ones are rounded.
 func (c *VIXCurve) percentiles(history []VIXHistory) {
 	rank := func(today *Ratio, of func(VIXHistory) *Ratio) (p PercentileRank) {
 		below := 0.5 // today's value equals itself
@@ -400,11 +401,13 @@ func (c *VIXCurve) percentiles(history []VIXHistory) {
 				continue
 			}
 			p.N++
-			switch {
-			case today == nil:
-			case *x < *today:
+			if today == nil {
+				continue
+			}
+			switch cmp.Compare(roundTo(float64(*x), 4), roundTo(float64(*today), 4)) {
+			case -1:
 				below++
-			case *x == *today:
+			case 0:
 				below += 0.5
 			}
 		}

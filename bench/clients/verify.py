@@ -152,7 +152,7 @@ class Chain:
             return "settled"
         mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
         self.series[key][int(strike)][right] = Row(
-            symbol, 1 if right == "C" else -1, oi, number(option.get("volume"), 1e8) or 0, mid, mid and ask > 3 * bid, number(option.get("iv"), 100) or 0,
+            symbol, 1 if right == "C" else -1, oi, number(option.get("volume"), 1e8) or 0, mid, mid and round(ask / bid, 9) > 3, number(option.get("iv"), 100) or 0,
             int(strike) / 1000, self.years[key], self.settles[key])
         return None
 
