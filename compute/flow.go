@@ -77,7 +77,7 @@ type FlowItem struct {
 	// Price of the underlying at `as_of` of its chain.
 	UnderlyingPrice Level `json:"underlying_price" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Where the last price lies in the quote. `unknown`: the quote is not valid, the trade is over 7.5 minutes older than the
-	// quote, or an option of this kind usually moves by more than 0.4 of the spread in the time since the trade.
+	// quote, or an option of this kind usually moves by more than 0.4 of the spread in the time since the trade, or both are near these limits.
 	Side string `json:"side" jsonschema:"enum=ask,enum=bid,enum=mid,enum=unknown"`
 	// `bullish`: a call at the ask or a put at the bid. `bearish`: a put at the ask or a call at the bid. `neutral`: in the
 	// middle. `unknown`: the side is not known.

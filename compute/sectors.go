@@ -106,7 +106,7 @@ type SectorRow struct {
 	Returns  Periods `json:"returns_pct"`
 	Relative Periods `json:"relative_pct"` // Returns minus those of SPY, in percentage points.
 	Rank     Ranks   `json:"rank"`
-	RRG      *RRG    `json:"rrg"` // Point of the rotation graph. `null` with fewer than 135 closes of fund or benchmark.
+	RRG      *RRG    `json:"rrg"` // Point of the rotation graph. `null` with fewer than 135 common closes of fund and benchmark.
 }
 
 // RRG is a point of a relative rotation graph in the style of RRG. The formula of RRG itself is proprietary. Each number is
