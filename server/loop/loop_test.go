@@ -330,6 +330,7 @@ func TestFirstRequestHasLonger(t *testing.T) {
 	fresh, silent := dial(t, address, ""), dial(t, address, "")
 	kept := dial(t, address, "a\r\n\r\n")
 	read(t, kept, 3) // the loops have the connections that were accepted before
+	until(t, "all are admitted", func() bool { return s.cfg.Connections.Open.Load() == 3 })
 	s.life.Stopping.Store(true)
 	defer s.life.Stopping.Store(false)
 	for _, l := range s.all {
