@@ -189,4 +189,10 @@ func TestPercentiles(t *testing.T) {
 	}
 	r, _ := curve(t, in)
 	near(t, "basis", r.Percentiles.SpotBasis.Percentile, 50, 1e-9)
+	in = evening("2026-10-05", prices(17, 18)...)
+	for range 19 {
+		in.History = append(in.History, compute.VIXHistory{ContangoM1M2: new(compute.Ratio(5.8824))}) // as 100/17 is stored
+	}
+	r, _ = curve(t, in)
+	near(t, "contango of many digits", r.Percentiles.ContangoM1M2.Percentile, 50, 1e-9)
 }

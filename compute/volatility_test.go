@@ -266,6 +266,14 @@ func TestVolatilityOfNoise(t *testing.T) {
 			}
 			return call, put
 		}, smile, "few_strikes"},
+		"asks of exactly three bids": {strikes(6900, 7100, 50), func(k float64) (call, put compute.Quote) {
+			call, put = fair(0.01)(k)
+			for _, q := range []*compute.Quote{&call, &put} {
+				nickels := math.Round((q.Bid + q.Ask) / 4 / 0.05)
+				q.Bid, q.Ask = nickels*5/100, nickels*15/100
+			}
+			return call, put
+		}, smile[1:5], "not_bracketed"}, // and not few_strikes
 		"far strikes":    {[]float64{5500, 6000, 6500, 7400, 8000, 8500}, fair(0.01), smile, "wide_gap"},
 		"narrow strikes": {strikes(6900, 7100, 25), fair(0.01), smile[1:5], "not_bracketed"},
 		"center lost":    {all, lone(7000, func(call, _ *compute.Quote) { call.Bid = 0 }), []string{"atm_straddle"}, "no_quote"},
