@@ -62,6 +62,12 @@ func (c *clock) add(d time.Duration) { c.nanos.Add(int64(d)) }
 // start serves with timeouts of 5 s for a head, 30 s for what is unsent, and 75 s of idleness.
 func start(t *testing.T, most int) (*Server, *clock, string) {
 	t.Helper()
+	return startWith(t, most, 2, func(*clock) Handler { return echo{} })
+}
+
+// startWith is start with a number of loops and a handler.
+func startWith(t *testing.T, most, loops int, handler func(*clock) Handler) (*Server, *clock, string) {
+	t.Helper()
 	ln, err := Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +75,7 @@ func start(t *testing.T, most int) (*Server, *clock, string) {
 	c := &clock{}
 	c.add(time.Hour)
 	s := New(Config{
-		NewHandler: func() Handler { return echo{} }, Loops: 2, Connections: &Connections{Max: most}, Log: slog.New(slog.DiscardHandler), Now: c.now,
+		NewHandler: func() Handler { return handler(c) }, Loops: loops, Connections: &Connections{Max: most}, Log: slog.New(slog.DiscardHandler), Now: c.now,
 		ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second,
 	})
 	served := make(chan error, 1)
@@ -294,6 +300,45 @@ func TestTakenInTime(t *testing.T) {
 	rest := read(t, c, len(want)-got)
 	if !strings.HasSuffix(want, rest) {
 		t.Error("another answer")
+	}
+}
+
+// slowly is a handler whose answers take 60 ms each. It notes the requests.
+type slowly struct {
+	echo
+	clock *clock
+	asked chan<- string
+}
+
+func (h slowly) Answer(b []byte, r Request, a *Answer) int {
+	h.clock.add(60 * time.Millisecond)
+	n := h.echo.Answer(b, r, a)
+	h.asked <- string(a.Tail)
+	return n
+}
+
+// A connection whose answers take long does not get them all before another connection has its turn.
+func TestLongTurn(t *testing.T) {
+	asked := make(chan string, 8)
+	s, _, address := startWith(t, 10, 1, func(c *clock) Handler { return slowly{clock: c, asked: asked} })
+	first, second := dial(t, address, "a\r\n\r\n"), dial(t, address, "b\r\n\r\n")
+	read(t, first, 3)
+	read(t, second, 3)
+	stall(t, s, func() {
+		for c, requests := range map[*net.TCPConn]string{first: "1\r\n\r\n2\r\n\r\n3\r\n\r\n", second: "4\r\n\r\n5\r\n\r\n6\r\n\r\n"} {
+			if _, err := io.WriteString(c, requests); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	read(t, first, 9)
+	read(t, second, 9)
+	order := ""
+	for range 8 {
+		order += <-asked
+	}
+	if order = order[2:]; order == "123456" || order == "456123" {
+		t.Errorf("answered in the order %s", order)
 	}
 }
 
