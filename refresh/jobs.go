@@ -211,16 +211,17 @@ func (j *jobs) observed(ctx context.Context, one job) (err error) {
 // longestBreak is longer than any time between two sessions.
 const longestBreak = 7 * 24 * time.Hour
 
-// expire removes dated files and documents that are older than their age limits. A clock that is far ahead of the newest stored date
-// does not count.
+// expire removes dated files and documents that are older than their age limits. Ages count at most from a week after the newest
+// stored date: a clock that is months ahead removes nothing.
 func (j *jobs) expire(context.Context) error {
-	now, ages := j.cfg.Clock.Now(), snapshots.Ages{}
-	if dates := j.store.DatesOf(GammaResource); len(dates) > 0 {
-		newest, err := compute.ParseDate(dates[len(dates)-1])
-		if err != nil {
-			return err
+	now, ages, newest := j.cfg.Clock.Now(), snapshots.Ages{}, ""
+	for _, p := range j.cfg.products {
+		if dates := j.store.DatesOf(p.name); len(dates) > 0 {
+			newest = max(newest, dates[len(dates)-1])
 		}
-		now = earlier(now, newest.Midnight().Add(longestBreak))
+	}
+	if date, err := compute.ParseDate(newest); err == nil {
+		now = earlier(now, date.Midnight().Add(longestBreak))
 	}
 	if j.cfg.ArchiveMaxAge > 0 {
 		ages.ObjectsBefore = compute.DateOf(now.Add(-j.cfg.ArchiveMaxAge)).String()
