@@ -27,9 +27,9 @@ const (
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
-// have the older timestamp. A document that is fetched again does not count again, but a history does in each hour. One refused as quotes_missing
-// counts only if it is newer than the refused one before. A document that passes is accepted only by [publisher.accept]. One job
-// calls the guard of a symbol.
+// have the older timestamp. A document that is fetched again does not count again, but a history does in each hour. A document
+// that is refused as quotes_missing counts only if it is newer than the refused one before. A document that passes is accepted
+// only by [publisher.accept]. One job calls the guard of a symbol.
 type guard struct {
 	refused mark // the last refused document
 	agree   int  // how many refused documents in a row agree, the last one included

@@ -120,8 +120,8 @@ const (
 	keepFor = 2 * time.Minute
 	// maxSkew is how far the clock of a member that refreshes may be from that of the NATS server.
 	maxSkew = 10 * time.Minute
-	// offerAheadEvery is the shortest time between two offers of a member whose clock is ahead: if the clock of the NATS server is wrong,
-	// all are.
+	// offerAheadEvery is the shortest time between two offers of a member because its clock is ahead of that of the NATS server. If the
+	// server's clock is the wrong one, all members are ahead, and would pass the lease on every two minutes.
 	offerAheadEvery = time.Hour
 )
 

@@ -38,7 +38,7 @@ type Member struct {
 	keepFor      time.Duration    // the constant, but in tests
 	offeredAhead time.Time        // when it last did so because its clock was ahead
 	clockBehind  time.Duration    // from the time on this machine's clock to that of the newest message at the last look
-	now          func() time.Time // shows clockBehind; time.Now, but in tests
+	now          func() time.Time // the clock that clockBehind is of; time.Now, but in tests
 
 	mu         sync.Mutex      // guards the fields below; held only briefly
 	publishing context.Context // [lease.valid] of the last lease under which this member refreshed; nil before the first
