@@ -9,7 +9,7 @@ import (
 	"html/template"
 )
 
-//go:generate go test -count=1 -run ^TestBundle$ . -update
+//go:generate go run github.com/evanw/esbuild/cmd/esbuild src/app.js src/app.css --bundle --format=iife --minify --charset=utf8 --legal-comments=eof --outdir=static
 
 // Files has, in the directory static, the files that the dashboard loads, and the license of what is in its script.
 //

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,9 +11,8 @@ import (
 	"testing"
 
 	"github.com/evanw/esbuild/pkg/api"
+	"github.com/evanw/esbuild/pkg/cli"
 )
-
-var update = flag.Bool("update", false, "write the script and the style sheet into static")
 
 // bundle makes one file of an entry point and all that it imports.
 func bundle(t *testing.T, options api.BuildOptions) []api.OutputFile {
@@ -27,22 +25,23 @@ func bundle(t *testing.T, options api.BuildOptions) []api.OutputFile {
 	return result.OutputFiles
 }
 
-// The script and the style sheet in static are those that esbuild makes of the sources.
+// The script and the style sheet in static are those that go generate makes of the sources.
 func TestBundle(t *testing.T) {
-	files := bundle(t, api.BuildOptions{
-		EntryPoints: []string{"src/app.js", "src/app.css"}, Outdir: "static", Format: api.FormatIIFE, LegalComments: api.LegalCommentsEndOfFile,
-		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true, Charset: api.CharsetUTF8,
-	})
+	source, err := os.ReadFile("web.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, _ := strings.Cut(string(source), "//go:generate go run github.com/evanw/esbuild/cmd/esbuild ")
+	command, _, _ = strings.Cut(command, "\n")
+	options, err := cli.ParseBuildOptions(strings.Fields(command))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := bundle(t, options)
 	if len(files) != 2 {
 		t.Errorf("%d files", len(files))
 	}
 	for _, f := range files {
-		if *update {
-			if err := os.WriteFile(f.Path, f.Contents, 0o644); err != nil {
-				t.Error(err)
-			}
-			continue
-		}
 		if committed, err := Files.ReadFile("static/" + filepath.Base(f.Path)); err != nil || !bytes.Equal(committed, f.Contents) {
 			t.Errorf("static/%s is not made of the sources: run go generate ./server/web: %v", filepath.Base(f.Path), err)
 		}
