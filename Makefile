@@ -22,22 +22,23 @@ run: build ## Serve the simulated market on http://127.0.0.1:8080; ARGS="…" ad
 build: ## Build ./strikecache, one static binary.
 	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags="-s -w" -o strikecache .
 
-# gotest runs go test with the arguments $(1). It prints a line per package and per test of bench/e2e as each ends, then the
-# number of skipped tests by reason and the figures that tests report, and last the failed tests with their messages.
+# gotest runs go test with the arguments $(1), after the command $(2). It prints a line per package and per test of bench/e2e as
+# each ends, and how many tests have passed at least every 10 seconds. Then come the skipped tests by reason, the figures that tests
+# report, and last the failed tests with their messages.
 define gotest
-@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-$(GO) run $(GOTESTSUM) --format testname --hide-summary all --jsonfile "$$log" -- -count=1 $(1) | \
-	awk '/^(PASS|SKIP) bench\/e2e\.[^\/]*$$/ || !/^((PASS|SKIP) ([^ ]*\.)?(Test|Fuzz|Example)|EMPTY)/ {print; fflush()}'; code=$$?; \
+@log=$$(mktemp); while sleep 8 >/dev/null 2>&1; do echo "$$SECONDS s: $$(grep -c '"Action":"pass".*"Test":' "$$log") tests passed"; done & \
+trap "kill $$!; rm -f $$log" EXIT; \
+$(2) $(GO) run $(GOTESTSUM) --format testname --hide-summary all --jsonfile "$$log" -- -count=1 $(1) | \
+	awk '/^(PASS|SKIP) bench\/e2e\.[^\/]*$$/ || !/^((PASS|SKIP) ([^ ]*\.)?(Test|Fuzz|Example)|EMPTY|DONE)/ {print; fflush()}'; code=$$?; \
 awk -F '"' '/"Action":"output"/ && /_test.go:[0-9]+: / {split($$0, said, /_test.go:[0-9]+: /); sub(/\\n"}$$/, "", said[2]); last[$$12 $$16] = said[2]} \
-	/"Action":"skip"/ && /"Test":/ {reasons[last[$$12 $$16]]++} \
+	/"Action":"skip"/ && /"Test":/ {why = last[$$12 $$16]; n[why]++; tests[why] = tests[why] " " $$16} \
 	/figure: / {sub(/.*figure: /, ""); sub(/\\n"}$$/, ""); print "figure: " $$0} \
-	END {for (r in reasons) print "skipped: " reasons[r] "× " r}' "$$log"; \
+	END {for (why in n) print "skipped: " n[why] "×, " why ":" tests[why]}' "$$log"; \
 $(GO) run $(GOTESTSUM) --format none --hide-summary skipped --raw-command -- cat "$$log"; exit $$code
 endef
 
 test: ## Vet and run every test, the long tests in a short form; failed tests are named last.
-	$(GO) vet ./...
-	$(call gotest,-timeout 60m ./...)
+	$(call gotest,-timeout 60m ./...,$(GO) vet ./... &&)
 
 # Left out is what one goroutine does: compute, the simulated market but for one test, and generated files.
 race: ## Run the tests of concurrent code, and tests of the binary, under the race detector.
