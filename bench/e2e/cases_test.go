@@ -1,0 +1,466 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// caseStep is a step of a case. It does one thing, and its checks say what must then be so. bench/cases/README.md shows how to
+// write one.
+type caseStep struct {
+	Serve  string // starts a server with these flags, after it has stopped the one before
+	Put    string // renames the documents of this folder into the folder in, and waits until a refresh has looked at them
+	Get    string // asks for a path, with Method and Headers; $TAG in a header field is the tag of the last answer
+	Send   string // sends these bytes
+	Run    string // runs a command of the binary to its end
+	Signal string // sends this signal, such as HUP
+	Stop   bool   // sends TERM and waits for the end
+
+	Method  string
+	Headers map[string]string
+	Env     map[string]string // of Serve and Run
+	Stderr  string            // of Serve: closed or unread, from the first answer on
+	Fsync   []string          // of Serve: directories whose fsync fails with EINVAL
+
+	Status    int    // of Get and Send, default 200
+	Exit      int    // exit code of Run
+	Says      string // is part of the output of Run, or of the log of Serve
+	OrRefused string `json:"or_refused"` // a server that ends at its start is right, too, if it names this; then the case is over
+	Want      []caseCheck
+	Wrong     bool
+}
+
+// caseCheck is a check of the answer to a request: of a value of its JSON body, or of a header field.
+type caseCheck struct {
+	At      string          `json:"at,omitempty"`      // path into the body, see placesOf
+	Header  string          `json:"header,omitempty"`  // name of the field
+	Is      json.RawMessage `json:"is,omitempty"`      // JSON value
+	Within  float64         `json:"within,omitempty"`  // how far a number may be off
+	Matches string          `json:"matches,omitempty"` // regular expression
+	Absent  bool            `json:"absent,omitempty"`
+	Wrong   bool            `json:"wrong,omitempty"`
+}
+
+// caseMark is in the README of a case that is still wrong.
+var caseMark = regexp.MustCompile(`(?m)^expected: wrong \(issue \d+\)$`)
+
+// TestCases runs each case of bench/cases. Where a case is marked as wrong, only the checks that are marked, too, may fail, and
+// one of them must.
+func TestCases(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob(filepath.Join(root, "bench", "cases", "*", "want.json"))
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		t.Run(filepath.Base(filepath.Dir(name)), func(t *testing.T) {
+			t.Parallel()
+			runCase(t, filepath.Dir(name))
+		})
+	}
+}
+
+func runCase(t *testing.T, folder string) {
+	r := &caseRun{t: t, dir: t.TempDir()}
+	if err := errors.Join(os.CopyFS(r.dir, os.DirFS(folder)), os.MkdirAll(filepath.Join(r.dir, "in"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(r.dir, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(r.dir, "want.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var steps []caseStep
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&steps); err != nil || len(steps) == 0 {
+		t.Fatalf("want.json: %d steps, %v", len(steps), err)
+	}
+	marked := caseMark.Match(readme)
+	if marked != strings.Contains(string(text), `"wrong": true`) {
+		t.Fatal(`a case is marked as wrong by a line of README.md, and by "wrong": true in want.json beside each check that may fail: this case has only one of the two`)
+	}
+	for _, s := range steps {
+		if !r.does(s) {
+			break
+		}
+	}
+	switch {
+	case t.Failed() && r.p != nil:
+		t.Log(r.p.logged())
+	case t.Failed():
+	case marked && len(r.wrong) == 0:
+		t.Errorf(`all checks hold now: remove the line %q from README.md, and "wrong": true from want.json`, caseMark.Find(readme))
+	case marked:
+		t.Logf("still wrong: %s", strings.Join(r.wrong, "; "))
+	}
+}
+
+// caseRun is a case that runs in a copy of its folder.
+type caseRun struct {
+	t     *testing.T
+	dir   string
+	p     *process // nil before the first server
+	tag   string   // of the last answer, without quotes
+	wrong []string // what did not hold of the checks that are marked as wrong
+}
+
+// check reports a check that does not hold, and returns whether it holds.
+func (r *caseRun) check(holds, marked bool, format string, args ...any) bool {
+	r.t.Helper()
+	switch {
+	case holds:
+	case marked:
+		r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+	default:
+		r.t.Errorf(format, args...)
+	}
+	return holds
+}
+
+// happens waits for an event. A check that is marked as wrong waits a few seconds only: what comes later counts as wrong still,
+// and no test fails.
+func (r *caseRun) happens(marked bool, holds func() bool) bool {
+	limit := patience
+	if marked {
+		limit = 5 * time.Second
+	}
+	for deadline := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
+// does runs a step, and returns whether the case goes on.
+func (r *caseRun) does(s caseStep) bool {
+	r.t.Helper()
+	switch {
+	case s.Serve != "":
+		return r.serves(s)
+	case s.Put != "":
+		return r.puts(s)
+	case s.Get != "" || s.Send != "":
+		r.asks(s)
+		return true
+	case s.Run != "":
+		stdout, stderr, code := run(r.t, r.command(s, s.Run))
+		r.check(code == s.Exit && strings.Contains(stdout+stderr, s.Says), s.Wrong, "%s: exit code %d, want %d, and %q in its output:\n%s%s", s.Run, code, s.Exit, s.Says, stdout, stderr)
+		return true
+	case s.Signal != "":
+		r.p.signal(unix.SignalNum("SIG" + s.Signal))
+		return true
+	case s.Stop:
+		r.p.signal(syscall.SIGTERM)
+		return r.check(r.happens(s.Wrong, r.p.hasEnded) && r.p.err == nil, s.Wrong, "TERM: the process has not ended with exit code 0")
+	}
+	r.t.Fatalf("this step does nothing: %+v", s)
+	return false
+}
+
+// command returns a command of the binary in the folder of the case, with one underlying unless it says otherwise.
+func (r *caseRun) command(s caseStep, args string) *exec.Cmd {
+	cmd := command(r.t, strings.Fields(args)...)
+	cmd.Dir = r.dir
+	cmd.Env = append(cmd.Env, "STRIKECACHE_DATA_DIR=data", "STRIKECACHE_ADMIN_LISTEN=127.0.0.1:0", "STRIKECACHE_UNDERLYINGS=SPX")
+	for name, value := range s.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	return cmd
+}
+
+// serves starts a server and waits until each of its feeds has been refreshed, with or without success.
+func (r *caseRun) serves(s caseStep) bool {
+	r.t.Helper()
+	if r.p != nil {
+		r.p.stop()
+	}
+	cmd := r.command(s, "serve "+s.Serve)
+	if s.Fsync != nil {
+		failingFsync(r.t, cmd, s.Fsync)
+	}
+	var log *caseLog
+	if s.Stderr != "" {
+		log = newCaseLog(r.t, cmd)
+	}
+	r.p = launch(r.t, cmd)
+	r.t.Cleanup(r.p.kill)
+	log.copies(r.p)
+	if !r.happens(false, func() bool { return r.p.hasEnded() || servingLine.MatchString(r.p.logged()) }) || r.p.hasEnded() {
+		if s.OrRefused != "" && r.p.cmd.ProcessState.ExitCode() == 1 && strings.Contains(r.p.logged(), s.OrRefused) {
+			return false
+		}
+		return r.check(false, s.Wrong, "serve %s: does not start, %v", s.Serve, r.p.err)
+	}
+	r.p.listens()
+	feeds := []string{"sectors", "vix", "spx"}
+	if _, list, ok := strings.Cut(s.Serve, "--underlyings "); ok {
+		symbols, _, _ := strings.Cut(list, " ")
+		feeds = append(feeds, strings.Split(strings.ToLower(symbols), ",")...)
+	}
+	for _, feed := range feeds {
+		r.happens(false, func() bool { return r.refreshes(feed) > 0 || r.p.hasEnded() })
+	}
+	log.ends(s.Stderr)
+	return r.check(strings.Contains(r.p.logged(), s.Says), s.Wrong, "the log does not say %q", s.Says)
+}
+
+// failingFsync changes a command so that fsync of some directories fails, as on CIFS and on some file systems of FUSE.
+func failingFsync(t *testing.T, cmd *exec.Cmd, dirs []string) {
+	t.Helper()
+	strace := installed(t, "strace")
+	if out, err := exec.Command(strace, "-f", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
+		t.Skipf("needs ptrace: %v %s", err, out)
+	}
+	args := []string{strace, "-D", "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync", "-e", "inject=fsync:error=EINVAL"} // with -D, cmd.Process is the server
+	for _, dir := range dirs {
+		args = append(args, "-P", filepath.Join(cmd.Dir, dir))
+	}
+	cmd.Args, cmd.Path = append(append(args, cmd.Path), cmd.Args[1:]...), strace
+}
+
+// caseLog is a FIFO, the standard error of a server.
+type caseLog struct {
+	t      *testing.T
+	path   string
+	reader *os.File
+}
+
+func newCaseLog(t *testing.T, cmd *exec.Cmd) *caseLog {
+	t.Helper()
+	l := &caseLog{t: t, path: filepath.Join(t.TempDir(), "stderr")}
+	err := syscall.Mkfifo(l.path, 0o600)
+	if err == nil {
+		l.reader, err = os.OpenFile(l.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.reader.Close() })
+	cmd.Args = append([]string{"sh", "-c", `exec "$@" 2>"$0"`, l.path, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = "/bin/sh"
+	return l
+}
+
+// copies copies the log to a process until that listens.
+func (l *caseLog) copies(p *process) {
+	if l == nil {
+		return
+	}
+	for buffer := make([]byte, 4096); !servingLine.MatchString(p.logged()) && !p.hasEnded(); {
+		n, err := l.reader.Read(buffer)
+		if _, _ = p.log.Write(buffer[:n]); err != nil && !errors.Is(err, io.EOF) { // io.EOF: the server has not opened it yet
+			l.t.Fatal(err)
+		}
+	}
+}
+
+// ends closes the FIFO, or fills it so that it takes no further byte.
+func (l *caseLog) ends(as string) {
+	switch {
+	case l == nil:
+	case as == "closed":
+		l.reader.Close()
+	case as == "unread":
+		w, err := syscall.Open(l.path, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+		for _, piece := range [][]byte{make([]byte, 4096), {0}} {
+			for err == nil {
+				_, err = syscall.Write(w, piece)
+			}
+			if !errors.Is(err, syscall.EAGAIN) {
+				l.t.Fatal(err)
+			}
+			err = nil
+		}
+		_ = syscall.Close(w)
+	default:
+		l.t.Fatalf("stderr is closed or unread, not %q", as)
+	}
+}
+
+// puts puts the chains of a folder into the folder in, and waits for a refresh of each.
+func (r *caseRun) puts(s caseStep) bool {
+	r.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(r.dir, s.Put, "options", "*.json"))
+	if err != nil || len(paths) == 0 {
+		r.t.Fatalf("%s has no chains: %v", s.Put, err)
+	}
+	to := filepath.Join(r.dir, "in", "options")
+	for _, path := range paths {
+		feed := strings.ToLower(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".json"), "_"))
+		before := r.refreshes(feed)
+		if err := errors.Join(os.MkdirAll(to, 0o700), os.Rename(path, filepath.Join(to, filepath.Base(path)))); err != nil {
+			r.t.Fatal(err)
+		}
+		refreshed := r.happens(s.Wrong, func() bool { return r.p.hasEnded() || r.refreshes(feed) > before })
+		if ended := r.p.hasEnded(); !r.check(refreshed && !ended, s.Wrong, "put %s: no refresh of %s follows, the process ended: %t", s.Put, feed, ended) {
+			return false
+		}
+	}
+	return true
+}
+
+// refreshes returns how many refreshes of a feed the server has counted, 0 if it does not answer.
+func (r *caseRun) refreshes(feed string) (n int) {
+	_, scrape, err := fetch(http.MethodGet, r.p.admin+"/metrics")
+	for line := range strings.Lines(string(scrape)) {
+		if strings.HasPrefix(line, "strikecache_refreshes_total{") && strings.Contains(line, `feed="`+feed+`"`) {
+			fields := strings.Fields(line)
+			counted, failed := strconv.Atoi(fields[len(fields)-1])
+			n, err = n+counted, errors.Join(err, failed)
+		}
+	}
+	if err != nil && !r.p.hasEnded() {
+		r.t.Logf("metrics: %v", err)
+	}
+	return n
+}
+
+// asks sends a request and checks its answer.
+func (r *caseRun) asks(s caseStep) {
+	r.t.Helper()
+	if s.Method == "" {
+		s.Method = http.MethodGet
+	}
+	if s.Status == 0 {
+		s.Status = http.StatusOK
+	}
+	what := s.Method + " " + s.Get
+	var resp *http.Response
+	var body []byte
+	var err error
+	if s.Send != "" {
+		what = strconv.Quote(s.Send)
+		resp, body, err = r.p.dial(s.Send).receive(s.Method)
+	} else {
+		var headers []string
+		for name, value := range s.Headers {
+			headers = append(headers, name, strings.ReplaceAll(value, "$TAG", r.tag))
+		}
+		resp, body, err = fetch(s.Method, r.p.url+s.Get, headers...)
+	}
+	if err != nil {
+		r.t.Errorf("%s: no answer: %v", what, err)
+		return
+	}
+	if resp.StatusCode == http.StatusOK {
+		r.tag = strings.Trim(resp.Header.Get("ETag"), `W/"`)
+	}
+	if !r.check(resp.StatusCode == s.Status, s.Wrong, "%s: status %d, want %d: %.200s", what, resp.StatusCode, s.Status, body) {
+		return
+	}
+	for _, c := range s.Want {
+		found, err := c.places(resp.Header, body)
+		if err != nil {
+			r.t.Errorf("%s: %s: %v", what, c.At, err)
+			continue
+		}
+		r.check(c.holds(r.t, found), c.Wrong, "%s: %s%s is %v, want %s", what, c.At, c.Header, found, c)
+	}
+}
+
+// places returns what a check is about.
+func (c caseCheck) places(header http.Header, body []byte) (found []any, err error) {
+	if c.At == "" {
+		for _, value := range header.Values(c.Header) {
+			found = append(found, value)
+		}
+		return found, nil
+	}
+	var answer any
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, err
+	}
+	return placesOf(answer, c.At)
+}
+
+// placesOf returns the values at a path: names with points between them, and after the name of a list [*] for all its elements
+// or [name=value] for those with this value. It fails where the answer has none of the places but the last.
+func placesOf(answer any, path string) ([]any, error) {
+	found := []any{answer}
+	for i, part := range regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`).FindAllString(path, -1) {
+		if len(found) == 0 && !strings.Contains(path, "[") {
+			return nil, fmt.Errorf("the answer has nothing before part %d of the path, %s", i+1, part)
+		}
+		var next []any
+		for _, value := range found {
+			switch value := value.(type) {
+			case map[string]any:
+				if inner, has := value[part]; has {
+					next = append(next, inner)
+				}
+			case []any:
+				name, want, _ := strings.Cut(strings.Trim(part, "[]"), "=")
+				for _, element := range value {
+					row, _ := element.(map[string]any)
+					if name == "*" || fmt.Sprint(row[name]) == want {
+						next = append(next, element)
+					}
+				}
+			default:
+				return nil, fmt.Errorf("%v has no part %s", value, part)
+			}
+		}
+		found = next
+	}
+	return found, nil
+}
+
+func (c caseCheck) String() string {
+	c.Wrong = false
+	text, _ := json.Marshal(c)
+	return string(text)
+}
+
+// holds says whether each of the found values is as the check wants it.
+func (c caseCheck) holds(t *testing.T, found []any) bool {
+	t.Helper()
+	if c.Absent {
+		return len(found) == 0
+	}
+	for _, value := range found {
+		if !c.likes(t, value) {
+			return false
+		}
+	}
+	return len(found) > 0
+}
+
+func (c caseCheck) likes(t *testing.T, value any) bool {
+	t.Helper()
+	if c.Matches != "" {
+		return regexp.MustCompile(c.Matches).MatchString(fmt.Sprint(value))
+	}
+	var want any
+	if err := json.Unmarshal(c.Is, &want); err != nil {
+		t.Fatalf("a check says neither is, matches nor absent: %v", err)
+	}
+	number, isNumber := value.(float64)
+	if wanted, ok := want.(float64); ok && isNumber {
+		return math.Abs(number-wanted) <= c.Within
+	}
+	return reflect.DeepEqual(value, want)
+}
