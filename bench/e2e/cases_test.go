@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"os"
@@ -208,25 +207,58 @@ func (r *caseRun) serves(s caseStep) bool {
 	}
 	r.p = launch(r.t, cmd)
 	r.t.Cleanup(r.p.kill)
-	log.copies(r.p)
-	if !r.happens(false, func() bool { return r.p.hasEnded() || servingLine.MatchString(r.p.logged()) }) || r.p.hasEnded() {
-		if s.OrRefused != "" && r.p.cmd.ProcessState.ExitCode() == 1 && strings.Contains(r.p.logged(), s.OrRefused) {
-			return false
-		}
-		return r.check(false, s.Wrong, "serve %s: does not start, %v", s.Serve, r.p.err)
+	if log != nil {
+		go log.copyTo(r.p)
+	}
+	r.happens(false, func() bool { return r.p.hasEnded() || servingLine.MatchString(r.p.logged()) })
+	if r.p.hasEnded() {
+		refused := s.OrRefused != "" && strings.Contains(r.p.logged(), s.OrRefused)
+		r.check(refused, s.Wrong, "serve %s: ends at its start: %v\n%s", s.Serve, r.p.err, r.p.logged())
+		return false
 	}
 	r.p.listens()
-	feeds := []string{"sectors", "vix", "spx"}
-	if _, list, ok := strings.Cut(s.Serve, "--underlyings "); ok {
-		symbols, _, _ := strings.Cut(list, " ")
-		feeds = append(feeds, strings.Split(strings.ToLower(symbols), ",")...)
+	refreshed := r.happens(false, func() bool {
+		counts := r.refreshes()
+		for _, symbol := range append(strings.Split(underlyings.FindStringSubmatch(s.Serve + " --underlyings SPX")[1], ","), "sectors", "vix") {
+			if counts[feedOf(symbol)] == 0 {
+				return r.p.hasEnded()
+			}
+		}
+		return true
+	})
+	if log != nil {
+		log.end(s.Stderr)
 	}
-	for _, feed := range feeds {
-		r.happens(false, func() bool { return r.refreshes(feed) > 0 || r.p.hasEnded() })
-	}
-	log.ends(s.Stderr)
-	return r.check(strings.Contains(r.p.logged(), s.Says), s.Wrong, "the log does not say %q", s.Says)
+	return r.check(refreshed && !r.p.hasEnded(), s.Wrong, "serve %s: not every feed was refreshed: %v", s.Serve, r.refreshes()) &&
+		r.check(strings.Contains(r.p.logged(), s.Says), s.Wrong, "the log does not say %q", s.Says)
 }
+
+// underlyings finds the symbols among the flags of serve.
+var underlyings = regexp.MustCompile(`--underlyings (\S+)`)
+
+// feedOf returns the name under which the metrics count the refreshes of a symbol, without points.
+func feedOf(symbol string) string {
+	return strings.NewReplacer(".", "", "_", "").Replace(strings.ToLower(symbol))
+}
+
+// refreshes returns how many refreshes of each feed the server has counted, none if it does not answer.
+func (r *caseRun) refreshes() map[string]int {
+	_, scrape, err := fetch(http.MethodGet, r.p.admin+"/metrics")
+	if err != nil && !r.p.hasEnded() {
+		r.t.Logf("metrics: %v", err)
+	}
+	counts := map[string]int{}
+	for _, m := range refreshesTotal.FindAllSubmatch(scrape, -1) {
+		n, err := strconv.Atoi(string(m[2]))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		counts[feedOf(string(m[1]))] += n
+	}
+	return counts
+}
+
+var refreshesTotal = regexp.MustCompile(`(?m)^strikecache_refreshes_total\{.*feed="([^"]*)".*\} (\d+)$`)
 
 // failingFsync changes a command so that fsync of some directories fails, as on CIFS and on some file systems of FUSE.
 func failingFsync(t *testing.T, cmd *exec.Cmd, dirs []string) {
@@ -244,60 +276,58 @@ func failingFsync(t *testing.T, cmd *exec.Cmd, dirs []string) {
 
 // caseLog is a FIFO, the standard error of a server.
 type caseLog struct {
-	t      *testing.T
-	path   string
-	reader *os.File
+	t    *testing.T
+	fifo *os.File // both ends, so that no read ends before the server has opened it
 }
 
 func newCaseLog(t *testing.T, cmd *exec.Cmd) *caseLog {
 	t.Helper()
-	l := &caseLog{t: t, path: filepath.Join(t.TempDir(), "stderr")}
-	err := syscall.Mkfifo(l.path, 0o600)
+	l, path := &caseLog{t: t}, filepath.Join(t.TempDir(), "stderr")
+	err := syscall.Mkfifo(path, 0o600)
 	if err == nil {
-		l.reader, err = os.OpenFile(l.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		l.fifo, err = os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.reader.Close() })
-	cmd.Args = append([]string{"sh", "-c", `exec "$@" 2>"$0"`, l.path, cmd.Path}, cmd.Args[1:]...)
+	t.Cleanup(func() { l.fifo.Close() })
+	cmd.Args = append([]string{"sh", "-c", `exec "$@" 2>"$0"`, path, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
 	return l
 }
 
-// copies copies the log to a process until that listens.
-func (l *caseLog) copies(p *process) {
-	if l == nil {
-		return
-	}
-	for buffer := make([]byte, 4096); !servingLine.MatchString(p.logged()) && !p.hasEnded(); {
-		n, err := l.reader.Read(buffer)
-		if _, _ = p.log.Write(buffer[:n]); err != nil && !errors.Is(err, io.EOF) { // io.EOF: the server has not opened it yet
-			l.t.Fatal(err)
+// copyTo copies the log to that of a process until the process listens.
+func (l *caseLog) copyTo(p *process) {
+	for buffer := make([]byte, 4096); !servingLine.MatchString(p.logged()); {
+		n, err := l.fifo.Read(buffer)
+		if _, _ = p.log.Write(buffer[:n]); err != nil { // the test is over
+			return
 		}
 	}
 }
 
-// ends closes the FIFO, or fills it so that it takes no further byte.
-func (l *caseLog) ends(as string) {
-	switch {
-	case l == nil:
-	case as == "closed":
-		l.reader.Close()
-	case as == "unread":
-		w, err := syscall.Open(l.path, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+// end closes the FIFO, or fills it so that it takes no further byte.
+func (l *caseLog) end(as string) {
+	l.t.Helper()
+	if as == "closed" {
+		l.fifo.Close()
+		return
+	}
+	raw, err := l.fifo.SyscallConn()
+	if err != nil || as != "unread" {
+		l.t.Fatalf("stderr is closed or unread, not %q: %v", as, err)
+	}
+	if err := raw.Control(func(fd uintptr) {
 		for _, piece := range [][]byte{make([]byte, 4096), {0}} {
-			for err == nil {
-				_, err = syscall.Write(w, piece)
+			for err = nil; err == nil; {
+				_, err = syscall.Write(int(fd), piece)
 			}
-			if !errors.Is(err, syscall.EAGAIN) {
-				l.t.Fatal(err)
-			}
-			err = nil
 		}
-		_ = syscall.Close(w)
-	default:
-		l.t.Fatalf("stderr is closed or unread, not %q", as)
+	}); err != nil {
+		l.t.Fatal(err)
+	}
+	if !errors.Is(err, syscall.EAGAIN) {
+		l.t.Fatal(err)
 	}
 }
 
@@ -310,33 +340,17 @@ func (r *caseRun) puts(s caseStep) bool {
 	}
 	to := filepath.Join(r.dir, "in", "options")
 	for _, path := range paths {
-		feed := strings.ToLower(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(path), ".json"), "_"))
-		before := r.refreshes(feed)
+		feed := feedOf(strings.TrimSuffix(filepath.Base(path), ".json"))
+		before := r.refreshes()[feed]
 		if err := errors.Join(os.MkdirAll(to, 0o700), os.Rename(path, filepath.Join(to, filepath.Base(path)))); err != nil {
 			r.t.Fatal(err)
 		}
-		refreshed := r.happens(s.Wrong, func() bool { return r.p.hasEnded() || r.refreshes(feed) > before })
-		if ended := r.p.hasEnded(); !r.check(refreshed && !ended, s.Wrong, "put %s: no refresh of %s follows, the process ended: %t", s.Put, feed, ended) {
+		refreshed := r.happens(s.Wrong, func() bool { return r.p.hasEnded() || r.refreshes()[feed] > before })
+		if ended := r.p.hasEnded(); !r.check(refreshed && !ended, s.Wrong, "put %s: no refresh of %s follows, the process has ended: %t", s.Put, feed, ended) {
 			return false
 		}
 	}
 	return true
-}
-
-// refreshes returns how many refreshes of a feed the server has counted, 0 if it does not answer.
-func (r *caseRun) refreshes(feed string) (n int) {
-	_, scrape, err := fetch(http.MethodGet, r.p.admin+"/metrics")
-	for line := range strings.Lines(string(scrape)) {
-		if strings.HasPrefix(line, "strikecache_refreshes_total{") && strings.Contains(line, `feed="`+feed+`"`) {
-			fields := strings.Fields(line)
-			counted, failed := strconv.Atoi(fields[len(fields)-1])
-			n, err = n+counted, errors.Join(err, failed)
-		}
-	}
-	if err != nil && !r.p.hasEnded() {
-		r.t.Logf("metrics: %v", err)
-	}
-	return n
 }
 
 // asks sends a request and checks its answer.
