@@ -10,7 +10,7 @@ import (
 
 // Every answer has every coding, except for the rare limits of flow and the rare expirations of max pain.
 func TestCodings(t *testing.T) {
-	r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+	r := newRig(t, t.TempDir(), "2026-11-20 11:00", allStrikes)
 	defer r.close()
 	r.once()
 	rare := map[string]int{}

@@ -45,7 +45,7 @@ const (
 )
 
 // faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use. Its chains have
-// the first tenth of the rows, the nearest expirations: with whole chains, a test takes ten times as long.
+// the first tenth of the rows: with whole chains, a test takes ten times as long.
 type faultyMarket struct {
 	*simulated.Market
 	cfg   simulated.Config
@@ -149,6 +149,7 @@ type made struct {
 	name     upstream.Name
 	version  string
 	whole    bool
+	every    int
 }
 
 // known has a [upstream.Document] for each [made]: many tests ask for the same ones, and to make one takes longer than to refresh with
@@ -159,7 +160,7 @@ var known sync.Map
 // whole. The body must not be changed.
 func (m *faultyMarket) document(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	kind, symbol := name.Split()
-	key := made{seed: m.cfg.Seed, calendar: m.cfg.Calendar, name: name, whole: m.whole}
+	key := made{seed: m.cfg.Seed, calendar: m.cfg.Calendar, name: name, whole: m.whole, every: m.cfg.Every}
 	switch kind {
 	case upstream.OptionsKind:
 		quote, err := m.Market.At(upstream.Quotes(symbol), at) // made at the same time as the chain

@@ -48,7 +48,7 @@ func TestFormsHaveTheValuesOfTheJSON(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
+		r := newRig(t, dir, "2026-11-20 11:00", allStrikes)
 		check := func(when string) {
 			t.Helper()
 			checked, rows := 0, 0
@@ -99,7 +99,7 @@ func TestFormsHaveTheValuesOfTheJSON(t *testing.T) {
 		}
 		check("closed")
 		r.close()
-		r = newRig(t, dir, "2026-11-20 18:30")
+		r = newRig(t, dir, "2026-11-20 18:30", allStrikes)
 		defer r.close()
 		if err := r.Restore(); err != nil {
 			t.Fatal(err)

@@ -48,7 +48,7 @@ type rig struct {
 func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
 	t.Helper()
 	clock := refresh.NewClock(ny(t, start), 1)
-	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar})
+	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar, Every: 6})
 	cfg := refresh.Config{
 		Source: market, SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: rate,
 		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, TurnEvery: 10 * time.Second, Underlyings: underlyings,
@@ -64,6 +64,13 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 		t.Fatal(err)
 	}
 	return &rig{refresh.New(cfg), t, cfg.Store, market, clock, dir}
+}
+
+// allStrikes gives the market of a rig chains with all strikes. Otherwise they have a sixth of them.
+func allStrikes(c *refresh.Config) {
+	m := c.Source.(*faultyMarket)
+	m.cfg.Every = 1
+	m.Market = simulated.New(m.cfg)
 }
 
 func (r *rig) close() {

@@ -144,7 +144,8 @@ func (m *Market) ladder(in *instrument, s *series, width float64, listed compute
 	center := in.level * math.Exp(in.beta*(trend(s.date-compute.Date(min(s.life, 200)))-trend(pricedOn))) * 1000 / float64(in.unit)
 	for _, b := range in.chain.bands {
 		below, above := min(b.below*width, 0.97)*center, b.above*width*center
-		for k := int32(center-below)/b.step*b.step + b.step; float64(k) <= center+above; k += b.step {
+		step := b.step * m.every
+		for k := int32(center-below)/step*step + step; float64(k) <= center+above; k += step {
 			since := s.since
 			if b.taper > 0 {
 				away := max((center-float64(k))/below, (float64(k)-center)/above) // 1 at the end of the band

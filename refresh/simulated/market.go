@@ -40,6 +40,8 @@ type Config struct {
 	Calendar *compute.Calendar // must not be nil
 	// Gzip says that documents have gzip alone, as those of the real upstream: the 12 MB of a chain are never in memory at once.
 	Gzip bool
+	// Every says that a chain has only every nth strike. 0 means 1: all strikes.
+	Every int
 }
 
 // Market is a simulated market. It implements [upstream.Source] and is safe for concurrent use. Documents depend on the seed, the calendar
@@ -48,6 +50,7 @@ type Market struct {
 	now         func() time.Time
 	calendar    *compute.Calendar
 	key         noise
+	every       int32                  // see Config
 	instruments map[string]*instrument // by symbol
 
 	mu      sync.Mutex   // guards the fields below
@@ -59,7 +62,7 @@ type Market struct {
 func New(cfg Config) *Market {
 	key := noise(cfg.Seed).named("strikecache")
 	m := &Market{
-		now: cfg.Now, calendar: cfg.Calendar, key: key, instruments: map[string]*instrument{},
+		now: cfg.Now, calendar: cfg.Calendar, key: key, every: int32(max(cfg.Every, 1)), instruments: map[string]*instrument{},
 		factors: newFactors(key.named("factors"), cfg.Calendar),
 	}
 	for i := range instruments {
