@@ -200,7 +200,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_UNDERLYINGS=SPX,SPY,XLF", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
+	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_UNDERLYINGS=SPX,SPY,XLF", "STRIKECACHE_SIM_SMALL=true", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
 	return cmd
 }
 

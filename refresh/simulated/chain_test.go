@@ -49,7 +49,7 @@ func TestOpenInterest(t *testing.T) {
 // checkOpenInterest wants changes at 07:00 of more than one contract in share.
 func checkOpenInterest(t *testing.T, symbol string, share int) {
 	t.Helper()
-	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, market, symbol, ny(at))) }
+	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, small, symbol, ny(at))) }
 	evening, early := interest("2026-08-11 20:00:00"), interest("2026-08-12 06:59:30")
 	morning, noon := interest("2026-08-12 07:00:30"), interest("2026-08-12 12:00:00")
 	for _, c := range []struct {
@@ -100,7 +100,7 @@ func TestExpiredRowsStayOverNight(t *testing.T) {
 		{"SPY", "2026-08-17 07:01:00", "2026-08-14", false},
 	} {
 		n := 0
-		for _, k := range chainAt(t, market, c.symbol, ny(c.at)).Contracts {
+		for _, k := range chainAt(t, small, c.symbol, ny(c.at)).Contracts {
 			if k.Expiration.String() == c.expired {
 				n++
 			}

@@ -60,7 +60,7 @@ func TestFrozenBody(t *testing.T) {
 		{"_SPX", "2026-08-16 19:00:00", "2026-08-16 23:00:00", false}, // to the night before Monday
 	} {
 		name := upstream.Options(c.symbol)
-		one, two := documentAt(t, market, name, ny(c.a)), documentAt(t, market, name, ny(c.b))
+		one, two := documentAt(t, small, name, ny(c.a)), documentAt(t, small, name, ny(c.b))
 		before, err := cboe.DecodeChain(one.Body)
 		after, laterErr := cboe.DecodeChain(two.Body)
 		if err != nil || laterErr != nil || before.Spot != after.Spot || !before.AsOf.Equal(after.AsOf) || before.CapturedAt.Equal(after.CapturedAt) {

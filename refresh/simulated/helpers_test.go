@@ -27,8 +27,11 @@ func newMarket(seed uint64) *simulated.Market {
 	})
 }
 
-// market is shared by most tests, because it keeps what it has computed.
-var market = newMarket(1)
+// market is shared by most tests, because it keeps what it has computed. small is the same market with an eighth of the strikes.
+var (
+	market = newMarket(1)
+	small  = simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil), Every: 8})
+)
 
 // ny parses a New York wall clock time.
 func ny(s string) time.Time {
