@@ -113,7 +113,7 @@ type SourceFlags struct {
 
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
 	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
-	SimSmall bool    `help:"Chains have only every tenth strike, so that a server needs a fifth of the time and memory: for tests of your own programs." group:"Source simulated"`
+	SimSmall bool    `help:"Chains have only every fifth strike, so that a server needs a third of the time and memory: for tests of your own programs." group:"Source simulated"`
 	SimSpeed float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
 
 	CboeBaseURL           string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories. Another URL than Cboe's must also have the settlement files, under settlement?dt=YYYY-MM-DD." default:"${cboe_base}" group:"Source cboe"`
@@ -183,7 +183,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	cfg.Identity = fmt.Sprintf("simulated market, seed %d", s.SimSeed)
 	every := 1
 	if s.SimSmall {
-		every, cfg.Identity = 10, cfg.Identity+", small"
+		every, cfg.Identity = 5, cfg.Identity+", small"
 	}
 	if err := cfg.Store.Bind(cfg.Identity); err != nil {
 		return fmt.Errorf("%w; give another --data-dir, or the flags that made it", err)

@@ -126,7 +126,7 @@ func TestPage(t *testing.T) {
 	b.clean()
 }
 
-// chart has the texts of a chart, its number of points, and its number of coloured pixels (Ink).
+// chart has the texts of a chart, its number of points, and its number of coloured pixels, up to 100 (Ink).
 type chart struct {
 	Panel, Title, Value, Summary string
 	Points, Ink                  int
@@ -137,9 +137,9 @@ const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f =>
 	const plot = f.querySelector(".plot"), canvas = f.querySelector("canvas");
 	const pixels = canvas ? canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data : [];
 	let ink = 0;
-	for (let i = 0; i < pixels.length; i += 4) {
-		const [r, g, b, a] = pixels.slice(i, i + 4);
-		if (a > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) ink++;
+	for (let i = 0; i < pixels.length && ink < 100; i += 4) {
+		const r = pixels[i], g = pixels[i + 1], b = pixels[i + 2];
+		if (pixels[i + 3] > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) ink++;
 	}
 	return {panel: f.closest("section").id, title: f.querySelector("h3").textContent, points: Number(plot.dataset.points), ink,
 		value: (plot.getAttribute("aria-valuetext") ?? "").replace(/\u2060/g, "").replace(/\s+/g, " "), summary: f.querySelector(".summary").textContent};
@@ -161,13 +161,13 @@ func (b *browser) charts(p *process) {
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
 		{"vix", "Term structure", "M1", 9},
 		{"vix", "Volatility indices", "VIX9D", 5},
-		{"zero-dte", "0DTE by strike", "Strike ", 20},
+		{"zero-dte", "0DTE by strike", "Strike ", 5},
 		{"zero-dte", "0DTE net gamma through the session", "Net " + dollars(track.last("zero_dte_net_gex_dollars")), len(track.Rows)},
 		{"volatility", "At the money, by expiration", "Now ", 30},
 		{"volatility", "Skew, by expiration", "25 delta ", 30},
 		{"volatility", "Implied and realised", "Implied, 30 days ", storedBefore + 1},
-		{"max-pain", "Payout at settlement", "Settlement price " + grouped(pain.MaxPain), 20},
-		{"max-pain", "Open interest", "Strike ", 20},
+		{"max-pain", "Payout at settlement", "Settlement price " + grouped(pain.MaxPain), 10},
+		{"max-pain", "Open interest", "Strike ", 10},
 	} {
 		i := slices.IndexFunc(got, func(c chart) bool { return c.Panel == w.panel && c.Title == w.title })
 		if i < 0 {
@@ -355,9 +355,9 @@ func (b *browser) matrix(p *process) {
 		Strikes     []struct{ Strike float64 }
 		Net         [][]*float64 `json:"net_gex_dollars"`
 	}](p, matrixPath)
-	var rows []int // shown, highest strike first
+	var rows []int // shown, highest strike first: the page widens ±3 % when that has under 20 strikes
 	for i := len(m.Strikes) - 1; i >= 0; i-- {
-		if math.Abs(m.Strikes[i].Strike/m.Spot-1) <= 0.03 {
+		if math.Abs(m.Strikes[i].Strike/m.Spot-1) <= 0.1 {
 			rows = append(rows, i)
 		}
 	}
