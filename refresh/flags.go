@@ -117,7 +117,7 @@ type SourceFlags struct {
 	SimSpeed float64 `help:"Simulated seconds per real second, 0 to 10000. 0: the simulated clock stands still." default:"1" group:"Source simulated"`
 
 	CboeBaseURL           string `name:"cboe-base-url" help:"Base URL of chains, quotes and price histories. Another URL than Cboe's must also have the settlement files, under settlement?dt=YYYY-MM-DD." default:"${cboe_base}" group:"Source cboe"`
-	CboeRequestsPerMinute int    `help:"Requests a minute to one host, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
+	CboeRequestsPerMinute int    `help:"Requests a minute, evenly spaced, 1 to 6000. Cboe refuses some requests above 45." default:"20" group:"Source cboe"`
 }
 
 var sourceForm = regexp.MustCompile(`^[a-z0-9-]{1,32}$`)

@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -35,7 +36,7 @@ const (
 type ClientConfig struct {
 	BaseURL       string        // of chains, quotes and histories
 	SettlementURL string        // takes ?dt=YYYY-MM-DD; default: Cboe's, or settlement below another BaseURL
-	PerMinute     int           // requests to one host, default 20
+	PerMinute     int           // requests to all hosts together, default 20
 	Timeout       time.Duration // of one request with its body, default 30 s
 	Backoff       time.Duration // before the second try of a refused request, doubled before each later try; default 3 s
 	// Dial opens connections; nil: a net.Dialer does.
@@ -54,14 +55,14 @@ const (
 	throttledPause = time.Minute
 )
 
-// Client fetches documents over HTTP. It spaces the requests to each host. Waiting requests go in the order of their
-// priority: the SPX chain, settlements and the quotes that they rest on, quotes of funds, other chains, histories and quotes of other
-// indices. It is safe for concurrent use.
+// Client fetches documents over HTTP. All hosts share its turns, because a redirect may call a host by any name. Waiting requests
+// go in the order of their priority: the SPX chain, settlements and the quotes that they rest on, quotes of funds, other chains,
+// histories and quotes of other indices. It is safe for concurrent use.
 type Client struct {
 	cfg     ClientConfig
 	http    *http.Client
-	refused sync.Map            // upstream.Name → time.Time until which the document is not asked for
-	hosts   map[string]*spacing // of the configured hosts; "" has all others, to which redirects lead
+	refused sync.Map // upstream.Name → time.Time until which the document is not asked for
+	turns   *spacing
 	direct  shortcuts
 }
 
@@ -75,31 +76,38 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
 	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)
-	newSpacing := func() *spacing { return &spacing{interval: time.Minute / time.Duration(cfg.PerMinute)} }
-	hosts := map[string]*spacing{"": newSpacing()}
 	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
 		u, err := url.Parse(address)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, fmt.Errorf("upstream address %q is not an http or https URL", address)
 		}
-		hosts[u.Host] = newSpacing()
 	}
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
 	}
-	return &Client{
-		cfg: cfg, hosts: hosts,
-		http: &http.Client{
-			// A connection serves one request. If a kept connection turned out to be closed, the transport would repeat the
-			// request without a turn. With one request every few seconds, keeping connections would save little.
-			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment, DialContext: cfg.Dial, TLSHandshakeTimeout: 10 * time.Second,
-				ForceAttemptHTTP2: true, DisableKeepAlives: true,
-			},
-			// Client follows redirects itself, so that each waits for a turn at its host.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	c := &Client{cfg: cfg, turns: newSpacing(time.Minute / time.Duration(cfg.PerMinute))}
+	c.http = &http.Client{
+		// A connection serves one request, over HTTP/1.1. The transport would repeat a request that finds its kept connection
+		// closed, or that an HTTP/2 host refuses. It does not offer HTTP/2, because it has a DialContext. With one request
+		// every few seconds, keeping connections would save little.
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: c.dial, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
 		},
-	}, nil
+		// Client follows redirects itself, so that each waits for a turn.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// turnKey is the key of a turn in the context of its request: an atomic.Bool, true once the turn is used.
+type turnKey struct{}
+
+// dial makes the one connection of a turn. It refuses a second one, so that the transport cannot repeat a request.
+func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if used, ok := ctx.Value(turnKey{}).(*atomic.Bool); !ok || used.Swap(true) {
+		return nil, errors.New("no turn for another connection")
+	}
+	return c.cfg.Dial(ctx, network, address)
 }
 
 // spxOptions is the chain of the first underlying.
@@ -170,14 +178,14 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	if err != nil {
 		return nil, "", failed(name, upstream.Unreachable, err)
 	}
-	host := c.host(req.URL.Host)
-	switch err := host.wait(ctx, priority); {
+	host := hostOf(req.URL)
+	switch err := c.turns.wait(ctx, host, priority); {
 	case errors.Is(err, errPaused):
 		return nil, "", failed(name, upstream.Throttled, err)
 	case err != nil:
 		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, turnKey{}, new(atomic.Bool)), c.cfg.Timeout)
 	defer cancel()
 	req = req.WithContext(ctx)
 	req.Header.Set("User-Agent", userAgent)
@@ -202,7 +210,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}
 	if resp.StatusCode != http.StatusOK {
 		failure := statusError(name, resp)
-		host.pause(failure.RetryAfter)
+		c.turns.pause(host, failure.RetryAfter)
 		return nil, "", failure
 	}
 	body, packed, err := readBody(name, resp)
@@ -324,7 +332,5 @@ func priority(name upstream.Name) int {
 	return 4
 }
 
-// host returns the spacing of a host's requests. All hosts to which redirects lead share one.
-func (c *Client) host(name string) *spacing {
-	return cmp.Or(c.hosts[name], c.hosts[""])
-}
+// hostOf returns the name of a host, the same for all its ports and spellings.
+func hostOf(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) }

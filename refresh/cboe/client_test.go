@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -206,9 +207,7 @@ func TestClientSpacesRedirects(t *testing.T) {
 			http.Redirect(w, r, r.URL.Path+"?moved", http.StatusFound)
 		}
 	})
-	for _, h := range c.hosts {
-		h.interval = interval
-	}
+	c.turns.interval = interval
 	began := time.Now()
 	for range 2 {
 		if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
@@ -269,10 +268,8 @@ func TestClientHonoursRetryAfter(t *testing.T) {
 		if !errors.As(err, &failure) || failure.RetryAfter != want {
 			t.Errorf("Retry-After %q: %v", value, err)
 		}
-		for host, s := range c.hosts {
-			if free := s.free.Sub(before); host != "" && free < want {
-				t.Errorf("Retry-After %q: %s is asked again after %v", value, host, free)
-			}
+		if after := c.turns.paused["127.0.0.1"].Sub(before); after < want {
+			t.Errorf("Retry-After %q: the host is asked again after %v", value, after)
 		}
 		if want > longestPause { // nobody waits for that long
 			if _, err := fetch(t, c, upstream.Quotes("XLF")); upstream.ReasonOf(err) != upstream.Throttled || !errors.Is(err, errPaused) {
@@ -290,15 +287,12 @@ func TestNewClientRefusesBadAddresses(t *testing.T) {
 	}
 }
 
-// The configured hosts have a spacing each. All others, to which redirects may lead, share one.
-func TestHosts(t *testing.T) {
-	c, err := NewClient(ClientConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	documents, settlements, other := c.host("cdn.cboe.com"), c.host("www-api.cboe.com"), c.host("a.example")
-	if documents == settlements || documents == other || settlements == other || other != c.host("b.example") {
-		t.Errorf("%v", c.hosts)
+// A pause is of a host, whatever a redirect calls it.
+func TestHostOf(t *testing.T) {
+	for _, address := range []string{"https://cdn.cboe.com/a", "http://CDN.cboe.com", "https://user@cdn.Cboe.com.:443/"} {
+		if u, err := url.Parse(address); err != nil || hostOf(u) != "cdn.cboe.com" {
+			t.Errorf("%s: %q, %v", address, hostOf(u), err)
+		}
 	}
 }
 

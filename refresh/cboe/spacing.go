@@ -1,26 +1,36 @@
 package cboe
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 )
 
-// spacing lets one request to a host through per interval. Of the waiting requests it takes those with the lowest priority
-// number, and of these the one that has waited longest. It is safe for concurrent use.
+// spacing lets one request through per interval. Of the waiting requests whose hosts do not pause, it takes those with the lowest
+// priority number, and of these the one that has waited longest. It is safe for concurrent use.
 type spacing struct {
 	interval time.Duration
 
 	mu      sync.Mutex
-	free    time.Time // when the next request may go
-	waiting []*ticket // in the order of arrival
-	timer   bool      // a call of next is scheduled
+	free    time.Time            // when the next request may go
+	paused  map[string]time.Time // until when a host gets no request
+	waiting []*ticket            // in the order of arrival
+	timer   *time.Timer          // calls next
+}
+
+func newSpacing(interval time.Duration) *spacing {
+	s := &spacing{interval: interval, paused: map[string]time.Time{}}
+	s.timer = time.AfterFunc(0, s.next)
+	return s
 }
 
 type ticket struct {
+	host     string
 	priority int
 	turn     chan struct{}
 }
@@ -31,20 +41,20 @@ const longestPause = 2 * time.Minute
 // errPaused says that the host has asked for a longer pause.
 var errPaused = errors.New("the host has asked for a pause")
 
-// wait returns when the caller may send one request, or with the context's error or errPaused.
-func (s *spacing) wait(ctx context.Context, priority int) error {
+// wait returns when the caller may send one request to a host, or with the context's error or errPaused.
+func (s *spacing) wait(ctx context.Context, host string, priority int) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := &ticket{priority, make(chan struct{})}
+	t := &ticket{host, priority, make(chan struct{})}
 	s.mu.Lock()
-	if time.Until(s.free) > longestPause {
+	if until := s.paused[host]; time.Until(until) > longestPause {
 		defer s.mu.Unlock()
-		return fmt.Errorf("%w until %s", errPaused, s.free.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w until %s", errPaused, until.UTC().Format(time.RFC3339))
 	}
 	s.waiting = append(s.waiting, t)
-	s.schedule()
 	s.mu.Unlock()
+	s.next()
 	select {
 	case <-t.turn:
 		return nil
@@ -59,41 +69,33 @@ func (s *spacing) wait(ctx context.Context, priority int) error {
 	}
 }
 
-// pause lets no request through for d.
-func (s *spacing) pause(d time.Duration) {
+// pause lets no request to a host through for d. It forgets the pauses that have ended, because redirects lead to many hosts.
+func (s *spacing) pause(host string, d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if until := time.Now().Add(d); until.After(s.free) {
-		s.free = until
+	maps.DeleteFunc(s.paused, func(_ string, until time.Time) bool { return time.Until(until) <= 0 })
+	if until := time.Now().Add(d); until.After(s.paused[host]) {
+		s.paused[host] = until
 	}
 }
 
-// schedule schedules a call of next if a request waits. The caller holds s.mu.
-func (s *spacing) schedule() {
-	if s.timer || len(s.waiting) == 0 {
-		return
-	}
-	s.timer = true
-	time.AfterFunc(time.Until(s.free), s.next)
-}
-
-// next gives the turn to the best waiting request.
+// next gives the turn to the best waiting request. It runs again when the next turn comes, and each second while all hosts pause.
 func (s *spacing) next() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.timer = false
-	if now := time.Now(); now.Before(s.free) || len(s.waiting) == 0 {
-		s.schedule() // paused meanwhile, or every request gave up
-		return
-	}
-	best := 0
+	best, now := -1, time.Now()
 	for i, t := range s.waiting {
-		if t.priority < s.waiting[best].priority {
+		goes := !now.Before(s.free) && !now.Before(s.paused[t.host])
+		if goes && (best < 0 || t.priority < s.waiting[best].priority) {
 			best = i
 		}
 	}
-	close(s.waiting[best].turn)
-	s.waiting = slices.Delete(s.waiting, best, best+1)
-	s.free = time.Now().Add(s.interval)
-	s.schedule()
+	if best >= 0 {
+		close(s.waiting[best].turn)
+		s.waiting = slices.Delete(s.waiting, best, best+1)
+		s.free = now.Add(s.interval)
+	}
+	if len(s.waiting) > 0 {
+		s.timer.Reset(cmp.Or(max(s.free.Sub(now), 0), time.Second))
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,13 +13,13 @@ import (
 
 func TestSpacingPrefers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &spacing{interval: 3 * time.Second}
+		s := newSpacing(3 * time.Second)
 		start := time.Now()
 		var mu sync.Mutex
 		var order []int
 		var at []time.Duration
 		pass := func(priority int) {
-			if err := s.wait(t.Context(), priority); err != nil {
+			if err := s.wait(t.Context(), strconv.Itoa(priority), priority); err != nil { // all hosts share the turns
 				t.Error(err)
 			}
 			mu.Lock()
@@ -47,14 +48,14 @@ func TestSpacingPrefers(t *testing.T) {
 
 func TestSpacingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &spacing{interval: time.Second}
+		s := newSpacing(time.Second)
 		start := time.Now()
-		if err := s.wait(t.Context(), 0); err != nil {
+		if err := s.wait(t.Context(), "a", 0); err != nil {
 			t.Fatal(err)
 		}
 		var wg sync.WaitGroup
 		wg.Go(func() { // it waits already when the pause comes
-			if err := s.wait(t.Context(), 0); err != nil {
+			if err := s.wait(t.Context(), "a", 0); err != nil {
 				t.Error(err)
 			}
 			if d := time.Since(start); d != time.Minute {
@@ -62,31 +63,40 @@ func TestSpacingPauses(t *testing.T) {
 			}
 		})
 		synctest.Wait()
-		s.pause(time.Minute)
-		s.pause(time.Second) // does not shorten the longer pause
+		s.pause("a", time.Minute)
+		s.pause("a", time.Second) // does not shorten the longer pause
+		if err := s.wait(t.Context(), "b", 5); err != nil {
+			t.Fatal(err)
+		}
+		if d := time.Since(start); d != time.Second {
+			t.Errorf("another host passed after %v, want 1s", d)
+		}
 		wg.Wait()
+		if s.pause("b", time.Second); len(s.paused) != 1 {
+			t.Errorf("pauses that have ended are kept: %v", s.paused)
+		}
 	})
 }
 
 func TestSpacingForgetsRequestsThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &spacing{interval: 10 * time.Second}
-		if err := s.wait(t.Context(), 0); err != nil {
+		s := newSpacing(10 * time.Second)
+		if err := s.wait(t.Context(), "a", 0); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if err := s.wait(ctx, 0); !errors.Is(err, context.DeadlineExceeded) {
+		if err := s.wait(ctx, "a", 0); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("gave up with %v", err)
 		}
 		start := time.Now()
-		if err := s.wait(t.Context(), 5); err != nil {
+		if err := s.wait(t.Context(), "a", 5); err != nil {
 			t.Fatal(err)
 		}
 		if d := time.Since(start); d != 8*time.Second {
 			t.Errorf("the next waited %v, want 8s: the turn of the request that gave up is free", d)
 		}
-		if err := s.wait(ctx, 0); err == nil {
+		if err := s.wait(ctx, "a", 0); err == nil {
 			t.Error("an ended context passes")
 		}
 	})

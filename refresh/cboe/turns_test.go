@@ -1,0 +1,216 @@
+package cboe
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// listener is an upstream in memory that misbehaves. It counts what reaches it under any address.
+type listener struct {
+	tls       *tls.Config // nil: it speaks plain HTTP
+	misbehave func(l *listener, conn net.Conn)
+
+	mu    sync.Mutex
+	conns []time.Time // when connections were made
+	heads int         // of requests
+}
+
+// dial makes a connection, until there are so many that the test has failed.
+func (l *listener) dial(t *testing.T) (net.Conn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.conns = append(l.conns, time.Now()); len(l.conns) > 200 {
+		return nil, errors.New("connection refused")
+	}
+	ours, theirs := net.Pipe()
+	t.Cleanup(func() { theirs.Close() }) // the transport forgets a connection that got a GOAWAY
+	go func() {
+		defer theirs.Close()
+		conn := theirs
+		if l.tls != nil {
+			conn = tls.Server(theirs, l.tls)
+		}
+		l.misbehave(l, conn)
+	}()
+	return ours, nil
+}
+
+func (l *listener) head() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.heads++
+	return l.heads
+}
+
+// answers sends text after the head of a request of HTTP/1. In the text, N is the number of the request.
+func answers(text string) func(*listener, net.Conn) {
+	return func(l *listener, conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			io.WriteString(conn, strings.ReplaceAll(text, "N", fmt.Sprint(l.head())))
+		}
+	}
+}
+
+// streams sends a frame of HTTP/2 at the start, and one for each request. A client of HTTP/1 gets a 503.
+func streams(first []byte, each func(stream uint32) []byte) func(*listener, net.Conn) {
+	return func(l *listener, conn net.Conn) {
+		secure := conn.(*tls.Conn)
+		if err := secure.Handshake(); err != nil || secure.ConnectionState().NegotiatedProtocol != "h2" {
+			answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")(l, conn)
+			return
+		}
+		frames := make(chan []byte, 1000)
+		defer close(frames)
+		go func() {
+			for b := range frames {
+				conn.Write(b)
+			}
+		}()
+		frames <- first
+		io.CopyN(io.Discard, conn, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+		for head := make([]byte, 9); ; {
+			if _, err := io.ReadFull(conn, head); err != nil {
+				return
+			}
+			io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(head)>>8))
+			if head[3] == 1 { // HEADERS
+				l.head()
+				frames <- each(binary.BigEndian.Uint32(head[5:]))
+			}
+		}
+	}
+}
+
+// frame returns a frame of HTTP/2: its type, its stream, and its payload.
+func frame(kind byte, stream uint32, payload ...uint32) []byte {
+	b := []byte{0, 0, byte(4 * len(payload)), kind, 0}
+	for _, v := range append([]uint32{stream}, payload...) {
+		b = binary.BigEndian.AppendUint32(b, v)
+	}
+	return b
+}
+
+var settings = frame(4, 0)
+
+func resets(code uint32) func(uint32) []byte {
+	return func(stream uint32) []byte { return frame(3, stream, code) }
+}
+
+func goesAway(last, code uint32) func(uint32) []byte {
+	return func(uint32) []byte { return frame(7, 0, last, code) }
+}
+
+func redirects(to string) func(*listener, net.Conn) {
+	return answers("HTTP/1.1 307 Temporary Redirect\r\nContent-Length: 0\r\nLocation: " + to + "\r\n\r\n")
+}
+
+// Whatever an upstream does, no connection and no request reaches it without a turn, not even if the transport spoke HTTP/2.
+func TestTurns(t *testing.T) {
+	const plain, secure = "http://cdn.test", "https://cdn.test"
+	for name, c := range map[string]struct {
+		base      string
+		proxied   bool
+		misbehave func(*listener, net.Conn)
+	}{
+		"GOAWAY before a request":   {secure, false, streams(append(settings, goesAway(0, 0)(0)...), resets(7))},
+		"GOAWAY at a request":       {secure, false, streams(settings, goesAway(0, 0))},
+		"GOAWAY after a request":    {secure, false, streams(settings, goesAway(1, 0))},
+		"GOAWAY, ENHANCE_YOUR_CALM": {secure, false, streams(settings, goesAway(0, 11))},
+		"REFUSED_STREAM":            {secure, false, streams(settings, resets(7))},
+		"PROTOCOL_ERROR":            {secure, false, streams(settings, resets(1))},
+		"ENHANCE_YOUR_CALM":         {secure, false, streams(settings, resets(11))},
+		"no streams":                {secure, false, streams([]byte{0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0}, resets(7))},
+		"closed":                    {plain, false, func(*listener, net.Conn) {}},
+		"closed before a handshake": {secure, false, func(*listener, net.Conn) {}},
+		"closed after a handshake":  {secure, false, func(_ *listener, conn net.Conn) { conn.(*tls.Conn).Handshake() }},
+		"closed after a request":    {secure, false, answers("")},
+		"no TLS": {secure, false, func(_ *listener, conn net.Conn) {
+			io.WriteString(conn.(*tls.Conn).NetConn(), "HTTP/1.1 400 Bad\r\n\r\n")
+		}},
+		"no TLS after all":           {secure, true, answers("HTTP/1.1 200 OK\r\n\r\n")},
+		"the proxy refuses":          {secure, true, answers("HTTP/1.1 503 Service Unavailable\r\n\r\n")},
+		"the proxy wants a password": {plain, true, answers("HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\n\r\n")},
+		"408 before a request": {plain, false, func(_ *listener, conn net.Conn) {
+			io.WriteString(conn, "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n")
+		}},
+		"421":                      {secure, false, answers("HTTP/1.1 421 Misdirected Request\r\nContent-Length: 0\r\n\r\n")},
+		"101":                      {plain, false, answers("HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n")},
+		"a flood of 103":           {plain, false, answers(strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 1000))},
+		"redirect to itself":       {plain, false, redirects("/quotes/N")},
+		"redirect to capitals":     {plain, false, redirects("http://CDN.test/N")},
+		"redirect to a dot":        {plain, false, redirects("http://cdn.test./N")},
+		"redirect to port 80":      {plain, false, redirects("http://cdn.test:80/N")},
+		"redirect to HTTPS":        {plain, false, redirects("https://cdn.test/N")},
+		"redirect to a user":       {plain, false, redirects("http://a:b@cdn.test/N")},
+		"redirect to wide letters": {plain, false, redirects("http://\uff43\uff44\uff4e.test/N")},
+		"redirect to an address":   {plain, false, redirects("http://192.0.2.1/N")},
+		"redirect to a mapped one": {plain, false, redirects("http://[::ffff:192.0.2.1]/N")},
+		"redirect to many hosts":   {plain, false, redirects("http://N.test/")},
+	} {
+		t.Run(name, func(t *testing.T) { turnsAreKept(t, c.base, c.proxied, false, c.misbehave) })
+		if c.base == secure {
+			t.Run(name+", HTTP/2", func(t *testing.T) { turnsAreKept(t, c.base, c.proxied, true, c.misbehave) })
+		}
+	}
+}
+
+// turnsAreKept lets eight jobs ask for a minute of a bubble.
+func turnsAreKept(t *testing.T, base string, proxied, http2 bool, misbehave func(*listener, net.Conn)) {
+	srv := httptest.NewTLSServer(nil) // its certificate is of use in the bubble
+	srv.Close()
+	synctest.Test(t, func(t *testing.T) {
+		l := &listener{misbehave: misbehave}
+		if base[:5] == "https" && !proxied {
+			l.tls = &tls.Config{Certificates: srv.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
+		}
+		c, err := NewClient(ClientConfig{BaseURL: base, Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport := c.http.Transport.(*http.Transport)
+		transport.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"}
+		transport.ForceAttemptHTTP2 = transport.ForceAttemptHTTP2 || http2
+		transport.Proxy = nil
+		if proxied {
+			transport.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test"})
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var jobs sync.WaitGroup
+		for i := range 8 {
+			jobs.Go(func() {
+				for ; ctx.Err() == nil; time.Sleep(time.Second) {
+					if _, err := c.Fetch(ctx, upstream.Quotes(fmt.Sprint("X", i)), nil); err == nil {
+						t.Error("no error")
+					}
+				}
+			})
+		}
+		jobs.Wait()
+		synctest.Wait()
+		for i := range l.conns[1:] {
+			if after := l.conns[i+1].Sub(l.conns[i]); after < 3*time.Second {
+				t.Fatalf("%d connections and %d requests in a minute, two of them %v apart", len(l.conns), l.heads, after)
+			}
+		}
+		if n := len(l.conns); n < 10 || l.heads > n {
+			t.Errorf("%d connections and %d requests in a minute", n, l.heads)
+		}
+	})
+}
