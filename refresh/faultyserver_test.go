@@ -24,7 +24,6 @@ const hugeBody = 1 << 30
 
 // seenRequest is one request that the server saw.
 type seenRequest struct {
-	Host  string
 	Name  upstream.Name
 	At    time.Time
 	Fault fault // the fault of its answer
@@ -69,14 +68,14 @@ func (s *faultyServer) Requests(from int) []seenRequest {
 }
 
 // begin records a request and returns its fault and its index.
-func (s *faultyServer) begin(host string, name upstream.Name) (fault, int) {
+func (s *faultyServer) begin(name upstream.Name) (fault, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f, own := s.faults[name]
 	if !own {
 		f = s.faults[name[:strings.LastIndexByte(string(name), '/')+1]]
 	}
-	s.requests = append(s.requests, seenRequest{Host: host, Name: name, At: time.Now(), Fault: f})
+	s.requests = append(s.requests, seenRequest{Name: name, At: time.Now(), Fault: f})
 	return f, len(s.requests) - 1
 }
 
@@ -92,7 +91,7 @@ func nameOfRequest(r *http.Request) (name upstream.Name, hops int) {
 
 func (s *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, hops := nameOfRequest(r)
-	fault, at := s.begin(r.Host, name)
+	fault, at := s.begin(name)
 	switch fault {
 	case faultRefuse:
 		panic(http.ErrAbortHandler)
