@@ -1,7 +1,11 @@
 package server_test
 
 import (
+	"bufio"
+	"errors"
 	"io"
+	"net/http"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -42,6 +46,21 @@ func TestUnusualRequests(t *testing.T) {
 				t.Errorf("%s, want %s", s, c.statuses)
 			}
 		})
+	}
+}
+
+// A body that never ends is cut after the answer.
+func TestBodyWithoutEnd(t *testing.T) {
+	c := dial(t, listen(t, newServer(newFinder(t))))
+	_, err := io.WriteString(c, seriesLine+"Host: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+	if resp, err2 := http.ReadResponse(bufio.NewReader(c), nil); err != nil || err2 != nil || resp.StatusCode != 200 || !resp.Close {
+		t.Fatalf("%v %v %v", resp, err, err2)
+	}
+	for err == nil {
+		_, err = io.WriteString(c, "8\r\n12345678\r\n")
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error(err)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestEnginesAnswerAlike(t *testing.T) {
 		"Host: a\r\nConnection: close, x\r\n", "Host: a\r\nConnection: keep-alive, Close\r\n", "Host: a\r\nContent-Length: 0\r\n", "Host: a\r\nContent-Length: 00\r\n",
 		"Host: a\r\nIf-None-Match:\r\n", "Host: a\r\nIf-None-Match: *\r\nIf-Modified-Since: x\r\n", "Host: a\r\nIf-None-Match: \"a\", *\r\n", "Host: a\r\nIf-None-Match: " + tag + "\r\n",
 		"Host: a\r\nAccept-Encoding:\r\n", "Host: a\r\nAccept-Encoding: gzip\r\n", "Host: a\r\nAccept-Encoding: br, zstd\r\n", "Host: a\r\nX-API-Key:\r\n", "Host: a\r\nX-API-Key: guess\r\n",
-		"Host: a\r\nCookie: a=b; c\r\n", "Host: a\r\nProxy-Connection: close\r\n", "Host: a\r\nTrailer: x\r\n", "Host: a\r\nContent-Type: multipart/form-data; boundary=x\r\n",
+		"Host: a\r\nCookie: a=b; c\r\n", "Host: a\r\nProxy-Connection: close\r\n", "Host: a\r\nTrailer: x\r\n", "Host: a\r\nTransfer-Encoding: chunked\r\n", "Host: a\r\nContent-Length: 3\r\n", "Host: a\r\nContent-Type: multipart/form-data; boundary=x\r\n",
 		"Host: a\r\nRange: bytes=0-1\r\n", "Host: a\r\nExpect: 100-continue\r\n", "Host: a\r\nX: \xff\t\xfe\r\n", "Host: a\r\nTE: trailers\r\n", "Host: a\r\nKeep-Alive: 5\r\n",
 	} {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "DELETE"} {

@@ -48,7 +48,7 @@ var (
 	errHeaderTooLong    = define(apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 8192 bytes together", close: true})
 	errTargetTooLong    = define(apiError{status: 414, code: "uri_too_long", message: "a request target may have at most 4096 bytes", close: true})
 	errVersion          = define(apiError{status: 505, code: "http_version_not_supported", message: "only HTTP/1.1 and HTTP/1.0 are accepted", close: true})
-	errTransferEncoding = define(apiError{status: 400, code: "bad_request", message: "Transfer-Encoding is not accepted; a request body needs a Content-Length", close: true})
+	errTransferEncoding = define(apiError{status: 400, code: "bad_request", message: "Transfer-Encoding must be chunked alone, in HTTP/1.1 and without Content-Length", close: true})
 	errBadRequest       = define(apiError{status: 400, code: "bad_request", message: "the request is not well-formed HTTP", close: true})
 	errInternal         = define(apiError{status: 500, code: "internal_error", message: "internal error"})
 	errPanic            = define(apiError{status: 500, code: "internal_error", message: "internal error", close: true})

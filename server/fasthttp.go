@@ -113,7 +113,7 @@ func (e *fastEngine) serve(ctx *fasthttp.RequestCtx, t *target) {
 	c, now := ctx.Conn().(*fastConn), time.Now()
 	e.server.respond(t, &c.head, c.remote, now, &c.response)
 	e.write(ctx, c, now)
-	c.linger = c.response.close && !c.head.asksClose || c.head.body > 0
+	c.linger = c.response.close && !c.head.asksClose || c.head.body != 0
 }
 
 // refuse makes the last answer of a connection.

@@ -106,7 +106,7 @@ func (h *loopHandler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int
 	}
 	s.respond(s.targets[string(h.head.path)], &h.head, r.From, r.Now, rep)
 	h.write(r, a)
-	a.Linger = a.Last && !h.head.asksClose || h.head.body > 0
+	a.Linger = a.Last && !h.head.asksClose || h.head.body != 0
 	a.Repeats = len(a.Tail) == 0 && rep.route != nil && rep.err == nil && !rep.past && !a.Last && rep.entry == nil &&
 		s.cfg.Addresses == nil && publications%2 == 0
 	a.Version = publications

@@ -7,7 +7,7 @@ import "bytes"
 type head struct {
 	method, target []byte
 	length         int    // bytes of the head, its empty line included
-	body           int    // bytes of the body that follows
+	body           int    // bytes of the body that follows; -1: it comes in chunks
 	http10         bool   // HTTP/1.0, not 1.1
 	path, query    []byte // of the target
 	// close says that the request is the last of its connection: the client asks for that, the request has a body, or its
@@ -16,7 +16,7 @@ type head struct {
 	keepAlive        bool // Connection: keep-alive
 	fields
 
-	hasHost, hasLength bool
+	hasHost, hasBody bool // hasBody: Content-Length or Transfer-Encoding is given
 
 	repeated *[]byte // the first field that is repeated, nil: none
 	memory   []byte  // of its joined values, used again by the next request
@@ -82,7 +82,7 @@ func (h *head) parse(b []byte) *apiError {
 	}
 	h.length = i + 2
 	h.asksClose = h.asksClose || h.http10 && !h.keepAlive
-	h.close = h.asksClose || h.body > 0 || h.target[0] != '/'
+	h.close = h.asksClose || h.body != 0 || h.target[0] != '/'
 	return nil
 }
 
@@ -232,7 +232,10 @@ func (h *head) set(name, value []byte) *apiError {
 		}
 	case len("Transfer-Encoding"):
 		if equalFold(name, "transfer-encoding") {
-			return errTransferEncoding
+			if h.hasBody || h.http10 || !equalFold(value, "chunked") {
+				return errTransferEncoding
+			}
+			h.hasBody, h.body = true, -1
 		}
 	case len("Available-Dictionary"):
 		if equalFold(name, "available-dictionary") {
@@ -288,12 +291,12 @@ func (h *head) join(field *[]byte, value []byte) {
 	}
 }
 
-// contentLength parses Content-Length, which may be given once.
+// contentLength parses Content-Length, which may be given once, and not with Transfer-Encoding.
 func (h *head) contentLength(value []byte) *apiError {
-	if h.hasLength || len(value) == 0 {
+	if h.hasBody || len(value) == 0 {
 		return errBadRequest
 	}
-	h.hasLength = true
+	h.hasBody = true
 	for _, c := range value {
 		if c < '0' || c > '9' {
 			return errBadRequest

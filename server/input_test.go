@@ -299,8 +299,15 @@ func inputsOfFields(secret string) (inputs []input) {
 func inputsOfFrames() (inputs []input) {
 	for _, raw := range []string{
 		"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", // Content-Length and Transfer-Encoding
-		"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",                      // Transfer-Encoding alone
+		"POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n0\r\n\r\n", // Transfer-Encoding and Content-Length
+		seriesLine + "Host: a\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",                     // Transfer-Encoding and no content
 		seriesLine + "Host: a\r\ntransfer-ENCODING: identity\r\n\r\n",                                                  // Transfer-Encoding disguised
+		seriesLine + "Host: a\r\nTransfer-Encoding:\r\n\r\n",                                                           // an empty Transfer-Encoding
+		seriesLine + "Host: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",                                    // a coding that is not known
+		seriesLine + "Host: a\r\nTransfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",                                 // chunked twice
+		seriesLine + "Host: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",            // chunked in two lines
+		seriesLine + "Host: a\r\nTransfer-Encoding: chunked;x=y\r\n\r\n0\r\n\r\n",                                      // chunked with a parameter
+		seriesLine + "Host: a\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",                                         // a name that ends alike
 		"GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n",                                                         // Transfer-Encoding in HTTP/1.0
 		seriesLine + "Host: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",                                  // two Content-Lengths
 		seriesLine + "Host: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\nhello",                                  // the same Content-Length twice
@@ -340,6 +347,12 @@ func inputsOfFrames() (inputs []input) {
 		"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",                                                                 // TLS
 	} {
 		inputs = append(inputs, input{raw: raw, status: 400, code: "bad_request", ends: true})
+	}
+	for _, body := range []string{"0\r\n\r\n", "2;x=y\r\n{}\r\n0\r\nT: x\r\n\r\n", strings.Repeat("1\r\na\r\n", 5000), "no chunk", ""} { // ignored, and so are the requests behind it
+		inputs = append(inputs,
+			input{raw: asked("GET", "/api/v1/gex/spx/series", "Transfer-Encoding: chunked\r\n") + body, status: 200, ends: true},
+			input{raw: asked("GET", "/healthz", "transfer-encoding:\tCHUNKED \r\nExpect: 100-continue\r\nTrailer: T\r\n") + body, status: 200, ends: true},
+			input{raw: asked("POST", "/api/v1/gex/spx", "Transfer-Encoding: chunked\r\n") + body, status: 405, code: "method_not_allowed", ends: true})
 	}
 	return append(inputs,
 		input{raw: seriesLine + "Host: a\r\nContent-Length: 1025\r\n\r\n", status: 413, code: "body_too_large", ends: true},                 // Content-Length over the limit

@@ -78,7 +78,7 @@ const (
 	maxHeader = loop.MaxHead // bytes of request line and headers
 	maxTarget = 4 << 10      // bytes of a request target
 	maxMethod = 16           // bytes of a method
-	maxBody   = 1 << 10      // bytes of a request body, which is read and dropped
+	maxBody   = 1 << 10      // bytes of a request body by its Content-Length; every body is read and dropped
 
 	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, and refusals.
 	reservedDescriptors = 64 + loop.PatientRefusals

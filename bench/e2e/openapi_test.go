@@ -205,7 +205,7 @@ func (c *contract) protocol() {
 	c.served(func(method, path string) {
 		head := " HTTP/1.1\r\nHost: x\r\n"
 		slow.Go(func() { c.raw(408, method, path, method+" "+path+head) }) // a head without end
-		c.raw(400, method, path, method+" "+path+head+"Transfer-Encoding: chunked\r\n\r\n")
+		c.raw(400, method, path, method+" "+path+head+"Transfer-Encoding: gzip\r\n\r\n")
 		c.raw(413, method, path, method+" "+path+head+"Content-Length: 1025\r\n\r\n")
 		c.raw(414, method, path, method+" "+path+"?"+strings.Repeat("x", 4096)+head+"\r\n")
 		c.raw(431, method, path, method+" "+path+head+"X: "+strings.Repeat("x", 8192)+"\r\n\r\n")
