@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -98,10 +99,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
 }
 
+// serviceLink matches the variables that Kubernetes makes in every pod for a Service named strikecache or strikecache-….
+var serviceLink = regexp.MustCompile(`^STRIKECACHE_(\w+_)?((SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)=|PORT=(tcp|udp|sctp)://)`)
+
 // unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known.
 // model is the parsed command line.
 func unknownVariable(model *kong.Node) error {
-	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL", "STRIKECACHE_PORT"} // two of the tests; Kubernetes sets the last
+	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL"} // of the tests
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
 			known = append(known, flag.Envs...)
@@ -110,10 +114,7 @@ func unknownVariable(model *kong.Node) error {
 	})
 	for _, v := range os.Environ() {
 		name, _, _ := strings.Cut(v, "=")
-		if strings.HasPrefix(name, "STRIKECACHE_SERVICE_") || strings.HasPrefix(name, "STRIKECACHE_PORT_") {
-			continue // Kubernetes sets these in every pod when a service is named strikecache
-		}
-		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) {
+		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) && !serviceLink.MatchString(v) {
 			return fmt.Errorf("environment variable %s is not known; the --help of each command lists its variables", name)
 		}
 	}
