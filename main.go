@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -27,20 +28,24 @@ import (
 	"strikecache/server/admin"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
+	"strikecache/server/lines"
 	"strikecache/server/loop"
 	"strikecache/server/mcp"
 	"strikecache/snapshots"
 )
 
 func main() {
-	if err := run(untilSignal(), os.Args[1:], os.Stdout, os.Stderr); err != nil {
-		fmt.Fprintln(os.Stderr, "strikecache:", err)
+	log, code := lines.New(os.Stderr), 0
+	if err := run(untilSignal(), os.Args[1:], os.Stdout, os.Stderr, log); err != nil {
+		fmt.Fprintln(log, "strikecache:", err)
+		code = 1
 		var outcome *refresh.Outcome
 		if errors.As(err, &outcome) {
-			os.Exit(outcome.ExitCode())
+			code = outcome.ExitCode()
 		}
-		os.Exit(1)
 	}
+	log.Close()
+	os.Exit(code)
 }
 
 // untilSignal returns a context that ends at the first SIGINT or SIGTERM. The second signal ends the process at once.
@@ -54,6 +59,12 @@ func untilSignal() context.Context {
 		cancel()
 	}()
 	return ctx
+}
+
+// outlive lets a command that runs until it is told to end never wait for the reader of its log. It returns out.
+func outlive(out *lines.Writer) *lines.Writer {
+	log.SetOutput(out) // of libraries
+	return out
 }
 
 const about = `An edge cache for options market structure.
@@ -75,8 +86,9 @@ type commands struct {
 	Version   versionCommand           `cmd:"" help:"Print the version."`
 }
 
-// run parses the arguments and runs the selected command. It returns when the command is done, or soon after ctx ends.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+// run parses the arguments and runs the selected command. It returns when the command is done, or soon after ctx ends. A command that
+// runs until it is told to end writes log, and no stderr.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *lines.Writer) error {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("strikecache"), kong.Description(about), kong.DefaultEnvars("STRIKECACHE"),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Writers(stdout, stderr),
@@ -96,7 +108,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
-	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr})
+	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, log)
 }
 
 // serviceLink matches the variables that Kubernetes makes in every pod for a Service named strikecache or strikecache-….
@@ -146,8 +158,8 @@ type mcpCommand struct {
 	mcp.Flags `embed:""`
 }
 
-func (c mcpCommand) Run(ctx context.Context, to keys.Streams) error {
-	return c.Serve(ctx, version(), os.Stdin, to.Out, to.Err)
+func (c mcpCommand) Run(ctx context.Context, to keys.Streams, log *lines.Writer) error {
+	return c.Serve(ctx, version(), os.Stdin, to.Out, outlive(log))
 }
 
 type verifyCommand struct {
@@ -215,11 +227,11 @@ const gcPercent = 40
 
 // Run opens everything that can fail, starts the refresher and the servers, waits until ctx ends, and stops them in reverse
 // order.
-func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
+func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	log := c.logger(out.Err)
+	log := outlive(out).Logger(c.logHandler)
 	pair, err := c.TLS.Open(log)
 	if err != nil {
 		return err
@@ -251,6 +263,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 		r.Impaired("keys", table.Err())
 		r.Impaired("usage", counts.Err())
 		r.Impaired("tls", pair.Err())
+		r.Impaired("log", out.Err())
 		return r
 	}
 	cfg := server.Config{
@@ -260,9 +273,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	if member := refresher.Fleet(); member != nil {
 		cfg.Complete = member.Complete
 	}
-	if cfg.Proxies, err = c.proxies(); err != nil {
-		return err
-	}
+	cfg.Proxies, _ = c.proxies() // Validate has checked them
 	if c.AnonymousRate > 0 {
 		cfg.Addresses = limits.NewAddresses(c.AnonymousRate)
 	}
@@ -270,7 +281,7 @@ func (c *serveCommand) Run(ctx context.Context, out keys.Streams) (err error) {
 	operator, err := admin.Open(c.AdminListen, admin.Config{
 		Sources: admin.Sources{
 			Version: version(), Now: refresher.Now, Current: refresher.Store().Current, Readiness: ready, Resources: web.Resources(),
-			Refreshes: refreshes, Fleet: fleetStatus(refresher.Fleet()), Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats,
+			Refreshes: refreshes, Fleet: fleetStatus(refresher.Fleet()), Store: refresher.Store().Stats, CertificateExpires: pair.Expires, Server: web.Stats, LogLinesLost: out.Lost,
 		},
 		Healthz: web.Healthz, Readyz: web.Readyz, Log: log,
 	})
@@ -287,14 +298,14 @@ func (c *serveCommand) proxies() (limits.Proxies, error) {
 	return limits.ParseProxies(strings.Join(c.TrustedProxies, ","))
 }
 
-func (c *serveCommand) logger(w io.Writer) *slog.Logger {
+func (c *serveCommand) logHandler(w io.Writer) slog.Handler {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser has checked it
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.NewJSONHandler(w, options)
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.NewTextHandler(w, options)
 }
 
 // shutdownLimit is how long requests under way may take after the first signal.

@@ -64,7 +64,7 @@ func sources(t testing.TB) admin.Sources {
 	stats.ConnectionsOpen, stats.ConnectionsAccepted, stats.ConnectionsRefused, stats.TLSHandshakesFailed = 28, 29, 30, 31
 	stats.AddressesHeld, stats.KeysKnown = 32, 33
 	return admin.Sources{
-		Version: "v1.2.3", Now: clock, Refreshes: admin.NewRefreshes(), CertificateExpires: clock, Server: func() server.Stats { return stats },
+		Version: "v1.2.3", Now: clock, Refreshes: admin.NewRefreshes(), CertificateExpires: clock, LogLinesLost: func() int64 { return 37 }, Server: func() server.Stats { return stats },
 		Current:   func(resource string) *snapshots.Edition { return current[resource] },
 		Resources: []string{"gex/spx", "gex/spx/levels", "gex/ndx/levels", "gex/iwm/levels", "underlyings"},
 		Readiness: func() server.Readiness {

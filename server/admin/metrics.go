@@ -24,6 +24,7 @@ type Sources struct {
 	// CertificateExpires returns when the TLS certificate expires, the zero time without TLS.
 	CertificateExpires func() time.Time
 	Server             func() server.Stats
+	LogLinesLost       func() int64
 	Store              func() snapshots.Stats
 	Refreshes          *Refreshes
 	// Fleet returns how this process is doing in its fleet; nil outside a fleet.
@@ -109,6 +110,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(ch, desc("build_info", "Always 1; the build is in the labels.", "version", "goversion"), 1, c.from.Version, runtime.Version())
+	count(ch, desc("log_lines_lost_total", "Lines of the log that could not be written."), c.from.LogLinesLost())
 	c.server(ch)
 	c.answers(ch)
 	c.levels(ch)
