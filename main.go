@@ -31,6 +31,7 @@ import (
 	"strikecache/server/lines"
 	"strikecache/server/loop"
 	"strikecache/server/mcp"
+	"strikecache/server/watch"
 	"strikecache/snapshots"
 )
 
@@ -61,8 +62,9 @@ func untilSignal() context.Context {
 	return ctx
 }
 
-// outlive lets a command that runs until it is told to end never wait for the reader of its log. It returns out.
+// outlive lets a command that runs until it is told to end outlive its terminal and the reader of its log. It returns out.
 func outlive(out *lines.Writer) *lines.Writer {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
 	log.SetOutput(out) // of libraries
 	return out
 }
@@ -289,6 +291,7 @@ func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 		return err
 	}
 	defer operator.Close()
+	watch.AtHangup(log, table, pair)
 	c.announce(log, refresher.Now(), listener)
 	stopRefreshing = refresher.Start(ctx, table.Close, counts.Close)
 	return serveUntil(ctx, web, listener, log)

@@ -89,6 +89,13 @@ func (c *Certificate) Close() {
 	}
 }
 
+// Look reads the files now.
+func (c *Certificate) Look() {
+	if c != nil {
+		c.files.Look()
+	}
+}
+
 // Config returns the TLS configuration of a server, nil for a nil Certificate. It has Go's defaults, TLS 1.2 as the lowest
 // version, and HTTP/1.1 alone.
 func (c *Certificate) Config() *tls.Config {

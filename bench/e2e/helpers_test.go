@@ -250,7 +250,7 @@ type process struct {
 
 // launch starts a program. It and its children have a session of their own, because Linux first shares the processor among
 // sessions: so a refresh has low priority compared with its own server, but not with other programs on a busy machine.
-// A writer in cmd.Stderr gets its standard error, too.
+// A writer in cmd.Stderr gets its standard error, too. A file there is its standard error, and log stays empty.
 func launch(t testing.TB, cmd *exec.Cmd) *process {
 	t.Helper()
 	p := &process{t: t, cmd: cmd, out: &output{}, log: &output{}, end: make(chan struct{})}
@@ -258,7 +258,10 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 	if cmd.Stderr != nil {
 		writers = append(writers, cmd.Stderr)
 	}
-	cmd.Stdout, cmd.Stderr = p.out, io.MultiWriter(writers...)
+	cmd.Stdout = p.out
+	if _, ok := cmd.Stderr.(*os.File); !ok {
+		cmd.Stderr = io.MultiWriter(writers...)
+	}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

@@ -196,6 +196,7 @@ func TestModelOverHTTP(t *testing.T) {
 		address = regexp.MustCompile(`address=(http://127\.0\.0\.1:\d+/mcp)`).FindStringSubmatch(p.logged())
 		return address != nil
 	})
+	p.signal(syscall.SIGHUP) // it ends nothing
 	m := model{t: t, log: p.log}
 	m.connect(&mcp.StreamableClientTransport{Endpoint: address[1]})
 	if tools, err := m.session.ListTools(t.Context(), nil); err != nil || len(tools.Tools) < 7 {

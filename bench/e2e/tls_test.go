@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -84,6 +85,10 @@ func TestTLS(t *testing.T) {
 	issue(t, dir, "second", trusted)
 	p.until("the new one is served", func() bool { name, _ := ask("/healthz"); return name == "second" })
 	readyz(`"degraded":[]`)
+	p.signal(syscall.SIGHUP)
+	p.until("the files are read again", func() bool {
+		return p.hasEnded() || strings.Contains(p.logged(), `msg="key file and certificate read after SIGHUP" err=<nil>`)
+	})
 	if log := p.logged(); !strings.Contains(log, "TLS certificate not loaded") {
 		t.Errorf("log %s", log)
 	}

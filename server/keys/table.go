@@ -21,7 +21,7 @@ type Table struct {
 	path   string
 	log    *slog.Logger
 	counts *Counts
-	found  bool // whether the file has been there; only the goroutine that reads the file uses it
+	found  bool // whether the file has been there; only a look uses it, one at a time
 
 	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
 }

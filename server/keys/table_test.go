@@ -80,6 +80,22 @@ func TestReloadKeepsState(t *testing.T) {
 	})
 }
 
+// Look needs no time.
+func TestLook(t *testing.T) {
+	path := keyPath(t)
+	synctest.Test(t, func(t *testing.T) {
+		table := open(t, path, &Counts{}, &logged{})
+		secret, _ := create(t, path, Key{Name: "a"})
+		if table.Look(); table.Err() != nil || lookup(table, secret, now) == nil {
+			t.Errorf("%d keys, %v", table.Len(), table.Err())
+		}
+		write(t, path, "{")
+		if table.Look(); table.Err() == nil || lookup(table, secret, now) == nil {
+			t.Errorf("%d keys, %v", table.Len(), table.Err())
+		}
+	})
+}
+
 // A missing file is an error only if there was a file before. A file that cannot be used later changes no key. A wrong mode
 // alone makes a file unusable.
 func TestTableFollowsItsFile(t *testing.T) {

@@ -5,12 +5,15 @@ package watch
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -35,6 +38,7 @@ type Files struct {
 	inForce [sha256.Size]byte // digest of the contents that were loaded last
 	failure Failure           // of the last look
 	stop    func()
+	looking sync.Mutex // held during a look
 }
 
 // Open reads and loads the files, and looks for changes until [Files.Close]. It returns the error of the first look. The error
@@ -44,7 +48,7 @@ func Open(cfg Config) (*Files, error) {
 	if _, err := f.look(time.Now()); err != nil {
 		return nil, err
 	}
-	f.stop = Every(Interval, f.check)
+	f.stop = Every(Interval, f.Look)
 	return f, nil
 }
 
@@ -54,8 +58,10 @@ func (f *Files) Close() { f.stop() }
 // Err returns why the files as they are now are not in force, nil if they are. It may be called at any time.
 func (f *Files) Err() error { return f.failure.Err() }
 
-// check looks at the files, and keeps and logs the outcome.
-func (f *Files) check() {
+// Look looks at the files now, and keeps and logs the outcome. It may be called at any time.
+func (f *Files) Look() {
+	f.looking.Lock()
+	defer f.looking.Unlock()
 	loaded, err := f.look(time.Now())
 	switch changed := f.failure.Set(err); {
 	case changed && err != nil:
@@ -63,6 +69,25 @@ func (f *Files) check() {
 	case changed && !loaded:
 		f.cfg.Log.Info(f.cfg.Name + " is usable again")
 	}
+}
+
+// AtHangup looks at all files at every SIGHUP from now on, and logs their errors. SIGHUP does not end the process any more.
+func AtHangup(log *slog.Logger, all ...interface {
+	Look()
+	Err() error
+}) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	go func() {
+		for range hangups {
+			var errs []error
+			for _, files := range all {
+				files.Look()
+				errs = append(errs, files.Err())
+			}
+			log.Info("key file and certificate read after SIGHUP", "err", errors.Join(errs...))
+		}
+	}()
 }
 
 // look loads the files if their contents are not in force.
