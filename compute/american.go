@@ -61,12 +61,7 @@ func (e *exposure) american() (q AmericanQuality) {
 // counts from the last price, if that is as old as the quotes. The carry is the median slope of ln F between neighbouring parity
 // forwards within 60 days. One dividend among them does not move a median.
 func (e *exposure) dividendBefore() (next Date, falls bool) {
-	var parity []*series
-	for _, s := range e.series {
-		if s.source == forwardParity && s.left <= dividendReach {
-			parity = append(parity, s)
-		}
-	}
+	parity := parityWithin(e.series, dividendReach)
 	slices.SortFunc(parity, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
 	var slopes []float64
 	for i := 1; i < len(parity); i++ {

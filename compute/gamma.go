@@ -8,7 +8,7 @@ import (
 )
 
 // GammaMethod names the method of [GammaExposure] in receipts.
-const GammaMethod = "gex/5"
+const GammaMethod = "gex/6"
 
 // Gamma is the dealer gamma exposure of a chain and the levels computed from it, the `data` of gex/{u}. Positions are
 // modelled: dealers are taken to be long every call and short every put. When `flip_status` is `spot_mismatch`, every wall,
@@ -206,7 +206,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		}},
 	}
 	e.effectiveSpot = findSpot(chain, e.underlying, e.quoted, e.series)
-	price(e.series, e.level)
+	price(e.series, e.level, in.RiskFreeRate)
 	e.sum()
 	g := Gamma{
 		Symbol:            chain.Symbol,

@@ -7,7 +7,7 @@ import (
 )
 
 // KeyLevelsMethod names the method of [NewKeyLevels] in receipts.
-const KeyLevelsMethod = "levels/2"
+const KeyLevelsMethod = "levels/3"
 
 // KeyLevels are the prices of gex/{u} and {u}-max-pain that a chart marks, the `data` of gex/{u}/levels. A level that is not known is
 // left out.

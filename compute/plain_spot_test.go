@@ -76,17 +76,23 @@ func impliedSpot(parity []*plainSeries) (float64, bool) {
 	if n < 5 || near[n-1].seconds-near[0].seconds < 7*day {
 		return 0, false
 	}
-	var meanT, meanF float64
-	for _, g := range near {
+	meanT, meanF, slope := fitted(near)
+	return math.Exp(meanF - slope*meanT), true
+}
+
+// fitted returns the means and the slope of the least-squares line of ln F on T.
+func fitted(parity []*plainSeries) (meanT, meanF, slope float64) {
+	n := len(parity)
+	for _, g := range parity {
 		meanT += g.years / float64(n)
 		meanF += math.Log(g.forward) / float64(n)
 	}
 	var covariance, variance float64
-	for _, g := range near {
+	for _, g := range parity {
 		covariance += (g.years - meanT) * (math.Log(g.forward) - meanF)
 		variance += (g.years - meanT) * (g.years - meanT)
 	}
-	return math.Exp(meanF - covariance/variance*meanT), true
+	return meanT, meanF, covariance / variance
 }
 
 // contradict sets to null all that is unknown when quotes and index contradict each other.

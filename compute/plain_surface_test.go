@@ -163,20 +163,20 @@ func parityForwards(groups []*plainSeries, rate float64) []*plainSeries {
 }
 
 // setForwards fills logCarry of every group, and forward and source of the groups without a parity forward.
-func setForwards(groups, parity []*plainSeries, spot float64) {
+func setForwards(groups, parity []*plainSeries, spot, rate float64) {
 	for _, g := range parity {
 		g.logCarry = math.Log(g.forward / spot)
 	}
 	for _, g := range groups {
 		if g.source != sourceParity {
-			g.logCarry, g.source = otherForward(g, parity)
+			g.logCarry, g.source = otherForward(g, parity, rate)
 			g.forward = spot * math.Exp(g.logCarry)
 		}
 	}
 }
 
 // otherForward returns ln(F/S) of a group without a parity forward of its own.
-func otherForward(g *plainSeries, parity []*plainSeries) (float64, string) {
+func otherForward(g *plainSeries, parity []*plainSeries, rate float64) (float64, string) {
 	if len(parity) == 0 {
 		return 0, sourceNone
 	}
@@ -193,7 +193,11 @@ func otherForward(g *plainSeries, parity []*plainSeries) (float64, string) {
 		}
 		lastT, lastCarry = p.years, p.logCarry
 	}
-	return lastCarry / lastT * g.years, sourceExtrapolated
+	if parity[len(parity)-1].seconds-parity[0].seconds >= 30*86400 {
+		_, _, slope := fitted(parity)
+		rate = math.Min(math.Max(slope, -0.25), 0.25)
+	}
+	return lastCarry + rate*(g.years-lastT), sourceExtrapolated
 }
 
 // parityForward is the median of K + e^{rT}(C-P) over the strikes nearest the money.

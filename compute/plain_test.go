@@ -224,7 +224,7 @@ func plainGamma(in plainInput) plainResult {
 	parity := parityForwards(groups, in.Rate)
 	r.effectiveSpot(parity, q.Sub(chain.AsOf), american)
 	spot := r.EffectiveSpot
-	setForwards(groups, parity, spot)
+	setForwards(groups, parity, spot, in.Rate)
 	for _, g := range groups {
 		g.smiles = volatilities(g, in.Rate)
 	}

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -52,34 +53,40 @@ func findSpot(c *Chain, u Underlying, q time.Time, all []*series) effectiveSpot 
 	return s
 }
 
-// impliedSpot returns exp(intercept) of the least-squares line of ln F on T over the near series with a parity forward. The
-// fit uses ln(F/published), which keeps more digits. The result is NaN when the series are too few or too close to each
-// other, and when the fitted price is not usable.
+// impliedSpot returns exp(intercept) of the line through the near parity forwards. It is NaN when these are too few or too close to
+// each other, and when the fitted price is not usable.
 func impliedSpot(all []*series, published float64) float64 {
-	var n, meanT, meanY float64
-	least, most := fitReach, time.Duration(0)
-	inFit := func(s *series) bool { return s.source == forwardParity && s.left <= fitReach }
-	for _, s := range all {
-		if inFit(s) {
-			n++
-			meanT += s.years
-			meanY += logMoneyness(s.forward, published)
-			least, most = min(least, s.left), max(most, s.left)
-		}
-	}
-	if n < fitSeries || most-least < fitSpan {
+	near := parityWithin(all, fitReach)
+	span, _, intercept := fitForwards(near, published)
+	if len(near) < fitSeries || span < fitSpan {
 		return math.NaN()
 	}
-	meanT, meanY = meanT/n, meanY/n
-	var sxx, sxy float64
-	for _, s := range all {
-		if inFit(s) {
-			x := s.years - meanT
-			sxx += x * x
-			sxy += x * (logMoneyness(s.forward, published) - meanY)
-		}
+	return Price.Usable(published * math.Exp(intercept))
+}
+
+// parityWithin returns the series that have a parity forward and at most a given T.
+func parityWithin(all []*series, reach time.Duration) []*series {
+	return slices.DeleteFunc(slices.Clone(all), func(s *series) bool { return s.source != forwardParity || s.left > reach })
+}
+
+// fitForwards returns the ordinary least-squares line of ln(F/spot), which has more digits than ln F, on T, and the difference between the
+// smallest T and the largest. Without a difference, the line is NaN.
+func fitForwards(parity []*series, spot float64) (span time.Duration, slope, intercept float64) {
+	var meanT, meanY, sxx, sxy float64
+	n, least, most := float64(len(parity)), time.Duration(math.MaxInt64), time.Duration(0)
+	for _, s := range parity {
+		meanT += s.years
+		meanY += logMoneyness(s.forward, spot)
+		least, most = min(least, s.left), max(most, s.left)
 	}
-	return Price.Usable(published * math.Exp(meanY-sxy/sxx*meanT))
+	meanT, meanY = meanT/n, meanY/n
+	for _, s := range parity {
+		x := s.years - meanT
+		sxx += x * x
+		sxy += x * (logMoneyness(s.forward, spot) - meanY)
+	}
+	slope = sxy / sxx
+	return most - least, slope, meanY - slope*meanT
 }
 
 // withhold removes every figure that rests on the spot, or on open interest, from the data of a document that contradicts

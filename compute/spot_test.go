@@ -65,3 +65,44 @@ func TestSpotSource(t *testing.T) {
 		}
 	}
 }
+
+// METHODS.md §1.1: after the last parity forward, forwards grow by the rate, or by the slope of the parity forwards if these span 30 days. No
+// slope is over 0.25. The quotes are 1 bp above the index: over seconds, that is no carry.
+func TestForwardsAfterTheLast(t *testing.T) {
+	const far = "SPXW281215"
+	for _, c := range []struct {
+		name, q string
+		quoted  []string // series with a parity forward
+		carry   float64  // of these
+		want    float64  // carry after the last
+	}{
+		{"five seconds", "2026-08-12T19:59:55Z", []string{"SPXW260812"}, 0, 0.04},
+		{"an hour", "2026-08-12T19:00:00Z", []string{"SPXW260812"}, 0, 0.04},
+		{"a week", "2026-08-12T19:59:55Z", []string{"SPXW260812", "SPXW260819"}, 0.02, 0.04},
+		{"30 days but for hours", "2026-08-19T15:00:00Z", []string{"SPXW260819", "SPX260918"}, 0.02, 0.04},
+		{"30 days", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, 0.02, 0.02},
+		{"years", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917", "SPXW270820"}, -0.03, -0.03},
+		{"a bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, 0.9, 0.25},
+		{"the other bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, -0.9, -0.25},
+	} {
+		left := func(series string) float64 {
+			settlement, date := compute.PM, series[len(series)-6:]
+			if len(series) == 9 {
+				settlement = compute.AM
+			}
+			return settlement.Instant(day("20"+date[:2]+"-"+date[2:4]+"-"+date[4:]), cal).Sub(at(c.q)).Hours() / (365 * 24)
+		}
+		rows, last, lastLeft := []row{{far + "C07000000", published(0.2, 10)}}, 0.0, 0.0
+		for _, series := range c.quoted {
+			last, lastLeft = 7000*math.Exp(0.0001+c.carry*left(series)), left(series)
+			for _, k := range []float64{6990, 7000, 7010} {
+				rows = append(rows, pair(series, k, (last-k)*math.Exp(-0.04*lastLeft))...)
+			}
+		}
+		r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, c.q), rows...), Calendar: cal, RiskFreeRate: 0.04})
+		row := r.Data.ByExpiration[len(c.quoted)]
+		equal(t, c.name, string(row.ForwardSource), "extrapolated")
+		nearly(t, c.name, row.Forward, last*math.Exp(c.want*(left(far)-lastLeft)), 1e-6)
+		marshal(t, r.Data)
+	}
+}

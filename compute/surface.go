@@ -27,7 +27,7 @@ const (
 	forwardParity       forwardSource = "parity"           // put-call parity of its own quotes
 	forwardOtherSide    forwardSource = "other_settlement" // ln(F/S) of the other settlement of the date
 	forwardInterpolated forwardSource = "interpolated"     // ln(F/S) linear in T between parity forwards
-	forwardExtrapolated forwardSource = "extrapolated"     // the carry of the last parity forward
+	forwardExtrapolated forwardSource = "extrapolated"     // from the last parity forward on
 	forwardNone         forwardSource = "none"             // no carry known: F = S
 )
 
@@ -97,8 +97,8 @@ func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 }
 
 // price gives every series its forward and its volatilities.
-func price(all []*series, spot float64) {
-	findCarries(all, spot)
+func price(all []*series, spot, rate float64) {
+	findCarries(all, spot, rate)
 	for _, s := range all {
 		if s.source != forwardParity { // exp(ln F) has another last digit: a strike that F is would not be at the forward
 			s.forward = spot * math.Exp(s.logCarry)
@@ -119,18 +119,23 @@ func groupStrikes(contracts []Contract) []strike {
 	return out
 }
 
+const (
+	carrySpan = 30 * 24 * time.Hour // the least difference between the smallest T and the largest of forwards whose slope is a carry
+	mostCarry = 0.25                // the greatest size of such a carry, per year: the greatest rate
+)
+
 // findCarries gives every series its ln(F/S) and says where it comes from.
-func findCarries(all []*series, spot float64) {
-	var parity []*series // those with a parity forward
-	byDate := map[Date]*series{}
-	for _, s := range all {
-		if s.source == forwardParity {
-			s.logCarry = logMoneyness(s.forward, spot)
-			parity = append(parity, s)
-			byDate[s.Expiration] = s
-		}
+func findCarries(all []*series, spot, rate float64) {
+	parity, byDate := parityWithin(all, math.MaxInt64), map[Date]*series{}
+	for _, s := range parity {
+		s.logCarry = logMoneyness(s.forward, spot)
+		byDate[s.Expiration] = s
 	}
 	slices.SortStableFunc(parity, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
+	beyond := rate // the carry per year after the last parity forward
+	if span, slope, _ := fitForwards(parity, spot); span >= carrySpan {
+		beyond = max(-mostCarry, min(slope, mostCarry))
+	}
 	for _, s := range all {
 		other := byDate[s.Expiration]
 		switch {
@@ -138,19 +143,19 @@ func findCarries(all []*series, spot float64) {
 		case other != nil:
 			s.logCarry, s.source = other.logCarry, forwardOtherSide
 		case len(parity) > 0:
-			s.logCarry, s.source = carryBetween(parity, s.years)
+			s.logCarry, s.source = carryAt(s.years, parity, beyond)
 		default:
 			s.source = forwardNone
 		}
 	}
 }
 
-// carryBetween returns ln(F/S) at T = years, linear between the parity forwards, which are sorted by T.
-func carryBetween(parity []*series, years float64) (float64, forwardSource) {
+// carryAt returns ln(F/S) at T = years: linear between the parity forwards, which are sorted by T, and with the slope beyond after the last.
+func carryAt(years float64, parity []*series, beyond float64) (float64, forwardSource) {
 	i, _ := slices.BinarySearchFunc(parity, years, func(s *series, t float64) int { return cmp.Compare(s.years, t) })
 	if i == len(parity) {
 		last := parity[i-1]
-		return last.logCarry / last.years * years, forwardExtrapolated
+		return last.logCarry + beyond*(years-last.years), forwardExtrapolated
 	}
 	before, next := &series{}, parity[i] // ln(F/S) is 0 at T = 0
 	if i > 0 {

@@ -14,7 +14,7 @@ import (
 const (
 	// trackMethod names the method of gex/spx/intraday in receipts. Its number rises when a figure of a row is computed in
 	// another way.
-	trackMethod = "track/2"
+	trackMethod = "track/3"
 	// trackRowsState names the state with the rows of the track before the newest.
 	trackRowsState = "track-rows"
 	// maxTrackRows is how many rows a track may have. A session has 972 documents at 25 seconds.

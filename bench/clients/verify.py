@@ -207,7 +207,11 @@ def implied_spot(chain, parity):
 def forwards(chain, parity, S):
     """Returns the forward of every series and its source."""
     curve = [(0, 0)] + sorted((chain.years[key], math.log(forward / S)) for key, forward in parity.items())
-    out = {}
+    beyond, ends, out = chain.rate, [chain.settles[key] for key in parity], {}  # beyond: the carry after the last parity forward
+    if parity and max(ends) - min(ends) >= 30 * DAY:
+        mean_T, mean_y = (statistics.fmean(column) for column in zip(*curve[1:]))
+        slope = sum((T - mean_T) * (y - mean_y) for T, y in curve[1:]) / sum((T - mean_T) ** 2 for T, _ in curve[1:])
+        beyond = max(-0.25, min(slope, 0.25))
     for root, date in chain.series:
         key, T = (root, date), chain.years[root, date]
         own = [parity[r, date] for r in (root, *chain.settlement) if (r, date) in parity]
@@ -217,7 +221,7 @@ def forwards(chain, parity, S):
             (t0, y0), (t1, y1) = max(p for p in curve if p[0] <= T), min(p for p in curve if p[0] > T)
             out[key] = S * math.exp(y0 + (y1 - y0) * (T - t0) / (t1 - t0)), "interpolated"
         elif parity:
-            out[key] = S * math.exp(curve[-1][1] / curve[-1][0] * T), "extrapolated"
+            out[key] = S * math.exp(curve[-1][1] + beyond * (T - curve[-1][0])), "extrapolated"
         else:
             out[key] = S, "none"
     return out
@@ -883,9 +887,9 @@ def verify(table, answer, documents, strike):
     table.check("§0 session_date", meta["session_date"], str(chain.session))
     table.show("§0 q, the quote instant", rfc3339(chain.q))
     table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
-    if meta["receipt"]["method"] == "gex/5":
+    if meta["receipt"]["method"] == "gex/6":
         verify_gamma(table, answer, chain, previous, strike)
-    elif meta["receipt"]["method"] == "volatility/1":
+    elif meta["receipt"]["method"] == "volatility/2":
         verify_volatility(table, answer, chain, json.loads(documents["state/volatility-history"]))
     else:
         verify_pain(table, answer, chain)
@@ -908,8 +912,8 @@ def main():
             body = response.read()
         answer = json.loads(body)
         receipt = answer["meta"]["receipt"]
-        if receipt["method"] not in ("gex/5", "volatility/1", "maxpain/2"):
-            parser.error(f"the answer has method {receipt['method']}; this program knows gex/5, volatility/1 and maxpain/2")
+        if receipt["method"] not in ("gex/6", "volatility/2", "maxpain/2"):
+            parser.error(f"the answer has method {receipt['method']}; this program knows gex/6, volatility/2 and maxpain/2")
     except (OSError, ValueError, LookupError, TypeError) as e:
         parser.error(f"no answer in {args.answer}: {e!r}")
     table = Table()
