@@ -74,14 +74,14 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 		return nil, new(referenceNetUnknown)
 	}
 	n := e.reprice()
-	from, to := Dollars(*ref.Net), *net
+	from, to := *ref.Net, *net
 	return &Changes{
 		ReferenceAsOf: ref.AsOf,
 		Net: NetChange{
 			From: from, To: to,
 			Expired: n[0] - from, Spot: n[1] - n[0], Time: n[2] - n[1], Volatility: n[3] - n[2], OpenInterest: n[4] - n[3], Listed: to - n[4],
 		},
-		Flip: FlipChange{levelOf(ref.Flip), flip},
+		Flip: FlipChange{ref.Flip, flip},
 	}, nil
 }
 
@@ -231,11 +231,4 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 	})
 	out = slices.Clone(out[:min(len(out), maxOpenInterestChanges)])
 	return &out, new(len(leftOut))
-}
-
-func levelOf(x *float64) *Level {
-	if x == nil {
-		return nil
-	}
-	return new(Level(*x))
 }

@@ -10,12 +10,13 @@ import (
 // GammaState is the state of a gamma exposure that [Changes] of the next session compare with. It holds every contract with
 // T > 0, with or without open interest.
 type GammaState struct {
-	AsOf      time.Time
-	Spot      float64  // effective
-	Rate      float64  // per year, continuously compounded
-	Net, Flip *float64 // as served, unrounded; nil: unknown, or no flip
-	Series    []SeriesState
-	Unread    []Contract // contracts whose open interest could not be read
+	AsOf   time.Time
+	Spot   float64  // effective
+	Rate   float64  // per year, continuously compounded
+	Net    *Dollars // as served; nil: unknown
+	Flip   *Level   // as served; nil: none
+	Series []SeriesState
+	Unread []Contract // contracts whose open interest could not be read
 }
 
 // SeriesState is one series of a [GammaState]. The series are in the order of sums.
@@ -35,13 +36,7 @@ type StrikeState struct {
 
 // state returns the reference of the next session. net and flip are the figures as served.
 func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
-	out := &GammaState{AsOf: e.Chain.AsOf, Spot: e.level, Rate: e.RiskFreeRate, Unread: e.Chain.Unread}
-	if net != nil {
-		out.Net = new(float64(*net))
-	}
-	if flip != nil {
-		out.Flip = new(float64(*flip))
-	}
+	out := &GammaState{AsOf: e.Chain.AsOf, Spot: e.level, Rate: e.RiskFreeRate, Net: net, Flip: flip, Unread: e.Chain.Unread}
 	for _, s := range e.series {
 		held := make([]StrikeState, 0, len(s.strikes))
 		for i := range s.strikes {
