@@ -195,7 +195,7 @@ func otherForward(g *plainSeries, parity []*plainSeries, rate float64) (float64,
 	}
 	if parity[len(parity)-1].seconds-parity[0].seconds >= 30*86400 {
 		_, _, slope := fitted(parity)
-		rate = math.Min(math.Max(slope, -0.25), 0.25)
+		rate = math.Min(math.Max(slope, -1), 1)
 	}
 	return lastCarry + rate*(g.years-lastT), sourceExtrapolated
 }

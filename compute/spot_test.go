@@ -67,7 +67,7 @@ func TestSpotSource(t *testing.T) {
 }
 
 // METHODS.md §1.1: after the last parity forward, forwards grow by the rate, or by the slope of the parity forwards if these span 30 days. No
-// slope is over 0.25. The quotes are 1 bp above the index: over seconds, that is no carry.
+// slope is over 1. The quotes are 1 bp above the index: over seconds, that is no carry.
 func TestForwardsAfterTheLast(t *testing.T) {
 	const far = "SPXW281215"
 	for _, c := range []struct {
@@ -82,8 +82,8 @@ func TestForwardsAfterTheLast(t *testing.T) {
 		{"30 days but for hours", "2026-08-19T15:00:00Z", []string{"SPXW260819", "SPX260918"}, 0.02, 0.04},
 		{"30 days", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, 0.02, 0.02},
 		{"years", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917", "SPXW270820"}, -0.03, -0.03},
-		{"a bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, 0.9, 0.25},
-		{"the other bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, -0.9, -0.25},
+		{"a bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, 1.1, 1},
+		{"the other bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, -1.1, -1},
 	} {
 		left := func(series string) float64 {
 			settlement, date := compute.PM, series[len(series)-6:]

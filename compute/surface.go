@@ -121,7 +121,7 @@ func groupStrikes(contracts []Contract) []strike {
 
 const (
 	carrySpan = 30 * 24 * time.Hour // the least difference between the smallest T and the largest of forwards whose slope is a carry
-	mostCarry = 0.25                // the greatest size of such a carry, per year: the greatest rate
+	mostCarry = 1                   // the greatest size of such a carry, per year: shares have cost 94 % to borrow
 )
 
 // findCarries gives every series its ln(F/S) and says where it comes from.

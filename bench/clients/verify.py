@@ -211,7 +211,7 @@ def forwards(chain, parity, S):
     if parity and max(ends) - min(ends) >= 30 * DAY:
         mean_T, mean_y = (statistics.fmean(column) for column in zip(*curve[1:]))
         slope = sum((T - mean_T) * (y - mean_y) for T, y in curve[1:]) / sum((T - mean_T) ** 2 for T, _ in curve[1:])
-        beyond = max(-0.25, min(slope, 0.25))
+        beyond = max(-1, min(slope, 1))
     for root, date in chain.series:
         key, T = (root, date), chain.years[root, date]
         own = [parity[r, date] for r in (root, *chain.settlement) if (r, date) in parity]
