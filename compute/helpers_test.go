@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"testing"
 	"time"
 
@@ -125,8 +126,12 @@ func text(t testing.TB, name string, got *string, want string) {
 	equal(t, name, *got, want)
 }
 
+// marshal returns the JSON of a result, all of whose numbers must be finite.
 func marshal(t testing.TB, v any) []byte {
 	t.Helper()
+	if path := notFinite(reflect.ValueOf(v)); path != "" {
+		t.Errorf("%T%s", v, path)
+	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)

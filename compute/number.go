@@ -1,14 +1,13 @@
 package compute
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
 )
 
 // The number types of every result. Each holds an unrounded value and is rounded, half away from zero, only
-// when it is marshalled.
+// when it is marshalled. A value that is not finite is marshalled as null.
 type (
 	// Dollars is an amount in US dollars, marshalled as a whole number.
 	Dollars float64
@@ -24,29 +23,29 @@ type (
 	Count float64
 )
 
-// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (x Dollars) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 0) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (x Level) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 2) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (x Ratio) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 4) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (x GammaDiff) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 7) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (x Score) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 1) }
 
-// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (x Count) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 0) }
 
 // marshalFixed returns x rounded half away from zero to at most the given number of decimals (0 to 7), without trailing
 // zeros and without a negative zero.
 func marshalFixed(x float64, decimals int) ([]byte, error) {
 	if !finite(x) {
-		return nil, fmt.Errorf("marshal number: %v has no JSON form", x)
+		return []byte("null"), nil
 	}
 	return strconv.AppendFloat(nil, roundTo(x, decimals)+0, 'f', -1, 64), nil // -0 + 0 is 0
 }

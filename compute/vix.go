@@ -16,7 +16,7 @@ const VIXMethod = "vix/4"
 // at most 4 decimals as the exchange publishes it.
 type VolPoints float64
 
-// MarshalJSON implements [encoding/json.Marshaler]. It fails on NaN and infinities.
+// MarshalJSON implements [encoding/json.Marshaler].
 func (x VolPoints) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 4) }
 
 // VIXCurve is the official daily settlements of the monthly VIX futures and the measures computed from them, the `data` of

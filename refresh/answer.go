@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -155,7 +157,11 @@ type answer struct {
 	// restsOn are the symbols whose failed fetches can make the answer stale; nil: every failure of the product counts.
 	restsOn []string
 
-	summary []byte // short form stored in the same file; may be nil
+	// row has the values of the answer's row in its series, and summarise returns what the file stores beside the answer, the row
+	// included; both nil without a series. summary is the JSON of that.
+	row       []any
+	summarise func(seriesRow) any
+	summary   []byte
 	// late says that its UTC date had closed when its last document arrived. If the document is a daily one, the first answer of a date
 	// is not late, unless the date had closed at the start and a back-fill gives it its answer. An answer without documents is never late.
 	late bool
@@ -195,7 +201,7 @@ func dateClosed(date compute.Date, now time.Time) bool {
 	return now.After((date + 1).Midnight().Add(closesAfter))
 }
 
-// encode fills in the JSON and the other forms.
+// encode fills in the JSON and the other forms. A figure that is not finite is null, and quality.not_finite names it.
 func (a *answer) encode() (err error) {
 	if a.parameters, err = json.Marshal(a.inputs.parameters); err != nil {
 		return fmt.Errorf("parameters: %w", err)
@@ -203,6 +209,7 @@ func (a *answer) encode() (err error) {
 	if a.qualityJSON, err = json.Marshal(a.quality); err != nil {
 		return fmt.Errorf("quality: %w", err)
 	}
+	unknown := notFinite(reflect.ValueOf(a.quality))
 	a.encoded = map[any][]byte{}
 	if a.variants[a.byDefault] == nil {
 		return fmt.Errorf("the default variant %q is missing", a.byDefault)
@@ -213,6 +220,20 @@ func (a *answer) encode() (err error) {
 		}
 		if a.encoded[data], err = json.Marshal(data); err != nil {
 			return fmt.Errorf("variant %q: %w", name, err)
+		}
+		unknown = append(unknown, notFinite(reflect.ValueOf(data))...)
+	}
+	if unknown != nil {
+		slices.Sort(unknown)
+		a.qualityJSON = fmt.Appendf(nil, `{"not_finite":["%s"],%s`, strings.Join(slices.Compact(unknown), `","`), a.qualityJSON[1:])
+	}
+	if a.row != nil {
+		values, err := json.Marshal(a.row)
+		if err == nil {
+			a.summary, err = json.Marshal(a.summarise(seriesRow{sha256Hex(a.encoded[a.variants[""]]), values}))
+		}
+		if err != nil {
+			return fmt.Errorf("row: %w", err)
 		}
 	}
 	return a.renderForms()

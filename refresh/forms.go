@@ -160,6 +160,32 @@ func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
 	return paths
 }
 
+// notFinite returns the JSON paths of the numbers of v that are not finite, a path again for each row of a list.
+func notFinite(v reflect.Value) (paths []string) {
+	switch v.Kind() {
+	case reflect.Float64:
+		if x := v.Float(); x-x != 0 {
+			return []string{""}
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return notFinite(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			paths = append(paths, notFinite(v.Index(i))...)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			for _, path := range notFinite(v.Field(i)) {
+				name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+				paths = append(paths, strings.Trim(name+"."+path, "."))
+			}
+		}
+	}
+	return paths
+}
+
 // matrixCSV is the CSV of a matrix: one row for each of its cells, strike by strike.
 var matrixCSV = csvForm(func(data []byte) ([][]any, error) {
 	var m struct {

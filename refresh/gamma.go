@@ -1,10 +1,7 @@
 package refresh
 
 import (
-	"fmt"
 	"strings"
-
-	"github.com/goccy/go-json"
 
 	"strikecache/compute"
 )
@@ -62,13 +59,8 @@ func computeGamma(in *inputs) (*answer, error) {
 	a := answerOf(chain)
 	a.variants, a.quality = only(&result.Data), result.Quality
 	g := &result.Data
-	row, err := encodeRow(g, a.date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
-		g.OISettleDate, g.ContractsAnalyzed, in.source)
-	if err == nil {
-		a.summary, err = json.Marshal(row)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("encode row: %w", err)
-	}
+	a.row = []any{a.date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
+		g.OISettleDate, g.ContractsAnalyzed, in.source}
+	a.summarise = func(row seriesRow) any { return row }
 	return a, nil
 }

@@ -28,17 +28,6 @@ type seriesRow struct {
 	Row      json.RawMessage `json:"row"`
 }
 
-// encodeRow returns the row of an answer with this data. The values are in the order of the columns.
-func encodeRow(data any, values ...any) (row seriesRow, err error) {
-	text, err := json.Marshal(data)
-	if err != nil {
-		return row, err
-	}
-	row.Snapshot = sha256Hex(text)
-	row.Row, err = json.Marshal(values)
-	return row, err
-}
-
 // seriesData is daily levels as a table, the `data` of gex/spx/series: the newest 400 stored dates, oldest first. A date
 // without a snapshot has no row.
 type seriesData struct {

@@ -282,13 +282,8 @@ func computeVIX(in *inputs) (*answer, error) {
 	}
 	a := settledAnswer(d)
 	a.variants, a.quality = only(&curve), vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}
-	row, err := encodeRow(&curve, vixSeriesValues(&curve)...)
-	if err == nil {
-		a.summary, err = json.Marshal(storedCurve{row, summary})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("encode summary: %w", err)
-	}
+	a.row = vixSeriesValues(&curve)
+	a.summarise = func(row seriesRow) any { return storedCurve{row, summary} }
 	return a, nil
 }
 

@@ -79,12 +79,7 @@ func computeVolatility(in *inputs) (*answer, error) {
 	r := gamma.Volatility.With(days, in.calendar)
 	v := &r.Data
 	a.variants, a.quality = only(v), volatilityQuality{a.quality.(matrixQuality), r.Quality}
-	row, err := encodeRow(v, a.date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest)
-	if err == nil {
-		a.summary, err = json.Marshal(volatilitySummary{row, r.Today})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("encode row: %w", err)
-	}
+	a.row = []any{a.date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest}
+	a.summarise = func(row seriesRow) any { return volatilitySummary{row, r.Today} }
 	return a, nil
 }

@@ -33,7 +33,8 @@ type Meta struct {
 	RefreshSeconds int       `json:"refresh_seconds" jsonschema:"minimum=0" unit:"seconds"`
 	Freshness      Freshness `json:"freshness"`
 	Receipt        Receipt   `json:"receipt"`
-	// Which inputs were used, and how good they are. Each resource has its own fields here.
+	// Which inputs were used, and how good they are. Each resource has its own fields here. `not_finite` lists the figures that would be
+	// infinite or no number, and are `null`. It is absent where every figure is finite.
 	Quality json.RawMessage `json:"quality" jsonschema:"type=object"`
 	// One line. It says that the data is delayed and derived, what is modelled, and that the data is not investment advice.
 	Notice string `json:"notice"`
