@@ -54,8 +54,10 @@ func (p *publisher) newBatch(job string) *batch {
 //  5. makes them current, all at the same instant,
 //  6. remembers the documents as accepted.
 //
-// If one of the steps 1, 3, 4 and 5 fails, the documents are not accepted, and the current answers stay. A disk that refuses a file
-// fails no step: the file is written later. succeeded names the documents, as [board.fail] does, whose failures end with step 5.
+// A product that fails in step 1 keeps its current answer. The others are published, the error is a [*partialFailure], and the documents
+// are asked for again. If all products fail, or one of the steps 3, 4 and 5, the documents are not accepted, and the current answers
+// stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as [board.fail] does, whose
+// failures end with step 5, but for the products that failed.
 func (p *publisher) accept(b *batch, products products, succeeded ...string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -63,9 +65,9 @@ func (p *publisher) accept(b *batch, products products, succeeded ...string) err
 	p.since.Store(began.Unix())
 	defer p.since.Store(0)
 	b.at = p.cfg.Clock.Now()
-	answers, err := p.compute(b, products)
-	if err != nil {
-		return err
+	answers, failed, failure := p.compute(b, products)
+	if len(failed) == len(products) {
+		return failure
 	}
 	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return a.matches(p.board.now(a.product.name).edition, p.cfg) })
 	for _, a := range changed {
@@ -76,7 +78,8 @@ func (p *publisher) accept(b *batch, products products, succeeded ...string) err
 	if err := p.save(b, changed); err != nil {
 		return err
 	}
-	if err := p.board.show(changed, products, succeeded); err != nil {
+	good := products.where(func(x *product) bool { return !slices.Contains(failed, x) })
+	if err := p.board.show(changed, good, succeeded); err != nil {
 		return err
 	}
 	if change := p.changes[b.job]; change != nil {
@@ -86,23 +89,32 @@ func (p *publisher) accept(b *batch, products products, succeeded ...string) err
 	p.intake.accept(b.documents)
 	p.drop(b, answers)
 	p.report(b, changed, time.Since(began))
-	return nil
+	if failed == nil {
+		return nil
+	}
+	for _, d := range b.documents {
+		d.failed = true
+	}
+	for _, document := range succeeded {
+		_ = p.board.fail(document, failure, failed)
+	}
+	return &partialFailure{failure}
 }
 
-// compute returns the answers of the products, in order, without the products that have no inputs or nothing to add.
-func (p *publisher) compute(b *batch, products products) ([]*answer, error) {
-	var answers []*answer
+// compute returns the answers of the products, in order, without the products that have no inputs or nothing to add, and the products
+// that failed, with their errors joined.
+func (p *publisher) compute(b *batch, products products) (answers []*answer, failed products, failure error) {
+	var errs []error
 	for _, product := range products {
 		a, err := product.next(b, p.memory)
 		if err != nil {
-			return nil, err
-		}
-		if a != nil {
+			failed, errs = append(failed, product), append(errs, err)
+		} else if a != nil {
 			b.answers[product.name] = a
 			answers = append(answers, a)
 		}
 	}
-	return answers, nil
+	return answers, failed, errors.Join(errs...)
 }
 
 // save stores the inputs and the files of answers.

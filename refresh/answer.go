@@ -96,7 +96,8 @@ func (p *product) everyChain() bool { return p.chains && p.underlying == "" }
 
 // next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
 // add.
-func (p *product) next(b *batch, m *memory) (*answer, error) {
+func (p *product) next(b *batch, m *memory) (a *answer, err error) {
+	defer p.recovered(&err)
 	in, err := p.gather(p, b, m)
 	if err != nil || in == nil {
 		return nil, err
@@ -104,7 +105,7 @@ func (p *product) next(b *batch, m *memory) (*answer, error) {
 	if err := in.addClosures(); err != nil {
 		return nil, err
 	}
-	a, err := p.answer(in)
+	a, err = p.answer(in)
 	if err == nil && p.daily { // the document may be published after its date has closed
 		leftToBackfill := p.backfilled && b.cfg.BackfillSessions > 0 && dateClosed(a.date(), m.since)
 		isStored := slices.Contains(m.cfg.Store.DatesOf(p.name), a.date().String())
@@ -114,9 +115,9 @@ func (p *product) next(b *batch, m *memory) (*answer, error) {
 }
 
 // answer computes the product's answer and encodes it.
-func (p *product) answer(in *inputs) (*answer, error) {
-	a, err := p.compute(in)
-	if err != nil {
+func (p *product) answer(in *inputs) (a *answer, err error) {
+	defer p.recovered(&err)
+	if a, err = p.compute(in); err != nil {
 		return nil, fmt.Errorf("compute %s: %w", p.name, err)
 	}
 	a.product, a.inputs = p, in
@@ -125,6 +126,13 @@ func (p *product) answer(in *inputs) (*answer, error) {
 		return nil, fmt.Errorf("encode %s: %w", p.name, err)
 	}
 	return a, nil
+}
+
+// recovered makes an error of a panic: it ends the computation of this product alone.
+func (p *product) recovered(err *error) {
+	if panicked := recover(); panicked != nil {
+		*err = fmt.Errorf("compute %s: panic: %v", p.name, panicked)
+	}
 }
 
 // delayMinutes is by how much the upstream delays the quotes behind the answer, nil for settlements: they are not delayed.

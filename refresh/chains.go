@@ -122,7 +122,9 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 		j.unknown.Delete(symbol)
 		b := j.newBatch(strings.ToLower(symbol))
 		b.documents[name] = d
-		err = j.accept(b, products, symbol)
+		if err = j.accept(b, products, symbol); partial(err) {
+			return err
+		}
 	case errors.Is(err, upstream.ErrNotModified):
 		j.unknown.Delete(symbol)
 		j.board.succeed(products, symbol)
@@ -159,7 +161,7 @@ const unknownRetry = time.Hour
 // that do not trade at night have the same quotes. But a trade of a fund before the open would make the chain one of the next session.
 func (j *jobs) final(symbol string) bool {
 	now, d := j.cfg.Clock.Now(), j.intake.document(chainOf(symbol))
-	if d == nil || inWindow(now, j.cal) || compute.UnderlyingOf(symbol).Overnight {
+	if d == nil || d.failed || inWindow(now, j.cal) || compute.UnderlyingOf(symbol).Overnight {
 		return false
 	}
 	return !d.mark.captured.Before(lastWindowEnd(now, j.cal))

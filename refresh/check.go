@@ -33,10 +33,11 @@ func (c *CheckCommand) Validate() error {
 	return nil
 }
 
-// Run is called by the parser. It prints a report to out. The error says how many files a server would refuse.
+// Run is called by the parser. It prints a report to out. The error says how many files a server would refuse, or how many answers it
+// could not make of them.
 func (c *CheckCommand) Run(out io.Writer) error {
 	cfg := &Config{Clock: MachineClock(), Calendar: compute.NewCalendar(nil, nil), RiskFreeRate: 0.04} // no count depends on the rate
-	k := &checker{out, newIntake(cfg)}
+	k := &checker{out, newIntake(cfg), 0}
 	refused := 0
 	for _, path := range c.Files {
 		d, err := k.open(path)
@@ -49,8 +50,11 @@ func (c *CheckCommand) Run(out io.Writer) error {
 		fmt.Fprintf(out, "%s: accepted as %s\n", path, d.Name)
 		k.describe(d)
 	}
-	if refused > 0 {
+	switch {
+	case refused > 0:
 		return fmt.Errorf("check: a server would refuse %d of %d files", refused, len(c.Files))
+	case k.failed > 0:
+		return fmt.Errorf("check: a server could not make %d answers of these files", k.failed)
 	}
 	return nil
 }
@@ -66,7 +70,7 @@ var advice = map[upstream.Reason]string{
 	upstream.Unreachable: "it must be a regular file, and no link may lead out of the folder that has options, quotes, charts and settlement",
 	upstream.TooLarge:    "a file has the newest state of one document",
 	upstream.Truncated:   whenComplete, upstream.Malformed: whenComplete,
-	upstream.Empty:      "a chain has a price and at least one row, a history and a settlement file at least one row",
+	upstream.Empty:      "a chain has a price and a contract that has not settled, a history and a settlement file at least one row",
 	upstream.ClockAhead: "a timestamp is UTC, a last_trade_time New York time, and a date that of a session; the clock of this machine must be right, too",
 	upstream.HTML:       "the file is a page, and no document",
 	upstream.TooMany:    "leave out the expirations that nobody asks for",
@@ -77,6 +81,7 @@ var advice = map[upstream.Reason]string{
 type checker struct {
 	out io.Writer
 	*intake
+	failed int // answers that could not be made
 }
 
 // say prints an indented line.
@@ -142,7 +147,7 @@ func (k *checker) describe(d *document) {
 	}
 	switch _, key := d.upstreamName().Split(); {
 	case d.chain != nil:
-		k.chain(d.chain, d.upstreamName())
+		k.chain(d)
 	case d.settlement != nil:
 	case slices.Contains(compute.FundSymbols(), key):
 		k.say("%s rests on the quote and the price history of a fund", SectorsResource)
@@ -169,8 +174,8 @@ var fields = []struct {
 }
 
 // chain says what is used of a chain, and on how many contracts each resource would rest.
-func (k *checker) chain(chain *compute.Chain, name upstream.Name) {
-	expirations := map[compute.Date]bool{}
+func (k *checker) chain(d *document) {
+	chain, cal, expirations := d.chain, k.cfg.Calendar, map[compute.Date]bool{}
 	for i := range chain.Contracts {
 		expirations[chain.Contracts[i].Expiration] = true
 	}
@@ -190,14 +195,23 @@ func (k *checker) chain(chain *compute.Chain, name upstream.Name) {
 		}
 		k.say("%d contracts with %s%s", n, f.name, cost)
 	}
-	cal := k.cfg.Calendar
 	if why := compute.UnderlyingOf(chain.Symbol).Unusable(); why != "" {
 		k.say("NOT USED: %s cannot be an underlying: %s", chain.Symbol, why)
 		return
 	}
-	if read := chainOf(chain.Symbol); name != read {
+	if read := chainOf(chain.Symbol); d.upstreamName() != read {
 		k.say("NOT USED: a server reads the chain of %s from %s", chain.Symbol, read)
 		return
+	}
+	in := &inputs{at: k.cfg.Clock.Now(), calendar: cal, documents: []*document{d}, parameters: parameters{RiskFreeRate: &k.cfg.RiskFreeRate}}
+	for _, state := range [...]string{trackRowsState, rowsState, volatilityHistory, underlyingsState} { // as at a first start
+		in.documents = append(in.documents, stateDocument(state, []byte("[]")))
+	}
+	for _, p := range productsOf([]string{chain.Symbol}).ofChain(chain.Symbol) {
+		if _, err := p.answer(in); err != nil {
+			k.failed++
+			k.say("NO ANSWER: %v", err)
+		}
 	}
 	u, q := strings.ToLower(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
 	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Used, counts(q.Skipped))

@@ -86,10 +86,10 @@ func TestCheckMinimalChain(t *testing.T) {
 			t.Errorf("the side of %s is %s", item.Contract, item.Side)
 		}
 	}
-	const all, none = "gex/spx rests on 40 contracts", "gex/spx rests on 0 contracts"
+	const all, none, unusable = "gex/spx rests on 40 contracts", "gex/spx rests on 0 contracts", "no contract of the chain can be used: "
 	const scored, unscored = "options/flow/unusual scores 40 contracts", "options/flow/unusual scores 0 contracts"
 	for field, want := range map[string][]string{ // what each missing field costs
-		"open_interest":    {"skipped rows: 40 bad_number\n  such as \"SPXW261218C07450000\": bad_number\n", none, unscored},
+		"open_interest":    {"REFUSED as upstream_empty: " + unusable + "40 bad_number\n"},
 		"bid":              {"0 contracts with bid and ask: ", all, scored},
 		"ask":              {"0 contracts with bid and ask: ", all, scored},
 		"iv":               {"0 contracts with iv: ", all, scored},
@@ -110,10 +110,12 @@ func TestCheckMinimalChain(t *testing.T) {
 		}
 		report, err := checked(t, "options/_SPX.json", body)
 		says(t, "without "+field, report, want...)
-		if err != nil {
+		if (err != nil) != strings.Contains(report, unusable) {
 			t.Errorf("without %s: %v", field, err)
 		}
 	}
+	report, _ = checked(t, "options/_SPX.json", strings.ReplaceAll(minimal(), "SPXW261218", "SPXW261119"))
+	says(t, "all settled", report, unusable+"40 settled\n")
 	report, _ = checked(t, "options/_SPX.json", minimal(`"(bid|iv)":[0-9.]+`, `"other":1`))
 	says(t, "without bid and iv", report, none, "40 no_volatility")
 	report, _ = checked(t, "options/_SPX.json", minimal(`"open_interest":1000`, `"open_interest":0`))
@@ -130,7 +132,7 @@ func TestCheckMinimalChain(t *testing.T) {
 // A chain under a name that no server reads is not said to be used.
 func TestCheckOtherName(t *testing.T) {
 	for name, c := range map[string][2]string{"options/SPX.json": {"SPX", "options/_SPX.json"}, "options/XSP.json": {"XSP", "options/_XSP.json"}, "options/_AAPL.json": {"AAPL", "options/AAPL.json"}} {
-		report, err := checked(t, name, strings.ReplaceAll(minimal(), `"symbol":"SPX"`, `"symbol":"`+c[0]+`"`))
+		report, err := checked(t, name, strings.NewReplacer(`"symbol":"SPX"`, `"symbol":"`+c[0]+`"`, "SPXW", c[0]).Replace(minimal()))
 		says(t, name, report, "NOT USED: a server reads the chain of "+c[0]+" from "+c[1]+"\n")
 		if err != nil || strings.Contains(report, "it is used if") {
 			t.Errorf("%s: %v\n%s", name, err, report)
@@ -165,6 +167,7 @@ func TestCheckRefused(t *testing.T) {
 		"no gzip":       {[]string{"options/_SPX.json.gz", "x"}, []string{"REFUSED as upstream_truncated", "then rename it"}},
 		"elsewhere":     {[]string{"spx.json", minimal()}, []string{"REFUSED as upstream_missing", "options/SYMBOL.json"}},
 		"no date":       {[]string{"settlement/today.csv", "Product,Symbol,Expiration Date,Price\nVX,VX/Z6,2026-12-16,18.5\n"}, []string{"REFUSED as upstream_malformed"}},
+		"no month":      {[]string{"settlement/2026-11-20.csv", "Product,Symbol,Expiration Date,Price\nVX,VX48/Z6,2026-12-02,18.5\n"}, []string{"REFUSED as upstream_empty", "no monthly VIX future"}},
 		"no rows":       {[]string{"settlement/2026-11-20.csv", "Product,Symbol,Expiration Date,Price\n"}, []string{"REFUSED as upstream_empty"}},
 		"too large":     {[]string{"quotes/XLK.json", strings.Repeat(" ", 70_000)}, []string{"REFUSED as upstream_too_large: quotes/XLK.json has 70000 bytes"}},
 	} {
@@ -182,6 +185,19 @@ func TestCheckRefused(t *testing.T) {
 		name := "charts/historical/" + symbol + ".json"
 		if report, err := checked(t, name, long, name, short); (err != nil) != refused {
 			t.Errorf("%s: %v\n%s", name, err, report)
+		}
+	}
+}
+
+// An answer that a server could not make of a chain is named, and the others are described.
+func TestCheckFailedAnswer(t *testing.T) {
+	for how, fail := range faultyProducts {
+		restore := fail(refresh.GammaResource)
+		report, err := checked(t, "options/_SPX.json", minimal())
+		restore()
+		says(t, how, report, "accepted as", "  NO ANSWER: ", "gex/spx", "spx-max-pain has 1 expirations", "scores 40 contracts")
+		if err == nil || !strings.Contains(err.Error(), "could not make 1 answers") || strings.Count(report, "NO ANSWER") != 1 {
+			t.Errorf("%s: %v\n%s", how, err, report)
 		}
 	}
 }

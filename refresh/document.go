@@ -23,6 +23,7 @@ type document struct {
 	Gzip   []byte                              // the body as the upstream sent it, in gzip; nil if it sent none, or once it is stored
 	load   func(sha256 string) ([]byte, error) // reads Body again; nil: it cannot be read again
 	origin *upstream.Document                  // without Body, for the next conditional request; nil for a stored document
+	failed bool                                // a product could not be computed from it: the next request asks for it again
 
 	// The decoded content. One of these is set, by the kind of the document.
 	chain      *compute.Chain // nil again once all answers are computed

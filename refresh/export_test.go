@@ -22,14 +22,23 @@ func SetMethod(t testing.TB, name, method string) {
 	t.Cleanup(func() { p.method = before })
 }
 
-// BreakQuality makes sealing of a product's answers fail until restore is called.
+// BreakQuality makes the answers of the products of a row fail in encoding until restore is called.
 func BreakQuality(name string) (restore func()) {
+	return spoil(name, func(a *answer) { a.quality = func() {} }) // has no JSON form
+}
+
+// Panic makes the products of a row panic until restore is called.
+func Panic(name string) (restore func()) {
+	return spoil(name, func(*answer) { panic("a fault of " + name) })
+}
+
+func spoil(name string, change func(*answer)) (restore func()) {
 	p := productOf(name)
 	compute := p.compute
 	p.compute = func(in *inputs) (*answer, error) {
 		a, err := compute(in)
 		if err == nil {
-			a.quality = func() {} // has no JSON form
+			change(a)
 		}
 		return a, err
 	}

@@ -53,7 +53,7 @@ func (i *intake) ask(ctx context.Context, name upstream.Name) (*upstream.Documen
 		return nil, &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}
 	}
 	var since *upstream.Document
-	if d := i.document(name); d != nil {
+	if d := i.document(name); d != nil && !d.failed {
 		since = d.origin
 	}
 	return i.cfg.Source.Fetch(ctx, name, since)
@@ -71,23 +71,26 @@ func (i *intake) take(doc *upstream.Document) (*document, error) {
 	return d, nil
 }
 
-// believe checks a decoded document before anything else sees it. It returns a refusal for a document of the future, and for
-// one that the guard refuses.
+// believe checks a decoded document before anything else sees it. It returns a refusal for a document of the future, for one that the
+// guard refuses, and for a chain without a contract to compute with.
 func (i *intake) believe(d *document) error {
 	now := i.cfg.Clock.Now()
 	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
 		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",
 			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}
-	g := i.guards[upstream.Name(d.Name)]
-	if g == nil {
-		return nil // neither a chain nor a document of a fund
+	if g := i.guards[upstream.Name(d.Name)]; g != nil { // a chain, or a document of a fund
+		i.measure(d)
+		if !i.cfg.Clock.standsStill() { // else each name has one document for ever
+			if err := g.check(d.mark, i.document(upstream.Name(d.Name))); err != nil {
+				return err
+			}
+		}
 	}
-	i.measure(d)
-	if i.cfg.Clock.standsStill() {
-		return nil // each name has one document for ever
+	if c := d.chain; c != nil && compute.Unsettled(c, i.cfg.Calendar) == 0 {
+		return upstream.Refuse(upstream.Empty, "no contract of the chain can be used: %s", counts(painSkipped{c.Skipped, len(c.Contracts)}))
 	}
-	return g.check(d.mark, i.document(upstream.Name(d.Name)))
+	return nil
 }
 
 // measure completes the mark of a decoded document.

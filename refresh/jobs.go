@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -177,8 +176,7 @@ func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 	}()
 	if err := j.observed(ctx, one); err != nil && ctx.Err() == nil {
 		j.log.Warn("refresh failed", "job", one.name, "reason", reasonOf(err), "err", err)
-		e := (*partialFailure)(nil)
-		ok = errors.As(err, &e)
+		ok = partial(err)
 	} else {
 		ok = true
 	}

@@ -7,8 +7,8 @@
 //
 // The intake fetches a document, decodes it, and refuses what its guard does not believe. [publisher.accept] computes the products
 // that rest on it, with what the memory has of earlier answers, drops answers that equal the current ones, and seals, stores and
-// publishes the others on the board. If a step fails, the last answer stays current and the job backs off. After three failures in
-// a row for one document, the answers that rest on it are stale. A start takes stored documents through accept, too.
+// publishes the others on the board. If a product fails, its last answer stays current. If all fail, or a later step, all last answers
+// stay and the job backs off. After three failures in a row for one document, the answers that rest on it are stale. A start takes stored documents through accept, too.
 //
 // In a fleet, the jobs run only while this process holds the lease. Otherwise [follower.Follow] makes current what the
 // refresher of the fleet has published.
@@ -167,17 +167,23 @@ func (r *Refresher) Close() error { return r.cfg.Store.Close() }
 // errNoInput is the error of a run that refused no document and has too few for an answer. Its reason is [upstream.Empty].
 var errNoInput = errors.New("no input for an answer")
 
-// partialFailure is the error of a run that refused some documents and published answers without them. The run is counted
-// and logged as failed, but the job does not back off: its other documents are good.
+// partialFailure is the error of a run that refused some documents, or failed to compute some products, and published the other
+// answers. The run is counted and logged as failed, but the job does not back off: its other documents and products are good.
 type partialFailure struct{ error }
 
 func (e *partialFailure) Unwrap() error { return e.error }
 
-// refusedAmong returns the errors of refused documents among the errors of a run that published its answers, nil when there are none.
+func partial(err error) bool {
+	e := (*partialFailure)(nil)
+	return errors.As(err, &e)
+}
+
+// refusedAmong returns the errors of refused documents and of products among the errors of a run that published its answers, nil when
+// there are none.
 func refusedAmong(errs ...error) error {
 	var refused []error
 	for _, err := range errs {
-		if refusals(err) != nil {
+		if refusals(err) != nil || partial(err) {
 			refused = append(refused, err)
 		}
 	}

@@ -2,17 +2,13 @@ package refresh_test
 
 import (
 	"bytes"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"strikecache/refresh"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -98,43 +94,4 @@ func TestComputeThenCompare(t *testing.T) {
 			missing.close()
 		})
 	}
-}
-
-// A document that fails in sealing leaves no trace: not in memory, not in the series, not on the disk. Good documents
-// after it are accepted.
-func TestAFailureInSealingLeavesNoTrace(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
-		defer r.close()
-		r.once()
-		before, current := tree(t, dir), r.store.Current(refresh.GammaResource)
-		restore := refresh.BreakQuality(refresh.FlowResource) // the last product of the feed that is computed
-		time.Sleep(25 * time.Second)
-		if err := r.RefreshOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "quality: json") {
-			t.Fatalf("sealing did not fail: %v", err)
-		}
-		if r.store.Current(refresh.GammaResource) != current {
-			t.Error("a product of the feed became current")
-		}
-		after := tree(t, dir)
-		for _, name := range slices.Sorted(maps.Keys(after)) {
-			if strings.Contains(name, "sectors") || strings.Contains(name, "objects") {
-				continue // of another feed
-			}
-			if !bytes.Equal(before[name], after[name]) {
-				t.Errorf("%s was written", name)
-			}
-		}
-		if got := refresh.Accepted(r.Refresher, upstream.Options("_SPX")); got != current.Default.Meta.Receipt.InputSHA256[0] {
-			t.Error("the chain was remembered")
-		}
-		restore()
-		time.Sleep(25 * time.Second)
-		r.once()
-		if r.store.Current(refresh.GammaResource) == current {
-			t.Error("a good document was not accepted afterwards")
-		}
-	})
 }

@@ -96,7 +96,9 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 	products := j.cfg.products.ofFeed(vixFeed)
 	switch {
 	case b.settlement() != nil:
-		if err := j.accept(b, products, succeeded...); err != nil {
+		if err := j.accept(b, products, succeeded...); partial(err) {
+			closesErrs = append(closesErrs, err)
+		} else if err != nil {
 			delete(j.settlementAsked, latestSettlement) // the file of this batch was not kept: ask again
 			failure = errors.Join(failure, err)
 		}
@@ -152,13 +154,16 @@ func (j *jobs) settledTo() compute.Date {
 	return 0
 }
 
-// checkMonths refuses a file whose unreadable rows include a month of the curve. Without that month, each later month would
+// checkMonths refuses a file without a month of the curve, and one whose unreadable rows include a month. Without that month, each later month would
 // move one rank forward, so that M2 would be taken for M1.
 func checkMonths(f *settlement, cal *compute.Calendar, now time.Time) error {
+	curve, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: cal, Now: now})
+	if !ok {
+		return upstream.Refuse(upstream.Empty, "settlement file of %s has no monthly VIX future", f.date)
+	}
 	if f.bad == 0 {
 		return nil
 	}
-	curve, _, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: cal, Now: now})
 	month := compute.NewDate(f.date.Year(), f.date.Month(), 1)
 	for cal.VIXExpiration(month.Year(), month.Month()) <= f.date {
 		month = month.AddMonths(1)
