@@ -1,7 +1,7 @@
 package compute_test
 
 import (
-	"math/rand/v2"
+	"math"
 	"testing"
 
 	"strikecache/compute"
@@ -29,19 +29,21 @@ func BenchmarkGammaExposure(b *testing.B) {
 
 // largeChain is a chain of 40 expirations with 380 strikes each: 30,400 contracts.
 func largeChain(b *testing.B) *compute.Chain {
-	g := &generator{Rand: rand.New(rand.NewPCG(1, 2)), seen: map[string]int{}, carry: 0.02}
 	u := index(7000, "2026-08-11T16:00:00Z")
 	var rows []row
-	for day := range 40 {
-		g.rows = nil
-		expiration := cal.OnOrBefore(cal.SessionDate(u.AsOf) + compute.Date(1+day*day/3+day))
-		if len(rows) > 0 && rows[len(rows)-1].symbol[4:10] == expiration.Midnight().Format("060102") {
-			continue
+	for i := range 40 {
+		expiration := cal.SessionDate(u.AsOf) + compute.Date(1+i*i/3+i)
+		years := compute.PM.Instant(expiration, cal).Sub(u.AsOf).Hours() / (365 * 24)
+		forward := 7000 * math.Exp(0.02*years)
+		for k := 6050.0; k < 7950; k += 5 {
+			v := (0.16 + 0.3*math.Abs(math.Log(k/forward))) * math.Sqrt(years)
+			for right, letter := range "CP" {
+				price := compute.BlackValue(compute.Right(right), forward, k, v) * math.Exp(-0.04*years)
+				q := quoted(math.Max(0, price-0.1), price+0.1, k/10)
+				q.Gamma, q.Volume = 0.001, 100
+				rows = append(rows, row{symbolOf("SPXW"+expiration.Midnight().Format("060102")+string(letter), k), q})
+			}
 		}
-		for shift := -190; shift < 190; shift += 38 {
-			g.series(moment{u.AsOf.String(), 7000 + float64(shift)*5, 5}, u, 0.04, "SPXW", expiration, quotedWell)
-		}
-		rows = append(rows, g.rows...)
 	}
 	return build(b, u, rows...)
 }

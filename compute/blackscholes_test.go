@@ -10,6 +10,9 @@ import (
 	"strikecache/compute"
 )
 
+// normal is the distribution function of the normal distribution.
+func normal(x float64) float64 { return math.Erfc(-x/math.Sqrt2) / 2 }
+
 // unit is the largest relative error of rounding a number to a float64.
 const unit = 0x1p-53
 

@@ -4,16 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 
 	"strikecache/compute"
 )
 
-// The tests of this file show rules at edges that the made and recorded markets do not reach, or only by chance. Everywhere else the
-// exposure is compared with the plain implementation.
+// The tests of this file show rules at edges that made and recorded markets do not reach, or only by chance. Everywhere else
+// bench/clients/verify.py recomputes the answers (refresh, verified_test.go).
 
 // closing is the close of 2026-08-11, and ten the hours from it to the settlement of SPXW 2026-08-21.
 const (
@@ -213,24 +211,10 @@ func TestQualityClockAndCalendar(t *testing.T) {
 	}
 }
 
-// The same rows give the same bytes, in any order.
-func TestSameInputSameBytes(t *testing.T) {
-	g := &generator{Rand: rand.New(rand.NewPCG(25, 26)), seen: map[string]int{}}
-	for i := range 4 {
-		m := g.market(t, i, "SPX", "SPXW")
-		in := compute.GammaInput{Chain: m.chain, Calendar: cal, RiskFreeRate: m.rate}
-		once := compute.GammaExposure(in)
-		twice := compute.GammaExposure(in)
-		equal(t, "data", string(marshal(t, twice.Data)), string(marshal(t, once.Data)))
-		equal(t, "quality", string(marshal(t, twice.Quality)), string(marshal(t, once.Quality)))
-		seen := map[string]bool{}
-		rows := slices.DeleteFunc(slices.Clone(g.rows), func(r row) bool { // the first of two duplicates counts, so their order matters
-			duplicate := seen[r.symbol]
-			seen[r.symbol] = true
-			return duplicate
-		})
-		g.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		in.Chain = build(t, m.chain.UnderlyingQuote, rows...)
-		equal(t, "shuffled", string(marshal(t, compute.GammaExposure(in).Data)), string(marshal(t, once.Data)))
-	}
+// Two-sided quotes count with or without open interest, until the contract has settled.
+func TestTwoSidedQuotes(t *testing.T) {
+	chain := build(t, index(7000, "2026-08-21T14:00:00Z"), row{"SPXW260821C07000000", quoted(1, 1, 0)}, row{"SPXW260821P07000000", quoted(1, 2, 5)},
+		row{"SPXW260918C07000000", quoted(0, 2, 5)}, row{"SPXW260918P07000000", quoted(3, 2, 5)}, row{"SPXW260918P06900000", published(0.2, 5)},
+		row{"SPX260821C07000000", quoted(1, 2, 5)})
+	equal(t, "two-sided quotes", compute.TwoSidedQuotes(chain, cal), 2)
 }

@@ -2,10 +2,8 @@ package compute_test
 
 import (
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
-	"go/types"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -38,43 +36,6 @@ func imports(file *ast.File) []string {
 		}
 	}
 	return paths
-}
-
-// The plain implementation may use types and constants of package compute, but no function: otherwise it would repeat the
-// errors that it must find. It may not use the tests beside it: its files compile alone.
-func TestPlainIsIndependent(t *testing.T) {
-	allowed := []string{"Chain", "Contract", "Series", "Skipped", "Date", "NewDate", "Right", "Call", "Put", "AM", "PM", "Settlement"}
-	methods := []string{"TwoSided", "Mid", "Instant", "Session", "Symbol", "AddMonths", "Weekend", "At", "QuoteInstant"} // it has its own versions
-	packages := []string{"cmp", "fmt", "math", "slices", "time", "strikecache/compute"}
-	fset := token.NewFileSet()
-	files := parseFiles(t, fset, "plain*_test.go")
-	if len(files) < 4 {
-		t.Fatalf("only %d files", len(files))
-	}
-	var all []*ast.File
-	for path, file := range files {
-		all = append(all, file)
-		for _, imported := range imports(file) {
-			if !slices.Contains(packages, imported) {
-				t.Errorf("%s imports %s", path, imported)
-			}
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			s, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			x, ok := s.X.(*ast.Ident)
-			if ok && x.Name == "compute" && !slices.Contains(allowed, s.Sel.Name) || slices.Contains(methods, s.Sel.Name) {
-				t.Errorf("%s uses %s of package compute", path, s.Sel.Name)
-			}
-			return true
-		})
-	}
-	config := types.Config{Importer: importer.ForCompiler(fset, "source", nil)}
-	if _, err := config.Check("compute_test", fset, all, nil); err != nil {
-		t.Errorf("the plain implementation does not compile alone: %v", err)
-	}
 }
 
 // Package compute imports no other package of ours, no network and no file. It reads no clock and starts no goroutine. So

@@ -122,27 +122,6 @@ func TestRecordedConventions(t *testing.T) {
 	}
 }
 
-// The plain implementation agrees on real chains, and no number of theirs is without a JSON form. A whole chain takes seconds, so
-// it is for a full run.
-func TestRecordedAgainstPlainImplementation(t *testing.T) {
-	t.Parallel()
-	closed, early := listing(t)
-	names := []string{"spx-chain-2026-08-11-pathological.json"}
-	if fullRun() {
-		names = append(names, spxChain)
-	}
-	for _, name := range names {
-		chain := recordedChain(t, name)
-		got := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
-		want := plainGamma(plainInput{Underlying: chain.Symbol, Chain: chain, Closed: closed, Early: early, Rate: 0.04})
-		compareWithPlain(t, name, got, want)
-		flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
-		for _, v := range []any{got.Data, got.Quality, got.Matrix, compute.MaxPains(chain, cal), flow} {
-			marshal(t, v)
-		}
-	}
-}
-
 // Max pain of every date, and of every root and date, with the whole curve, is that of an independent program.
 func TestRecordedMaxPain(t *testing.T) {
 	type pain struct {

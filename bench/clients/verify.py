@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""Verifies an answer of strikecache, gex/{u}, gex/{u}/matrix, volatility/{u} or {u}-max-pain, with Python's standard library alone.
+"""Verifies answers of strikecache with Python's standard library alone.
 
-The program reads the answer and the documents that its receipt names, and checks every digest. Then it computes the
-figures again from the documents, as the methods page says (compute/METHODS.md; § names a section of that page). It
-prints a table of what was served, what was recomputed and the difference. Of a list, it prints the worst cell of each
-column.
+The program reads answers and the documents that their receipts name, and checks every digest. Then it computes the figures
+again from the documents, as the methods page says (compute/METHODS.md; § names a section of that page). It prints a table of
+what was served, what was recomputed and the difference. Of a list, it prints the worst cell of each column.
 
 Exit code: 0 if all agrees, 1 if something differs or a document is missing, 2 if the usage is bad or there is no answer.
 """
@@ -14,6 +13,7 @@ import datetime as dt
 import functools
 import gzip
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -21,6 +21,9 @@ import pathlib
 import re
 import statistics
 import sys
+import traceback
+import types
+import urllib.error
 import urllib.request
 
 DAY = dt.timedelta(days=1)
@@ -28,8 +31,7 @@ YEAR = 365 * 86400  # seconds, §1.1
 INDICES = {"SPX": {"SPX": "am", "SPXW": "pm"}, "XSP": {"XSP": "pm"}, "NDX": {"NDX": "am", "NDXP": "pm"},
            "RUT": {"RUT": "am", "RUTW": "pm"}}  # settlement by root, §1. Every other symbol is a fund or a stock
 FUNDS = """SPY QQQ IWM DIA XLB XLC XLE XLF XLI XLK XLP XLRE XLU XLV XLY EEM EFA IWN IWO KBE KRE MDY OEF XHB XME XRT""".split()
-PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
-further = {"closed": (), "early": ()}  # dates that the operator added to the calendar: the input state/closed-dates
+added = {"closed": (), "early": ()}  # dates that the operator added to the calendar: the input state/closed-dates
 
 
 # §0: the calendar, the clocks, the numbers
@@ -40,7 +42,7 @@ def nth(year, month, weekday, n):
     return first + DAY * ((weekday - first.weekday()) % 7 + 7 * (n - 1))
 
 
-@functools.lru_cache
+@functools.lru_cache(None)
 def holidays(year):
     """Returns the dates of a year, 1982 to 2048, on which the New York exchanges are closed."""
     moon = (19 * (year % 19) + 24) % 30  # Easter, by the rule of Gauss
@@ -52,14 +54,28 @@ def holidays(year):
         dt.date(2018, 12, 5), dt.date(2025, 1, 9)}  # the last two were days of mourning
 
 
+@functools.lru_cache(None)
 def closing(day):
     """Returns the hour at which the session of a date ends, 16 or 13, or None for a date without a session."""
-    if day.weekday() > 4 or day in holidays(day.year) or str(day) in further["closed"]:
+    if day.weekday() > 4 or day in holidays(day.year) or str(day) in added["closed"]:
         return None
     early = (day.month, day.day) in ((7, 3), (12, 24)) or day == nth(day.year, 11, 3, 4) + DAY
-    return 13 if early or str(day) in further["early"] else 16
+    return 13 if early or str(day) in added["early"] else 16
 
 
+def on_or_before(day):
+    """Returns the last session on or before a date."""
+    while not closing(day):
+        day -= DAY
+    return day
+
+
+def sessions(first, last):
+    """Returns the sessions of [first, last]."""
+    return [day for day in (first + DAY * i for i in range((last - first).days + 1)) if closing(day)]
+
+
+@functools.lru_cache(None)
 def new_york(day):
     """Returns the time zone of a date in New York, by the rule since 2007. Some systems have no time zone data."""
     return dt.timezone(dt.timedelta(hours=-4 if nth(day.year, 3, 6, 2) <= day < nth(day.year, 11, 6, 1) else -5))
@@ -68,6 +84,10 @@ def new_york(day):
 def at(day, hour, minute=0):
     """Returns an hour of a New York date as an instant."""
     return dt.datetime.combine(day, dt.time(hour, minute), new_york(day))
+
+
+def in_new_york(instant):
+    return instant.astimezone(new_york(instant.astimezone(new_york(instant.date())).date()))
 
 
 def rfc3339(instant):
@@ -79,7 +99,7 @@ def quote_instant(as_of, captured_at, overnight, tail):
     def ends(day):
         return at(day, 17) if overnight and closing(day) == 16 else at(day, closing(day), 15 * tail)
     q = max(as_of, captured_at - dt.timedelta(minutes=15))
-    day = q.astimezone(new_york(q.date())).date()
+    day = in_new_york(q).date()
     trades = day + DAY if overnight and q >= at(day, 20, 15) else day  # the session day whose hours q may be in
     if closing(trades) and q <= ends(trades) and (overnight or q >= at(day, 9, 30)):
         return q
@@ -88,143 +108,212 @@ def quote_instant(as_of, captured_at, overnight, tail):
     return ends(day)
 
 
-def number(x, most):
-    """Returns a number of a document, or None for a number that counts as absent: it is neither 0 nor from 1e-6 to most."""
-    return x if isinstance(x, (int, float)) and (x == 0 or 1e-6 <= x <= most) else None
+def open_interest_date(captured_at):
+    """§1.3: returns the session whose open interest a document has, and the state of the count."""
+    day = in_new_york(captured_at).date()
+    if not closing(day):
+        return on_or_before(on_or_before(day) - DAY), "settled"
+    before = on_or_before(day - DAY)
+    return (before, "settled") if captured_at >= at(day, 7, 15) else (on_or_before(before - DAY), "updating")
+
+
+def number(x, low, high):
+    """Returns a number of a document, or None for a number that counts as absent: one outside a range, or neither 0 nor at least 1e-6."""
+    return x if isinstance(x, (int, float)) and low <= x <= high and (x == 0 or abs(x) >= 1e-6) else None
+
+
+def ratio(a, b, scale=1):
+    return scale * a / b if b else None
+
+
+def cents(K):
+    """Returns a strike, or None, as it is served: with 2 decimals, half away from zero."""
+    return K and (round(K * 1000) + 5) // 10 / 100
+
+
+class Quote:
+    """The head of a chain, or a quote."""
+
+    def __init__(self, document, low=1e-6, high=1e6):
+        data = document["data"]
+        as_of = dt.datetime.fromisoformat(data["last_trade_time"])
+        self.as_of = as_of.replace(tzinfo=new_york(as_of.date()))
+        self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=dt.timezone.utc)
+        self.session = on_or_before(as_of.date())
+        price, moved, percent = (data.get(name) for name in ("current_price", "price_change", "price_change_percent"))
+        self.bad_numbers = sum(bool(x) and number(x, low, high) is None for x in (price, data.get("close")))
+        self.spot = number(price, low, high) or number(data.get("close"), low, high)
+        self.change = percent if isinstance(percent, (int, float)) and -100 <= percent <= 1000 else None
+        self.bad_numbers += percent is not None and self.change is None
+        if number(price, low, high) and isinstance(moved, (int, float)):
+            percent = moved / (price - moved) * 100 if number(price - moved, low, high) else math.inf
+            self.change = percent if -100 <= percent <= 1000 else self.change
+            self.bad_numbers += not -100 <= percent <= 1000
 
 
 # §1.1: the rows of a chain
 
-# sign is 1 for a call, -1 for a put. mid is None without bid > 0 and ask >= bid, wide says that ask > 3·bid. F and v come with Chain.price.
-Row = collections.namedtuple("Row", "symbol sign oi volume mid wide iv K T settles F v", defaults=(None, None))
+NUMBERS = (("open_interest", 0, 1e8), ("volume", 0, 1e8), ("bid", 0, 1e6), ("ask", 0, 1e6), ("last_trade_price", 0, 1e6), ("iv", 0, 100),
+           ("delta", -1, 1), ("gamma", -100, 100))
+SKIPPED = "bad_symbol duplicate bad_number unknown_root settled".split()  # the reasons to skip a row, in their order
 
 
-class Chain:
-    """A document such as options/_SPX.json. series[root, date][strike in thousandths][right] is a row with T > 0."""
+class Contract:
+    """A row with T > 0. sign is 1 for a call, -1 for a put. mid is None without bid > 0 and ask >= bid."""
+    __slots__ = "symbol sign strike oi volume bid ask last iv delta gamma traded mid".split()
+
+
+class Strike:
+    """A strike of a series: call and put, and the volatility v = σ√T of both, 0 without one."""
+    __slots__ = "series K call put v step floored".split()
+
+    @property
+    def rows(self):
+        return [row for row in (self.call, self.put) if row]
+
+
+class Series:
+    """The contracts of a root and date with T > 0. Chain.price sets F and its source."""
+
+    def __init__(self, root, date, settlement, q):
+        self.root, self.date, self.settlement, self.strikes = root, date, settlement, {}
+        self.settles = at(date, 9, 30) if settlement == "am" else at(date, closing(date) or 16)
+        self.seconds = (self.settles - q).total_seconds()
+        self.T, self.name = self.seconds / YEAR, f"{date} {settlement}"
+
+    @property
+    def rows(self):
+        return [row for strike in self.strikes for row in strike.rows]
+
+
+class Chain(Quote):
+    """A document such as options/_SPX.json. contracts has the rows with T > 0 by symbol, series in the order of by_expiration."""
 
     def __init__(self, symbol, document):
-        data = document["data"]
-        self.american, self.settlement = symbol not in INDICES, INDICES.get(symbol, {symbol: "pm"})
-        as_of = dt.datetime.fromisoformat(data["last_trade_time"])
-        self.as_of = as_of.replace(tzinfo=new_york(as_of.date()))
-        self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=dt.timezone.utc)
+        super().__init__(document)
+        self.symbol, self.american, self.settlement = symbol, symbol not in INDICES, INDICES.get(symbol, {symbol: "pm"})
         self.q = quote_instant(self.as_of, self.captured_at, symbol in ("SPX", "XSP"), symbol in INDICES or symbol in FUNDS)
-        self.session = as_of.date()
-        while not closing(self.session):
-            self.session -= DAY
-        self.spot = number(data.get("current_price"), 1e6) or number(data.get("close"), 1e6)
-        percent, price = data.get("price_change_percent"), number(data.get("current_price"), 1e6)
-        self.change = percent if isinstance(percent, (int, float)) and -100 <= percent <= 1000 else None
-        if price and isinstance(data.get("price_change"), (int, float)) and number(price - data["price_change"], 1e6):
-            percent = data["price_change"] / (price - data["price_change"]) * 100
-            self.change = percent if -100 <= percent <= 1000 else self.change
-        self.settles, self.years = {}, {}  # the instant of settlement and T of each series
-        self.series = collections.defaultdict(lambda: collections.defaultdict(dict))
-        self.skipped, self.unread = collections.Counter(), {}  # unread: when the rows with a bad open interest settle
-        seen = set()
-        for option in data["options"]:
-            self.skipped[self.add(option, seen)] += 1
-        self.listed = len(data["options"])
+        self.settled = self.q >= at(self.session, closing(self.session))  # at the close of its session
+        self.contracts, self.heads, self.seen, self.rate = {}, {}, set(), None
+        self.skipped, self.unread = collections.Counter(), {}  # unread: when rows with a bad open interest settle
+        for option in document["data"]["options"]:
+            self.skipped[self.add(option)] += 1
+        self.listed, rank = len(document["data"]["options"]), {"am": 0, "pm": 1}
+        self.series = sorted((s for s in self.heads.values() if s and s.strikes), key=lambda s: (s.date, rank[s.settlement]))
+        for series in self.series:
+            series.strikes = [series.strikes[k] for k in sorted(series.strikes)]
 
-    def add(self, option, seen):
-        """Adds a row, or returns the first reason to skip the row."""
-        symbol = option["option"]
-        found = re.fullmatch(r"(?!.{22})([A-Z]+\d*)(\d{6})([CP])(\d{8})", symbol)
+    def head(self, text):
+        """Returns the series of a root and date such as SPXW261218, or None for none."""
+        found = re.fullmatch(r"([A-Z]+[0-9]*)([0-9]{2})([0-9]{2})([0-9]{2})", text) if len(text) <= 12 else None
         try:
-            root, date, right, strike = found.groups()
-            key = root, dt.date(2000 + int(date[:2]), int(date[2:4]), int(date[4:]))
-        except (AttributeError, ValueError):  # no match, or no date
+            root, date = found[1], dt.date(2000 + int(found[2]), int(found[3]), int(found[4]))
+        except (TypeError, ValueError):  # no match, or no date
+            return None
+        return Series(root, date, self.settlement.get(root), self.q)
+
+    def add(self, option):
+        """Adds a row, or returns the first reason to skip the row."""
+        symbol = option.get("option") or ""
+        text, right, k = symbol[:-9], symbol[-9:-8], symbol[-8:]
+        if text not in self.heads:
+            self.heads[text] = self.head(text)
+        series = self.heads[text]
+        if not series or right not in "CP" or not (k.isascii() and k.isdigit()):
             return "bad_symbol"
-        if symbol in seen:
+        given = [option.get(name) for name, _, _ in NUMBERS]
+        values = [number(x, low, high) for x, (_, low, high) in zip(given, NUMBERS)]
+        if None in values:
+            self.bad_numbers += sum(x is not None and value is None for x, value in zip(given, values))
+        if symbol in self.seen:
             return "duplicate"
-        seen.add(symbol)
-        oi, bid, ask = (number(option.get(name), most) for name, most in (("open_interest", 1e8), ("bid", 1e6), ("ask", 1e6)))
-        settles = at(key[1], 9, 30) if self.settlement.get(root) == "am" else at(key[1], closing(key[1]) or 16)
-        if oi is None:
-            self.unread.update({symbol: settles} if root in self.settlement else {})
+        self.seen.add(symbol)
+        row = Contract()
+        row.oi, row.volume, row.bid, row.ask, row.last, row.iv, row.delta, row.gamma = values
+        if row.oi is None:
+            self.unread.update({symbol: series.settles} if series.settlement else {})
             return "bad_number"
-        if root not in self.settlement:
+        if not series.settlement:
             return "unknown_root"
-        if key not in self.years:
-            self.settles[key] = settles
-            self.years[key] = (self.settles[key] - self.q).total_seconds() / YEAR
-        if self.years[key] <= 0:
+        if series.seconds <= 0:
             return "settled"
-        mid = (bid + ask) / 2 if bid and ask and 0 < bid <= ask else None
-        self.series[key][int(strike)][right] = Row(
-            symbol, 1 if right == "C" else -1, oi, number(option.get("volume"), 1e8) or 0, mid, mid and round(ask / bid, 9) > 3, number(option.get("iv"), 100) or 0,
-            int(strike) / 1000, self.years[key], self.settles[key])
+        row.symbol, row.sign, row.volume, row.traded = symbol, 1 if right == "C" else -1, row.volume or 0, option.get("last_trade_time")
+        row.mid = (row.bid + row.ask) / 2 if row.bid and row.ask and 0 < row.bid <= row.ask else None
+        strike = series.strikes.get(k)
+        if not strike:
+            strike = series.strikes[k] = Strike()
+            strike.series, strike.K, strike.call, strike.put = series, int(k) / 1000, None, None
+        if right == "C":
+            strike.call = row
+        else:
+            strike.put = row
+        row.strike = strike
+        self.contracts[symbol] = row
         return None
 
     def price(self, rate):
-        """Sets the spot, the forwards, and rows, by symbol the rows with F and v, which is 0 without a volatility."""
-        parity = {key: f for key, s in self.series.items() if (f := parity_forward(s, self.years[key], rate))}
-        self.rate, self.implied = rate, implied_spot(self, parity)
+        """Sets the spot, the forwards and the volatilities."""
+        if self.rate == rate:
+            return self
+        self.rate, self.model = rate, None
+        for series in self.series:
+            series.F, series.source = parity_forward(series, rate), "parity"
+        parity = sorted((s for s in self.series if s.F), key=lambda s: s.T)
+        self.implied = implied_spot(parity)
         self.gap = (self.implied / self.spot - 1) * 100 if self.implied else None
         in_step = self.q - self.as_of <= dt.timedelta(minutes=5) and (self.gap is None or abs(self.gap) <= 0.15)
         self.source = "last" if self.american else "index" if in_step else "implied" if self.implied else "index_stale"
         self.S = self.implied if self.source == "implied" else self.spot
         self.mismatch = self.gap is not None and abs(self.gap) > 10  # the document contradicts itself: dollars are null
-        self.forwards, self.rows = forwards(self, parity, self.S), {}
-        for key, strikes in self.series.items():
-            v_of = volatilities(strikes, self.forwards[key][0], self.years[key], rate)
-            self.rows.update({row.symbol: row._replace(F=self.forwards[key][0], v=v_of[k])
-                              for k, rights in strikes.items() for row in rights.values()})
-        self.used = [row for row in self.rows.values() if row.oi and row.v]
-        self.net = self.G(self.S) if self.used and not self.mismatch else None
+        for series in self.series:
+            if not series.F:
+                series.F, series.source = other_forward(series, parity, self.S)
+        for series in self.series:
+            volatilities(series, rate)
+        self.parity, self.used = parity, [row for series in self.series for s in series.strikes if s.v for row in s.rows if row.oi]
         return self
 
-    def gex(self, row, S):  # the forward moves with the spot, and v stays with the strike
-        return row.sign * row.oi * 100 * gamma(S, row.F / self.S * S, row.K, row.v, row.T, self.rate) * S ** 2 * 0.01
 
-    def G(self, S):
-        return sum(self.gex(row, S) for row in self.used)
+# §§1.0 and 1.1: forwards, implied spot, volatility
 
-
-# §§1.0 and 1.1: forwards, implied spot, volatility, gamma
-
-def parity_forward(strikes, T, rate):
+def parity_forward(series, rate):
     """Returns the forward of a series by put-call parity, or None."""
     votes = []
-    for k, rights in strikes.items():
-        if len(rights) == 2 and rights["C"].mid and rights["P"].mid:
-            difference = rights["C"].mid - rights["P"].mid
-            votes.append((round(abs(difference), 6), k, k / 1000 + math.exp(rate * T) * difference))
-    forward = statistics.median(f for _, _, f in sorted(votes)[:7]) if len(votes) >= 3 else 0
+    for strike in series.strikes:
+        call, put = strike.call, strike.put
+        if call and put and call.mid and put.mid:
+            votes.append((round(abs(call.mid - put.mid), 6), strike.K, call.mid - put.mid))
+    if len(votes) < 3:
+        return None
+    growth = math.exp(rate * series.T)
+    forward = statistics.median(K + growth * difference for _, K, difference in sorted(votes)[:7])
     return forward if forward > 0 else None
 
 
-def implied_spot(chain, parity):
+def implied_spot(parity):
     """Returns exp(intercept) of the least squares of ln F on T, or None without a fit."""
-    points = [(chain.years[key], math.log(forward)) for key, forward in parity.items() if chain.years[key] <= 60 / 365]
-    if len(points) < 5 or max(points)[0] - min(points)[0] < 7 / 365:
+    points = [(series.T, math.log(series.F)) for series in parity if series.seconds <= 60 * 86400]
+    if len(points) < 5 or points[-1][0] - points[0][0] < 7 / 365:
         return None
     mean_T, mean_y = (statistics.fmean(column) for column in zip(*points))
     slope = sum((T - mean_T) * (y - mean_y) for T, y in points) / sum((T - mean_T) ** 2 for T, _ in points)
-    return number(math.exp(mean_y - slope * mean_T), 1e6)
+    return number(math.exp(mean_y - slope * mean_T), 1e-6, 1e6)
 
 
-def forwards(chain, parity, S):
-    """Returns the forward of every series and its source."""
-    curve = [(0, 0)] + sorted((chain.years[key], math.log(forward / S)) for key, forward in parity.items())
-    beyond, ends, out = chain.rate, [chain.settles[key] for key in parity], {}  # beyond: the carry after the last parity forward
-    if parity and max(ends) - min(ends) >= 30 * DAY:
-        mean_T, mean_y = (statistics.fmean(column) for column in zip(*curve[1:]))
-        slope = sum((T - mean_T) * (y - mean_y) for T, y in curve[1:]) / sum((T - mean_T) ** 2 for T, _ in curve[1:])
-        beyond = max(-1, min(slope, 1))
-    for root, date in chain.series:
-        key, T = (root, date), chain.years[root, date]
-        own = [parity[r, date] for r in (root, *chain.settlement) if (r, date) in parity]
-        if own:
-            out[key] = own[0], "parity" if key in parity else "other_settlement"
-        elif parity and T < curve[-1][0]:
-            (t0, y0), (t1, y1) = max(p for p in curve if p[0] <= T), min(p for p in curve if p[0] > T)
-            out[key] = S * math.exp(y0 + (y1 - y0) * (T - t0) / (t1 - t0)), "interpolated"
-        elif parity:
-            out[key] = S * math.exp(curve[-1][1] + beyond * (T - curve[-1][0])), "extrapolated"
-        else:
-            out[key] = S, "none"
-    return out
+def other_forward(series, parity, S):
+    """Returns the forward of a series without its own, and its source."""
+    if not parity:
+        return S, "none"
+    for other in parity:
+        if other.date == series.date:
+            return other.F, "other_settlement"
+    T, (t0, y0) = series.T, (0, 0)
+    for other in parity:
+        t1, y1 = other.T, math.log(other.F / S)
+        if T < t1:
+            return S * math.exp(y0 + (y1 - y0) * (T - t0) / (t1 - t0)), "interpolated"
+        t0, y0 = t1, y1
+    return S * math.exp(y0 / t0 * T), "extrapolated"
 
 
 def implied_volatility(price, F, K, call):
@@ -232,45 +321,344 @@ def implied_volatility(price, F, K, call):
 
     The price is convex in v below √(2|ln(F/K)|) and concave above, so Newton's steps from there do not overshoot the root.
     """
-    def normal(x):
-        return math.erfc(-x / math.sqrt(2)) / 2
     if not max(F - K if call else K - F, 0) < price < (F if call else K):
         return None
-    x = math.log(F / K)
+    x, side, root = math.log(F / K), 1 if call else -1, math.sqrt(0.5)
     v = math.sqrt(2 * abs(x)) or 1e-9
     for _ in range(100):
-        d1, d2 = x / v + v / 2, x / v - v / 2
-        value = F * normal(d1) - K * normal(d2) if call else K * normal(-d2) - F * normal(-d1)
-        step = (value - price) / (F * math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi))
+        d1 = x / v + v / 2
+        value = side / 2 * (F * math.erfc(-side * d1 * root) - K * math.erfc(side * (v - d1) * root))
+        step = (value - price) / (F * math.exp(-d1 * d1 / 2) * 0.3989422804014327)
         v -= step
         if abs(step) <= 1e-13:
             break
     return v
 
 
-def volatilities(strikes, F, T, rate):
-    """Returns v of each strike (in thousandths) of a series that has one."""
-    v_of = {}
-    for k, rights in strikes.items():
-        call = k / 1000 >= F
-        near, far = (rights.get(right) for right in ("CP" if call else "PC"))  # near is out of the money
+def volatilities(series, rate):
+    """Sets v, 0 without one, and the step that gave v, of each strike of a series."""
+    F, growth, quarter = series.F, math.exp(rate * series.T), 900 / YEAR
+    for strike in series.strikes:
+        call = strike.K >= F
+        near, far = (strike.call, strike.put) if call else (strike.put, strike.call)  # near is out of the money
+        strike.v, strike.step, strike.floored = None, "implied", False
         if near and near.mid:
-            v_of[k] = implied_volatility(near.mid * math.exp(rate * T), F, k / 1000, call)
-        if not v_of.get(k):
-            iv = next((row.iv for row in (near, far) if row and row.iv > 0), 0)
-            v_of[k] = iv * math.sqrt(max(T, 900 / YEAR))
-    priced = {k: v for k, v in v_of.items() if v}
-    for k in v_of.keys() - priced.keys() if priced else ():
-        below, above = max((p for p in priced if p < k), default=None), min((p for p in priced if p > k), default=None)
-        part = math.log(k / below) / math.log(above / below) if below and above else 1 if below == 0 and above else 0  # of the way from below to above in ln K
-        nearest = [p for p in (below, above) if p is not None]
-        v_of[k] = math.sqrt(priced[nearest[0]] ** 2 * (1 - part) + priced[nearest[-1]] ** 2 * part)
-    return v_of
+            strike.v = implied_volatility(near.mid * growth, F, strike.K, call)
+        if not strike.v:
+            iv = near and near.iv or far and far.iv or 0
+            strike.v, strike.step, strike.floored = iv * math.sqrt(max(series.T, quarter)), "published", iv > 0 and series.T < quarter
+    priced = [strike for strike in series.strikes if strike.v]
+    below, after = None, 0
+    for strike in series.strikes:
+        if strike.v:
+            below, after = strike, after + 1
+            continue
+        strike.step = "interpolated" if priced else "none"
+        above = priced[after] if after < len(priced) else below
+        if priced:
+            low = below or above
+            part = math.log(strike.K / low.K) / math.log(above.K / low.K) if 0 < low.K < above.K else 1 if low.K == 0 else 0
+            strike.v = math.sqrt(low.v ** 2 * (1 - part) + above.v ** 2 * part)
 
 
-def gamma(S, F, K, v, T, rate):
-    d1 = (math.log(F / K) if K else math.inf) / v + v / 2
-    return F / S * math.exp(-rate * T) * math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi) / (S * v)
+# §1.2: G and its flips
+
+ROOT = 1 / math.sqrt(2 * math.pi)
+
+
+def legs(chain, weight=lambda row: row.oi, scale=1, carry=True):
+    """Returns by date (a, b, w) of each strike: its GEX at S' is S'·w·exp(-d1²/2), with d1 = a + b·ln(S'/S). v is scaled, F = S without carry."""
+    by_date = {}
+    for series in chain.series:
+        out, F = by_date.setdefault(series.date, []), series.F if carry else chain.S
+        D = F / chain.S * math.exp(-chain.rate * series.T) * ROOT
+        for strike in series.strikes:
+            w = sum(row.sign * weight(row) for row in strike.rows)
+            if strike.v and w and strike.K:  # at a strike of 0, gamma is 0
+                v = strike.v * scale
+                out.append((math.log(F / strike.K) / v + v / 2, 1 / v, w * D / v))
+    return by_date
+
+
+def flat(by_date, keep=lambda date: True):
+    return [leg for date, found in by_date.items() if keep(date) for leg in found]
+
+
+def G(some, S, x):
+    """Returns the sum of the GEX of legs at a hypothetical spot."""
+    y, exp = math.log(x / S), math.exp
+    return x * sum([w * exp(-0.5 * (a + b * y) ** 2) for a, b, w in some])
+
+
+@functools.lru_cache(maxsize=4)
+def grid(S):
+    """Returns points from 0.85·S to 1.15·S, evenly spaced in ln x, and at most a point apart within 3 % of S."""
+    low, n = math.log(0.85), math.ceil(math.log(1.15 / 0.85) * 1.03 * (S if S >= 1000 else 5000))
+    return [S * math.exp(low + math.log(1.15 / 0.85) / n * i) for i in range(n + 1)]
+
+
+def curve(some, S):
+    """Returns G at the points of the grid.
+
+    Each leg is computed on the widest of the spacings step, 2·step, 4·step … that is at most a fifth of its v, and only where it
+    counts: |d1| ≤ 5. Six points of a spacing then give each point of half the spacing. So G is right within about 1e-5 of the largest
+    |G|, and a leg costs at most a hundred points. rows[level][i + 4] is at ln x = low + i·step·2^level.
+    """
+    points = grid(S)
+    low, n, exp = math.log(0.85), len(points) - 1, math.exp
+    step = math.log(1.15 / 0.85) / n
+    counts = [n]
+    while counts[-1] > 2:
+        counts.append((counts[-1] + 1) // 2)
+    rows = [[0.0] * (count + 9) for count in counts]
+    for a, b, w in some:
+        level = min(max(int(math.log2(max(0.2 / (b * step), 1))), 0), len(rows) - 1)
+        z, d, row = a + b * low, b * step * 2 ** level, rows[level]
+        first = math.ceil(max(-4, (-5 - z) / d))
+        z += first * d
+        x, factor, change = w * exp(-0.5 * z * z), exp(-d * (z + d / 2)), exp(-d * d)  # of exp(-(z + i·d)²/2), i = 0, 1, 2 …
+        for i in range(first + 4, math.floor(min(counts[level] + 4, (5 - z) / d + first)) + 5):
+            row[i] += x
+            x *= factor
+            factor *= change
+    fine = rows.pop()
+    while rows:
+        half, own = [0.0] * (2 * len(fine)), rows.pop()
+        half[0:2 * len(fine) - 4:2] = fine[2:]
+        between = [(3 * (p + u) - 25 * (q + t) + 150 * (r + s)) / 256
+                   for p, q, r, s, t, u in zip(fine, fine[1:], fine[2:], fine[3:], fine[4:], fine[5:])]
+        half[1:2 * len(between) + 1:2] = between
+        fine = [x + y for x, y in zip(own, half)]
+    return [x * g for x, g in zip(points, fine[4:])]
+
+
+Crossing = collections.namedtuple("Crossing", "price rises certain")
+
+
+def crossings(some, S, values=None):
+    """§1.2: returns the crossings of G, lowest first, and the sign of the lobe with the largest |G|, 0 without one. values: of the curve.
+
+    A crossing beside a lobe that is narrower than two points, or whose largest |G| is near the 1 %, is not certain: the rule
+    leaves the points free.
+    """
+    points, values = grid(S), values or curve(some, S)
+    most = max(map(abs, values))
+    material = [i for i, g in enumerate(values) if abs(g) > 0.009 * most]  # beyond the first and the last of these no crossing counts
+    if most:
+        first, last = material[0], material[-1]
+        again = [i for i in range(first, last) if abs(values[i]) <= 1e-4 * most]
+    else:
+        first, last, again = 0, len(points) - 1, range(0, len(points), 1 if len(some) < 100 else 20)
+    for i in again:
+        values[i] = G(some, S, points[i])
+    lobes, inner = [], [(x, g) for x, g in zip(points[first:last + 1], values[first:last + 1]) if g]
+    for positive, run in itertools.groupby(inner, lambda point: point[1] > 0):
+        run = list(run)
+        lobes.append(types.SimpleNamespace(positive=positive, first=run[0][0], last=run[-1][0], most=max(abs(g) for _, g in run)))
+    if not lobes:
+        return [], 0
+    largest, found = max(lobes, key=lambda lobe: lobe.most), []
+    for a, b in zip(lobes, lobes[1:]):
+        share = min(a.most, b.most) / largest.most
+        if share >= 0.0095:
+            point = (1 if S >= 1000 else S / 5000) * (1 if abs(a.last - S) <= 0.03 * S else 5)
+            wide = min(a.last - a.first, b.last - b.first) >= 2 * point
+            found.append(Crossing(root(lambda x: G(some, S, x), a.last, b.first), b.positive, share >= 0.0105 and wide))
+    return found, 1 if largest.positive else -1
+
+
+def root(f, low, high):
+    """Returns a root of f between two points: bisection, helped by the points on both sides of where a straight line has its root."""
+    a, b, tiny = f(low), f(high), 2e-8 * high
+    while high - low > tiny:
+        x = (low * b - high * a) / (b - a) if a != b else low
+        for probe in (x - tiny / 2.1, x + tiny / 2.1, (low + high) / 2):
+            if high - low > tiny and low < probe < high:
+                y = f(probe)
+                if (y > 0) == (b > 0):
+                    high, b = probe, y
+                else:
+                    low, a = probe, y
+    return (low + high) / 2
+
+
+def nearest_flips(found, S):
+    """Returns which crossings may be the flip: by their distance from the spot to the first that is certain, None if none is."""
+    out = []
+    for crossing in sorted(found, key=lambda crossing: (abs(crossing.price - S), crossing.price)):
+        out.append(crossing.price)
+        if crossing.certain:
+            return out
+    return out + [None]
+
+
+# §§1.3 and 1.4: sums at the spot
+
+EXPOSURES = ("delta_dollars", "vanna_dollars_per_vol_point", "charm_dollars_per_day", "charm_ex_zero_dte_dollars_per_day")
+SIDES = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
+STEPS = "implied", "published", "interpolated", "none"
+
+
+def greeks(strike, S, rate):
+    """Returns |GEX| of one contract, and s·M times the exposures of §1.4 of one call and one put."""
+    series, v = strike.series, strike.v
+    F, T = series.F, max(series.T, 900 / YEAR)
+    D, b, d1 = F / S * math.exp(-rate * series.T), math.log(F / S) / T, math.log(F / strike.K) / v + v / 2 if strike.K else math.inf
+    phi = math.exp(-0.5 * d1 * d1) * ROOT
+    slope, vanna = (phi * (b / v - (d1 - v) / (2 * T)), -S * D * phi * (d1 - v) / (v / math.sqrt(T))) if phi else (0, 0)
+    up, down = math.erfc(-d1 / math.sqrt(2)) / 2, math.erfc(d1 / math.sqrt(2)) / 2  # Φ(d1), Φ(-d1)
+    decay = -100 * S * D / 365
+    return S * D * phi / v, (100 * S * D * up, vanna, decay * (slope + (b - rate) * up)), (
+        100 * S * D * down, -vanna, decay * ((b - rate) * down - slope))
+
+
+class Model:
+    """The sums of §1 of a priced chain: by strike, by expiration and in all."""
+
+    def __init__(self, chain):
+        self.chain, self.legs, self.skipped = chain, legs(chain), collections.Counter(chain.skipped)
+        self.curves, self.found = [], None
+        S, session, blank = chain.S, chain.session, functools.partial(dict.fromkeys, SIDES, 0)
+        friday = session + DAY * (4 - session.weekday())
+        self.until = {last: collections.defaultdict(blank) for last in (dt.date.max, session, friday)}  # by strike, of dates up to last
+        self.expirations, self.cells, self.differences, self.beyond = {}, {}, [], 0
+        self.interest, self.by_step, self.floored = dict.fromkeys(STEPS, 0), dict.fromkeys(STEPS, 0), 0
+        for series in chain.series:
+            row, cells = dict.fromkeys(("net_gex_dollars", "gross_gex_dollars", *EXPOSURES), 0), {}
+            self.expirations[series.name], self.cells[series.name] = row, cells
+            tables = [table for last, table in self.until.items() if series.date <= last]
+            for strike in series.strikes:
+                one, *each = greeks(strike, S, chain.rate) if strike.v else (0, (), ())
+                self.floored += strike.floored
+                for contract in strike.rows:
+                    self.interest[strike.step] += contract.oi
+                    self.add(contract, one, each[contract.sign < 0], row, cells, [table[strike.K] for table in tables])
+            if series.date != session:
+                row["charm_ex_zero_dte_dollars_per_day"] = row["charm_dollars_per_day"]
+        rows = self.by_strike = self.until[dt.date.max]
+        self.known = bool(chain.used) and not chain.mismatch
+        self.call, self.put = (sum(row[side + "_gex_dollars"] for row in rows.values()) for side in ("call", "put"))
+        self.net, self.gross = self.call + self.put, self.call - self.put
+
+    def add(self, contract, one, exposures, row, cells, totals):
+        """Adds a contract to the sums."""
+        strike, oi, gex = contract.strike, contract.oi, contract.sign * contract.oi * one
+        side = "call" if contract.sign > 0 else "put"
+        for total in totals:
+            total[side + "_gex_dollars"] += gex
+            total[side + "_open_interest"] += oi
+            total[side + "_volume"] += contract.volume
+        if not oi or not strike.v:
+            self.skipped["no_volatility" if oi else "no_open_interest"] += 1
+            return
+        row["net_gex_dollars"] += gex
+        row["gross_gex_dollars"] += abs(gex)
+        for name, x in zip(EXPOSURES, exposures):
+            row[name] += oi * x
+        cells[strike.K] = cells.get(strike.K, 0) + gex
+        self.by_step[strike.step] += abs(gex)
+        self.beyond += abs(gex) * (strike.series.seconds > 60 * 86400)
+        if strike.series.seconds > 2 * 86400 and contract.gamma is not None:
+            self.differences.append(abs(contract.gamma - one / self.chain.S ** 2))
+
+    def curve(self, keep=lambda date: True):
+        """Returns G at the points of the grid, of the dates to keep: the sum of the curves of three groups of dates."""
+        if not self.curves:
+            nearest, end = min((row.strike.series.date for row in self.chain.used), default=None), self.chain.session + 90 * DAY
+            for key in {(date == nearest, date <= end) for date in self.legs}:
+                dates = {date for date in self.legs if (date == nearest, date <= end) == key}
+                self.curves.append((dates, curve(flat(self.legs, dates.__contains__), self.chain.S)))
+        return [sum(column) for column in zip(*(values for dates, values in self.curves if keep(min(dates))))]
+
+    def crossings(self, keep=lambda date: True):
+        return crossings(flat(self.legs, keep), self.chain.S, self.curve(keep))
+
+    def flips(self):
+        """Returns the flips that the model and each scenario may have (nearest_flips), by name."""
+        if self.found is None:
+            S = self.chain.S
+            self.found = {"model": nearest_flips(self.crossings()[0] if self.known else [], S)}
+            for name, (contracts, *some) in scenarios(self).items():
+                self.found[name] = nearest_flips(crossings(some[0], S, *some[1:])[0] if contracts and self.known else [], S)
+        return self.found
+
+    def shown(self, x):
+        """Returns a figure that is null without a used contract and after a contradiction."""
+        return x if self.known else None
+
+
+def model(chain, rate):
+    """Returns the sums of a chain, which are computed once."""
+    if not chain.price(rate).model:
+        chain.model = Model(chain)
+    return chain.model
+
+
+def levels(m):
+    """§1.3: returns the walls and what rests on them."""
+    S, rows = m.chain.S, {}
+    for K, sums in m.by_strike.items() if m.known else ():
+        call, put = sums["call_gex_dollars"], sums["put_gex_dollars"]
+        rows[K] = {"call": call, "put": -put, "net": call + put, "-net": -call - put, "gross": call - put,
+                   "call_oi": sums["call_open_interest"], "put_oi": sums["put_open_interest"]}
+
+    def wall(name, side=0):
+        return largest({K: row[name] for K, row in rows.items()}, S, side)
+    out = {"call_wall": wall("call", 1), "put_wall": wall("put", -1), "abs_gamma_strike": wall("gross"), "vol_trigger": None}
+    if None not in (out["call_wall"], out["put_wall"]):
+        least = 0.05 * max(abs(row["net"]) for row in rows.values())
+        out["vol_trigger"] = min((K for K, row in rows.items() if out["put_wall"] < K < out["call_wall"] and row["net"] > 0
+                                  and row["net"] >= least), default=None)
+    out["walls"] = {"gross": {"call": wall("call"), "put": wall("put")}, "net": {"call": wall("net"), "put": wall("-net")},
+                    "open_interest": {"call": wall("call_oi"), "put": wall("put_oi")}}
+    return out
+
+
+def largest(values, S, side):
+    """Returns the strike with the largest positive value. side: 1 for strikes from the spot upwards, -1 downwards, 0 for all."""
+    best = max(((x, -abs(K - S), -K) for K, x in values.items() if (K - S) * side >= 0), default=(0, 0, 0))
+    return -best[2] if best[0] > 0 else None
+
+
+def expected_move(chain):
+    """§1.3: returns expected_move_1d, or None."""
+    for series in sorted(chain.series, key=lambda series: series.T) if chain.used and not chain.mismatch else ():
+        last = series.date - DAY * (series.settlement == "am")
+        if not sessions(chain.session + DAY, last):
+            continue
+        day, n = on_or_before(in_new_york(chain.q).date()), 0
+        if day <= last:
+            opens, closes = at(day, 9, 30), at(day, closing(day))
+            n = min(max((closes - chain.q) / (closes - opens), 0), 1) + len(sessions(day + DAY, last))
+        v = min(series.strikes, key=lambda strike: (abs(strike.K - series.F), strike.K)).v
+        return chain.S * v / math.sqrt(n) if v and n else None
+    return None
+
+
+def conventions(m):
+    """§1.3: returns of two conventions whether they have contracts and their legs, and the net by published gamma."""
+    chain, S, session = m.chain, m.chain.S, m.chain.session
+    published = [row.sign * row.gamma * row.oi * S * S for row in chain.used if row.gamma is not None]
+    days = {series.date: max(1, sum((session + DAY * i).weekday() < 5 for i in range((series.date - session).days))) for series in chain.series}
+    perfiliev = []
+    for row in chain.used:
+        if row.iv:
+            v = row.iv * math.sqrt(days[row.strike.series.date] / 262)
+            perfiliev.append((math.log(S / row.strike.K) / v + v / 2, 1 / v, row.sign * row.oi * ROOT / v) if row.strike.K else (0, 1, 0))
+    volume = flat(legs(chain, lambda row: row.volume if row.oi else 0))
+    return {"perfiliev": (perfiliev, perfiliev), "volume_weighted": (chain.used, volume)}, sum(published) if published else None
+
+
+def scenarios(m):
+    """§1.2.5: returns of each scenario whether it has contracts, its legs, and their curve if that is a part of the model's."""
+    chain, dates = m.chain, {row.strike.series.date for row in m.chain.used}
+    nearest, end = min(dates, default=None), chain.session + 90 * DAY
+
+    def part(keep):
+        return any(map(keep, dates)), flat(m.legs, keep), m.curve(keep)
+    return {"vol_down_10": (dates, flat(legs(chain, scale=0.9))), "vol_up_10": (dates, flat(legs(chain, scale=1.1))),
+            "no_carry": (dates, flat(legs(chain, carry=False))),
+            "ex_nearest_expiration": part(lambda date: date != nearest), "within_90_days": part(lambda date: date <= end)}
 
 
 # The table
@@ -281,23 +669,33 @@ def off(a, b):
 
 
 class Table:
-    """Prints a line for each figure, and remembers the names of those that differ."""
+    """Prints a line for each figure of an answer, and remembers the names of those that differ."""
 
-    def __init__(self):
-        self.checks, self.differing = 0, []
-        print(f"{'':54}{'served':>21}{'recomputed':>21}{'difference':>12}")
+    def __init__(self, quiet):
+        self.quiet, self.checks, self.differing = quiet, 0, []
+        if not quiet:
+            print(f"{'':54}{'served':>21}{'recomputed':>21}{'difference':>12}")
 
     def show(self, name, own):
         """Prints a figure that the answer does not have."""
-        print(f"{name:54}{'':21}{own:>21}")
+        if not self.quiet:
+            print(f"{name:54}{'':21}{own:>21}")
 
     def check(self, name, served, own, tolerance=0):
         self.checks += 1
         differs = not off(served, own) <= tolerance  # so that NaN differs
         if differs:
             self.differing.append(name)
-        texts = [f"{x:.12g}" if isinstance(x, float) else json.dumps(x).strip('"')[:20] for x in (served, own)]
-        print(f"{name:54}{texts[0]:>21}{texts[1]:>21}{off(served, own):12.3g}{'  DIFFERS' if differs else ''}")
+        if differs or not self.quiet:
+            texts = [f"{x:.12g}" if isinstance(x, float) else json.dumps(x).strip('"')[:20] for x in (served, own)]
+            print(f"{name:54}{texts[0]:>21}{texts[1]:>21}{off(served, own):12.3g}{'  DIFFERS' if differs else ''}")
+
+    def one_of(self, name, served, own, tolerance):
+        """Checks a figure for which the rules leave several values free. Returns the nearest, or if none agrees the first."""
+        nearest = min(own, key=lambda x: off(served, x))
+        nearest = nearest if off(served, nearest) <= tolerance else own[0]
+        self.check(name, served, nearest, tolerance)
+        return nearest
 
     def columns(self, name, served, own, tolerances):
         """Checks a list: its keys in order, and of each column the worst cell."""
@@ -311,248 +709,381 @@ class Table:
 
 # §1: gex/{u}. The tolerances are those of §7.
 
-EXPOSURES = ("delta_dollars", "vanna_dollars_per_vol_point", "charm_dollars_per_day", "charm_ex_zero_dte_dollars_per_day")
-SIDES = [side + kind for kind in ("_gex_dollars", "_open_interest", "_volume") for side in ("call", "put")]
-
-
-def exposures(S, F, K, v, T, rate, side):
-    """§1.4: the exposures of one contract with s·OI·M = 1."""
-    floored = max(T, 900 / (365 * 86400))
-    D, b, d1 = F / S * math.exp(-rate * T), math.log(F / S) / floored, math.log(F / K) / v + v / 2 if K else math.inf
-    phi, Phi = math.exp(-d1 * d1 / 2) / math.sqrt(2 * math.pi), math.erfc(-side * d1 / math.sqrt(2)) / 2
-    vanna = -D * phi * (d1 - v) / (v / math.sqrt(floored)) if phi else 0
-    slope = phi * (b / v - (d1 - v) / (2 * floored)) if phi else 0
-    return S * D * side * Phi, S * 0.01 * vanna, S / 365 * -D * (slope + side * (b - rate) * Phi)
-
-
 def strike_tolerances(dollars):
     return {name: dollars if "dollars" in name else 0.5 for name in (*SIDES, "net_gex_dollars")}
 
 
 def near_spot(by_strike, S, reach, mismatch):
     """Returns the strikes with open interest that are at most a share of the spot away. After a contradiction, dollars are null."""
-    rows = {K: dict(cells, net_gex_dollars=cells["call_gex_dollars"] + cells["put_gex_dollars"]) for K, cells in sorted(by_strike.items())
+    rows = {cents(K): dict(cells, net_gex_dollars=cells["call_gex_dollars"] + cells["put_gex_dollars"]) for K, cells in sorted(by_strike.items())
             if abs(K - S) <= reach * S and cells["call_open_interest"] + cells["put_open_interest"] > 0}
     for cells in rows.values() if mismatch else ():
         cells.update({name: None for name in cells if "dollars" in name})
     return rows
 
 
-def verify_matrix(table, data, cells, session, by_strike, mismatch):
-    """§1.6. cells has the net GEX of used contracts by (date, settlement), and in it by strike. by_strike has the sums by strike
-    of the expirations up to a date."""
-    dollars = max(1e-6 * sum(abs(x) for column in cells.values() for x in column.values()), 1)
-    S, shown = data["effective_spot"], lambda x: None if mismatch else x
-    by_date = sorted((key for key, column in cells.items() if column))
-    rows = sorted({K for column in cells.values() for K in column if abs(K - S) <= 0.1 * S})
-    expirations = {f"{e['expiration']} {e['settlement']}": e for e in data["expirations"]}
-    table.columns("§1.6 expirations", expirations, {
-        f"{date} {settlement}": {"net_gex_dollars": shown(sum(cells[date, settlement].values()))}
-        for date, settlement in by_date[:16]}, {"net_gex_dollars": dollars})
-    table.columns("§1.6 strikes", {row["strike"]: row for row in data["strikes"]}, {
-        K: {"net_gex_dollars": shown(sum(column.get(K, 0) for column in cells.values()))} for K in rows}, {"net_gex_dollars": dollars})
-    for j, key in enumerate(by_date[:16]):
-        table.columns(f"§1.6 {key[0]} {key[1]}", {K: {"cell": row[j]} for K, row in zip(rows, data["net_gex_dollars"])},
-                      {K: {"cell": shown(cells[key].get(K))} for K in rows}, {"cell": dollars})
-    ends = {"zero_dte": session, "this_week": session + DAY * (4 - session.weekday())}
-    table.check("§1.6 parts", [[part["name"], part["from"], part["to"]] for part in data["parts"]],
-                [[name, str(session), str(end)] for name, end in ends.items()])
-    for part, (name, end) in zip(data["parts"], ends.items()):
-        table.columns(f"§1.6 {name}", {row["strike"]: row for row in part["by_strike"]}, near_spot(by_strike[end], S, 0.1, mismatch),
-                      strike_tolerances(dollars))
+def price_tolerance(S):
+    """§7, for a flip as it is served."""
+    return 0.02 * (1 if S >= 1000 else S / 5000) + 0.005
 
 
 def verify_gamma(table, answer, chain, previous, strike):
-    data, gap_served = answer["data"], answer["meta"]["quality"]["spot_gap_pct"]
-    rate = answer["meta"]["receipt"]["parameters"]["risk_free_rate"]
-    S, mismatch = chain.price(rate).S, chain.mismatch
-    table.show("§1.0 implied spot", f"{chain.implied:.6f}" if chain.implied else "no fit")
-    table.check("§1.0 spot_gap_pct", gap_served, chain.gap, 2e-4)
+    data, m = answer["data"], model(chain, answer["meta"]["receipt"]["parameters"]["risk_free_rate"])
+    S, dollars = chain.S, max(1e-6 * m.gross, 1)
     if "spot_source" in data:
         table.check("§1.0 spot_source", data["spot_source"], chain.source)
         table.check("§1.0 spot_change_pct", data["spot_change_pct"], chain.change, 1e-4)
-    table.check("§1.0 effective_spot", data["effective_spot"], S, 0.01)
-
-    by_expiration, cells, beyond = {}, {}, 0
-    friday = chain.session + DAY * (4 - chain.session.weekday())
-    until = {last: collections.defaultdict(lambda: dict.fromkeys(SIDES, 0)) for last in (dt.date.max, chain.session, friday)}
-    by_strike = until[dt.date.max]
-    chosen = strike or min((k / 1000 for strikes in chain.series.values() for k in strikes), key=lambda K: abs(K - S), default=0)
-    for root, date in sorted(chain.series, key=lambda key: key[::-1]):
-        settlement, (forward, forward_source) = chain.settlement[root], chain.forwards[root, date]
-        sums, others = {"call": 0, "put": 0}, dict.fromkeys(EXPOSURES, 0)
-        column = cells.setdefault((str(date), settlement), collections.Counter())
-        for row in (chain.rows[row.symbol] for rights in chain.series[root, date].values() for row in rights.values()):
-            K, side = row.K, "call" if row.sign > 0 else "put"
-            totals = [rows[K] for last, rows in until.items() if date <= last]
-            for total in totals:
-                total[side + "_open_interest"] += row.oi
-                total[side + "_volume"] += row.volume
-            if not row.oi or not row.v:
-                chain.skipped["no_volatility" if row.oi else "no_open_interest"] += 1
-                continue
-            gex = chain.gex(row, S)
-            beyond += abs(gex) * (row.T > 60 / 365)
-            for total in totals:
-                total[side + "_gex_dollars"] += gex
-            sums[side] += gex
-            column[K] += gex
-            greeks = exposures(S, forward, K, row.v, row.T, rate, row.sign)
-            for name, x in zip(EXPOSURES, (*greeks, greeks[2] * (date != chain.session))):
-                others[name] += row.sign * row.oi * 100 * x
-            if K == chosen and (strike or not by_expiration):
-                table.show(f"§1.1 {root} {date} {K:g} {side}: volatility", f"{row.v / math.sqrt(row.T):.10f}")
-                table.show(f"§1.1 {root} {date} {K:g} {side}: gamma, GEX", f"{gamma(S, forward, K, row.v, row.T, rate):.6e} {gex:.0f}")
-        by_expiration[f"{date} {settlement}"] = {
-            "forward": forward, "forward_source": forward_source,
-            "net_gex_dollars": sums["call"] + sums["put"], "gross_gex_dollars": sums["call"] - sums["put"], **others}
-    call, put = (sum(cells[side + "_gex_dollars"] for cells in by_strike.values()) for side in ("call", "put"))
-    gross = call - put
-    table.check("§1.8 gross_beyond_60_days_pct", answer["meta"]["quality"].get("gross_beyond_60_days_pct"),
-                beyond / gross * 100 if chain.american and gross and not mismatch else None, 2e-4)
-    if answer["meta"]["endpoint"].endswith("/matrix"):
-        return verify_matrix(table, data, cells, chain.session, until, mismatch)
-
-    dollars = max(1e-6 * gross, 1)
-    for name, own in (("net", call + put), ("call", call), ("put", put), ("gross", gross)):
-        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], None if chain.net is None else own, dollars)
-    table.check("§1.3 gamma_tilt", data["gamma_tilt"], call / -put if put and chain.net is not None else None, 2e-4)
-    tolerances = {name: max(1, 1e-6 * sum(abs(row[name]) for row in by_expiration.values())) for name in EXPOSURES}
+    if not table.quiet:
+        show_strike(table, chain, strike)
+    for name in ("net", "call", "put", "gross"):
+        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], m.shown(getattr(m, name)), dollars)
+    table.check("§1.3 gamma_tilt", data["gamma_tilt"], m.shown(ratio(m.call, -m.put)), max(2e-4, 1e-6 * abs(ratio(m.call, -m.put) or 0)))
+    tolerances = {name: max(1, 1e-6 * sum(abs(row[name]) for row in m.expirations.values())) for name in EXPOSURES}
     for name in EXPOSURES:
-        own = None if chain.net is None else sum(row[name] for row in by_expiration.values())
-        table.check(f"§1.4 {name}", data["exposures"][name], own, tolerances[name])
+        table.check(f"§1.4 {name}", data["exposures"][name], m.shown(sum(row[name] for row in m.expirations.values())), tolerances[name])
     table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(chain.used))
-    for cells in by_expiration.values():
-        cells["gross_share_pct"] = cells["gross_gex_dollars"] / gross * 100 if gross and not mismatch else None
-        cells.update({name: None for name in cells if mismatch and "dollars" in name})
-    table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near_spot(by_strike, S, 0.15, mismatch),
+    table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near_spot(m.by_strike, S, 0.15, chain.mismatch),
                   strike_tolerances(dollars))
+    by_expiration = {series.name: {**{name: None if chain.mismatch else x for name, x in m.expirations[series.name].items()},
+                                   "gross_share_pct": None if chain.mismatch else ratio(m.expirations[series.name]["gross_gex_dollars"], m.gross, 100),
+                                   "forward": series.F, "forward_source": series.source} for series in chain.series}
     table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
                   {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars, "gross_share_pct": 2e-4, **tolerances})
-    prices = sorted((flip["price"] for flip in data["flips"]), key=lambda price: (abs(price - S), price))
-    chain.flip = prices[0] if prices else None
-    verify_levels(table, data, chain, by_strike)
-    verify_parts(table, data, chain, gross, dollars)
-    table.check("§1.2 zero_gamma_flip", data["zero_gamma_flip"], chain.flip)
-    table.check("§1.2 flip_status", data["flip_status"], flip_status(chain, prices))
-    table.check("§1.3 flip_distance_pct", data["flip_distance_pct"], (S - prices[0]) / S * 100 if prices else None, 6e-4)
-    for i, flip in enumerate(data["flips"]):
-        rises = check_root(table, f"§1.2 flips[{i}].price", flip["price"], S, chain.G)
-        table.check(f"§1.2 flips[{i}].direction", flip["direction"], "negative_to_positive" if rises else "positive_to_negative")
-    verify_changes(table, answer, chain, previous and previous.price(rate), dollars)
+    for name, own in levels(m).items():
+        if name == "walls":
+            for kind, strikes in own.items():
+                table.check(f"§1.3 walls.{kind}", data["walls"][kind], {side: cents(K) for side, K in strikes.items()})
+        else:
+            table.check(f"§1.3 {name}", data[name], cents(own))
+    table.check("§1.3 expected_move_1d", data["expected_move_1d"], expected_move(chain), 0.02)
+    for name, own in zip(("oi_settle_date", "oi_state"), open_interest_date(chain.captured_at)):
+        table.check(f"§1.3 {name}", data[name], str(own))
+    flip = verify_flips(table, data, m, dollars)
+    verify_quality(table, answer["meta"]["quality"], m, flip)
+    verify_changes(table, answer, m, previous and model(previous, chain.rate), dollars, flip)
 
 
-def check_root(table, name, price, S, G):
-    """Checks that a served flip is a root of G, and says whether G rises there. Other roots of G are not searched."""
-    most = min(0.02, 0.02 * S / 5000 + 0.005)  # a served price has 2 decimals
-    below, above = G(price - most), G(price + most)
-    table.check(name, price, price + most * (below + above) / (below - above) if (below < 0) != (above < 0) else math.inf, most)
-    return below < 0
+def show_strike(table, chain, chosen):
+    """Shows volatility and gamma of a strike in every expiration, or of the strike nearest to the spot in the first."""
+    table.show("§1.0 implied spot", f"{chain.implied:.6f}" if chain.implied else "no fit")
+    strikes = [strike for series in (chain.series if chosen else chain.series[:1]) for strike in series.strikes]
+    nearest = chosen or min((strike.K for strike in strikes), key=lambda K: abs(K - chain.S), default=0)
+    for strike in strikes:
+        if strike.K == nearest and strike.v:
+            series, gex = strike.series, greeks(strike, chain.S, chain.rate)[0]
+            table.show(f"§1.1 {series.root} {series.date} {strike.K:g}: volatility", f"{strike.v / math.sqrt(series.T):.10f}")
+            table.show(f"§1.1 {series.root} {series.date} {strike.K:g}: gamma, GEX of one", f"{gex / chain.S ** 2:.6e} {gex:.0f}")
 
 
-def flip_status(chain, flips):
-    """§1.2: the status that belongs to the served flips."""
-    if chain.mismatch or flips:
-        return "spot_mismatch" if chain.mismatch else "found" if len(flips) == 1 else "multiple"
-    top = max((chain.G(chain.S * (1 + j / 500)) for j in range(-75, 76)), key=abs)  # 151 points show which lobe is the largest
-    return "none_all_positive" if top > 0 else "none_all_negative" if top else "insufficient_data"
+def verify_flips(table, data, m, dollars):
+    """§§1.2 and 1.3: the flips, the scenarios, what rests on them, and what expires on the session date."""
+    chain, S = m.chain, m.chain.S
+    most, some = price_tolerance(S), flat(m.legs)
+    found, sign = m.crossings() if m.known else ([], 0)
+    prices, flips = [crossing.price for crossing in found], m.flips()
+    flip = table.one_of("§1.2 zero_gamma_flip", data["zero_gamma_flip"], flips["model"], most)
+    served = [(row["price"], row["direction"]) for row in data["flips"]]
+    for i, crossing in enumerate(found):
+        own = crossing.price, "negative_to_positive" if crossing.rises else "positive_to_negative"
+        price, direction = min(served, key=lambda row: abs(row[0] - own[0]), default=(None, None))
+        if crossing.certain or off(price, own[0]) <= most:
+            table.check(f"§1.2 flips[{i}].price", price, own[0], most)
+            table.check(f"§1.2 flips[{i}].direction", direction, own[1])
+    for i, (price, _) in enumerate(served):
+        if min((abs(price - own) for own in prices), default=math.inf) > most:
+            table.check(f"§1.2 flips[{i}], which is no root", price, None)
+    none = "none_all_positive" if sign > 0 else "none_all_negative" if sign else "insufficient_data"
+    table.check("§1.2 flip_status", data["flip_status"], "spot_mismatch" if chain.mismatch else none if flip is None else
+                "multiple" if len(served) > 1 else "found")
+    table.check("§1.3 flip_distance_pct", data["flip_distance_pct"], None if flip is None else (S - flip) / S * 100, 6e-4)
 
-
-def verify_levels(table, data, chain, by_strike):
-    """§1.3: the walls and what rests on them."""
-    S = chain.S
-    rows = {K: dict(cells, call=cells["call_gex_dollars"], put=-cells["put_gex_dollars"], net=cells["call_gex_dollars"] + cells["put_gex_dollars"])
-            for K, cells in by_strike.items()} if chain.net is not None else {}
-
-    def wall(value, side=0):  # side: 1 for the strikes from the spot upwards, -1 downwards, 0 for all
-        best = max(((value(row), -abs(K - S), -K) for K, row in rows.items() if (K - S) * side >= 0), default=(0, 0, 0))
-        return -best[2] if best[0] > 0 else None
-    call_wall, put_wall = wall(lambda row: row["call"], 1), wall(lambda row: row["put"], -1)
-    between = [K for K in rows if put_wall is not None and call_wall is not None and put_wall < K < call_wall]
-    least = 0.05 * max((abs(row["net"]) for row in rows.values()), default=0)
-    for name, own in (
-            ("call_wall", call_wall), ("put_wall", put_wall), ("abs_gamma_strike", wall(lambda row: row["call"] + row["put"])),
-            ("vol_trigger", min((K for K in between if rows[K]["net"] > 0 and rows[K]["net"] >= least), default=None))):
-        table.check(f"§1.3 {name}", data[name], own)
-    for kind, call, put in (("gross", lambda row: row["call"], lambda row: row["put"]), ("net", lambda row: row["net"], lambda row: -row["net"]),
-                            ("open_interest", lambda row: row["call_open_interest"], lambda row: row["put_open_interest"])):
-        table.check(f"§1.3 walls.{kind}", data["walls"][kind], {"call": wall(call), "put": wall(put)})
-
-
-def verify_parts(table, data, chain, gross, dollars):
-    """§§1.2 and 1.3: the scenarios, what rests on them, and what expires on the session date."""
-    S, flips = chain.S, {row["name"]: row["zero_gamma_flip"] for row in data["scenarios"]}
-    dates = [row.settles.date() for row in chain.used]
-    nearest = min(dates, default=None)
-
-    def check(name, served, rows, known):
-        def G(S):
-            return sum(chain.gex(row, S) for row in rows)
-        table.check(f"{name}.net_gex_dollars", served["net_gex_dollars"], G(S) if known and not chain.mismatch else None, dollars)
-        if served["zero_gamma_flip"] is not None:
-            check_root(table, f"{name}.zero_gamma_flip", served["zero_gamma_flip"], S, G)
-    rows = {"vol_down_10": [row._replace(v=0.9 * row.v) for row in chain.used], "vol_up_10": [row._replace(v=1.1 * row.v) for row in chain.used],
-            "no_carry": [row._replace(F=S) for row in chain.used],
-            "ex_nearest_expiration": [row for row, date in zip(chain.used, dates) if date > nearest],
-            "within_90_days": [row for row, date in zip(chain.used, dates) if date <= chain.session + 90 * DAY]}
-    table.check("§1.2 scenarios", list(flips), list(rows))
+    def check(name, row, contracts, some, values=None):
+        """Checks net and flip of some legs, and returns the flip."""
+        known = contracts and m.known
+        net = G(some, S, S) if known else None
+        table.check(f"{name}.net_gex_dollars", row["net_gex_dollars"], net, max(dollars, 1e-6 * abs(net or 0)))
+        own = flips.get(row.get("name")) or nearest_flips(crossings(some, S, values)[0] if known else [], S)
+        return table.one_of(f"{name}.zero_gamma_flip", row["zero_gamma_flip"], own, most)
+    own, band = scenarios(m), {}
+    table.check("§1.2 scenarios", [row["name"] for row in data["scenarios"]], list(own))
     for row in data["scenarios"]:
-        check(f"§1.2 {row['name']}", row, rows[row["name"]], rows[row["name"]])
-    ends = sorted(flip for flip in (chain.flip, *flips.values()) if flip is not None)
-    table.check("§1.2 flip_band", data["flip_band"], {"low": ends[0], "high": ends[-1]} if ends else None)
-    ends = [flips["vol_down_10"], flips["vol_up_10"]]
-    neutral = abs(chain.net or 0) < 0.01 * gross or chain.net == 0 or None not in ends and min(ends) <= S <= max(ends)
-    table.check("§1.3 gamma_regime", data["gamma_regime"],
-                None if chain.net is None else "neutral" if neutral else "positive" if chain.net > 0 else "negative")
-    points = {j: S * (1 + j / 1000) for j in range(-60, 61, 20)}  # some of the 121, because each costs as much as net
-    table.columns("§1.3 profile", {j: data["profile"][j + 60] for j in points}, {
-        j: {"spot": x, "net_gex_dollars": None if chain.net is None else chain.G(x)} for j, x in points.items()}, {"spot": 0.01, "net_gex_dollars": dollars})
-    settled = chain.q >= at(chain.session, closing(chain.session))
-    rows = [row for row, date in zip(chain.used, dates) if date == chain.session]
-    for name, own in (("settled", settled), ("contracts", 0 if settled else len(rows))):
-        table.check(f"§1.3 zero_dte.{name}", data["zero_dte"][name], own)
-    if settled:
-        table.check("§1.3 zero_dte", [data["zero_dte"][name] for name in ("net_gex_dollars", "gross_share_pct", "zero_gamma_flip")], [None] * 3)
+        band[row["name"]] = check(f"§1.2 {row['name']}", row, *own[row["name"]])
+    verify_band(table, data, m, flip, band)
+    own, published = conventions(m)
+    table.check("§1.3 conventions", [row["name"] for row in data["conventions"]], ["model", "published_gamma", "perfiliev", "volume_weighted"])
+    for row in data["conventions"]:
+        if row["name"] == "published_gamma":
+            table.check("§1.3 published_gamma.net_gex_dollars", row["net_gex_dollars"], m.shown(published), max(dollars, 1e-6 * abs(published or 0)))
+            table.check("§1.3 published_gamma.zero_gamma_flip", row["zero_gamma_flip"], None)
+        elif row["name"] == "model":
+            table.check("§1.3 model.net_gex_dollars", row["net_gex_dollars"], m.shown(m.net), dollars)
+            table.check("§1.3 model.zero_gamma_flip", row["zero_gamma_flip"], flip, most)
+        else:
+            check(f"§1.3 {row['name']}", row, *own[row["name"]])
+    points = {j: S * (1 + j / 1000) for j in range(-60, 61)}
+    table.columns("§1.3 profile", dict(zip(points, data["profile"])), {
+        j: {"spot": x, "net_gex_dollars": m.shown(G(some, S, x))} for j, x in points.items()}, {"spot": 0.01, "net_gex_dollars": dollars})
+    verify_zero_dte(table, data, m, check)
+    return flip
+
+
+def verify_band(table, data, m, flip, band):
+    """§§1.2 and 1.3: the band of the flips of model and scenarios, and the regime."""
+    ends = sorted(x for x in (flip, *band.values()) if x is not None)
+    for name, own in (("low", ends[0]), ("high", ends[-1])) if ends and data["flip_band"] else ():
+        table.check(f"§1.2 flip_band.{name}", data["flip_band"][name], own, price_tolerance(m.chain.S))
+    if not ends or not data["flip_band"]:
+        table.check("§1.2 flip_band", data["flip_band"], ends or None)
+    table.check("§1.3 gamma_regime", data["gamma_regime"], regime(m, band))
+
+
+def regime(m, band):
+    ends = [band["vol_down_10"], band["vol_up_10"]]
+    neutral = abs(m.net) < 0.01 * m.gross or m.net == 0 or None not in ends and min(ends) <= m.chain.S <= max(ends)
+    return m.shown("neutral" if neutral else "positive" if m.net > 0 else "negative")
+
+
+def zero_dte(m):
+    """§1.3: returns the figures of the contracts that settle on the session date, and their legs."""
+    chain, rows = m.chain, [series for series in m.chain.series if series.date == m.chain.session]
+    count = sum(1 for row in chain.used if row.strike.series.date == chain.session)
+    share = ratio(sum(m.expirations[series.name]["gross_gex_dollars"] for series in rows), m.gross, 100)
+    return {"settled": chain.settled, "contracts": 0 if chain.settled else count,
+            "gross_share_pct": None if chain.settled else m.shown(share)}, flat(m.legs, lambda date: date == chain.session)
+
+
+def verify_zero_dte(table, data, m, check):
+    own, some = zero_dte(m)
+    for name, x in own.items():
+        table.check(f"§1.3 zero_dte.{name}", data["zero_dte"][name], x, 2e-4 if name == "gross_share_pct" else 0)
+    if own["settled"] or m.chain.mismatch:
+        table.check("§1.3 zero_dte", [data["zero_dte"][name] for name in ("net_gex_dollars", "zero_gamma_flip")], [None, None])
+    elif not own["contracts"]:
+        table.check("§1.3 zero_dte", [data["zero_dte"][name] for name in ("net_gex_dollars", "zero_gamma_flip")], [0, None])
     else:
-        check("§1.3 zero_dte", data["zero_dte"], rows, True)
-        share = sum(abs(chain.gex(row, S)) for row in rows) / gross * 100 if gross and not chain.mismatch else None
-        table.check("§1.3 zero_dte.gross_share_pct", data["zero_dte"]["gross_share_pct"], share, 2e-4)
+        check("§1.3 zero_dte", data["zero_dte"], True, some, m.curve(lambda date: date == m.chain.session))
 
 
-def verify_changes(table, answer, now, before, dollars):
-    """§1.5. now and before are priced chains. before is None without a reference."""
+def outside_calendar(dates):
+    return any(not 2014 <= date.year <= 2030 for date in dates)
+
+
+def verify_quality(table, quality, m, flip):
+    """§1.7."""
+    chain, S = m.chain, m.chain.S
+    gross = {}
+    if flip is not None:
+        gross = dict.fromkeys(STEPS, 0)
+        for strike in (strike for series in chain.series for strike in series.strikes if strike.v and strike.K):
+            series, v = strike.series, strike.v
+            d1 = math.log(series.F * flip / S / strike.K) / v + v / 2
+            gross[strike.step] += sum(row.oi for row in strike.rows) * math.exp(-0.5 * d1 * d1 - chain.rate * series.T) * series.F / v
+    columns = {"open_interest_pct": m.interest, "gross_at_spot_pct": m.by_step, "gross_at_flip_pct": gross}
+    table.columns("§1.7 volatility", {row["step"]: row for row in quality["volatility"]}, {
+        step: {name: ratio(sums.get(step, 0), sum(sums.values()), 100) for name, sums in columns.items()} for step in STEPS},
+        {name: 0.01 if "flip" in name else 2e-4 for name in columns})
+    table.check("§1.7 volatility_floored_strikes", quality["volatility_floored_strikes"], m.floored)
+    table.check("§1.7 two_sided_quote_pct", quality["two_sided_quote_pct"], ratio(sum(1 for row in chain.used if row.mid), len(chain.used), 100), 2e-4)
+    sources = collections.Counter(series.source for series in chain.series)
+    table.check("§1.7 forwards", {k: n for k, n in quality["forwards"].items() if n}, dict(sources))
+    found, served = sorted(m.differences), quality["published_gamma_difference"]
+    table.check("§1.7 published_gamma_difference.contracts", served["contracts"], len(found))
+    for name, part in (("median", 0.5), ("percentile_95", 0.95)):
+        table.check(f"§1.7 published_gamma_difference.{name}", served[name], percentile(found, part), 1e-7)
+    table.check("§1.7 quote_age_seconds", quality["quote_age_seconds"], (chain.captured_at - chain.as_of).total_seconds())
+
+
+def percentile(ordered, part):
+    """Returns the linear percentile of a sorted list, None of an empty one."""
+    if not ordered:
+        return None
+    place = (len(ordered) - 1) * part
+    i = min(int(place), len(ordered) - 2) if len(ordered) > 1 else 0
+    return ordered[i] + (place - i) * (ordered[i + 1] - ordered[i]) if len(ordered) > 1 else ordered[0]
+
+
+def ex_date(chain):
+    """§1.8: returns the date before which an ex-dividend date seems to lie, or None."""
+    near = [series for series in chain.parity if series.seconds <= 60 * 86400]
+    if len(near) < 4 or chain.mismatch:
+        return None
+    carry = statistics.median(math.log(b.F / a.F) / (b.T - a.T) for a, b in zip(near, near[1:]))
+    if near[0].date == chain.session:
+        (F, T), to = (near[0].F, near[0].T), near[1]
+    elif abs(chain.q - chain.as_of) <= dt.timedelta(minutes=15):
+        (F, T), to = (chain.S, 0), near[0]
+    else:
+        return None
+    fall = math.log(F) + carry * (to.T - T) - math.log(to.F)
+    return to.date if fall > 0.001 and (to.date - chain.session).days <= 7 else None
+
+
+def verify_common(table, answer, m):
+    """§§1.0, 1.7 and 1.8: what every answer has that rests on the model of a chain."""
+    chain, quality = m.chain, answer["meta"]["quality"]
+    table.check("§1.0 spot_gap_pct", quality["spot_gap_pct"], chain.gap, 2e-4)
+    if "effective_spot" in answer["data"]:
+        table.check("§1.0 effective_spot", answer["data"]["effective_spot"], chain.S, 0.01)
+    table.check("§1.8 gross_beyond_60_days_pct", quality.get("gross_beyond_60_days_pct"),
+                ratio(m.beyond, m.gross, 100) if chain.american and not chain.mismatch else None, 2e-4)
+    date, note = ex_date(chain), quality.get("exercise_note")
+    table.check("§1.8 exercise_note", note is not None, chain.american)
+    found = re.search(r"before (\d{4}-\d\d-\d\d)", note or "")
+    table.check("§1.8 ex-dividend date", found and found[1], date and chain.american and str(date) or None)
+    contracts = quality["contracts"]
+    table.check("§1.7 used", contracts["used"], len(chain.used))
+    return m.skipped
+
+
+# §1.5: what changed
+
+def gex(sign, oi, S, F, K, v, T, rate):
+    d1 = math.log(F / K) / v + v / 2 if K else math.inf
+    return sign * oi * F * math.exp(-rate * T - 0.5 * d1 * d1) * ROOT / v
+
+
+def net_parts(now, before, was):
+    """Returns the six parts. was has the contracts of the reference that have a volatility, and have not settled or have."""
+    rate, S, S0 = now.rate, now.S, before.S
+    nets = [0] * 7  # of the reference, after each part, of this snapshot
+    for row in was:
+        old, K = row.strike, row.strike.K
+        T, F, v, oi = old.series.T, old.series.F, old.v, row.oi
+        start = gex(row.sign, oi, S0, F, K, v, T, rate)
+        nets[0] += start
+        if old.series.settles <= now.q:
+            continue
+        new = now.contracts.get(row.symbol)
+        if not new or not new.strike.v:
+            steps = [start] * 5
+        else:
+            to = new.strike
+            moved, T1, F1 = F / S0 * S, to.series.T, to.series.F
+            steps = (start, gex(row.sign, oi, S, moved, K, v, T, rate), gex(row.sign, oi, S, moved, K, v * math.sqrt(T1 / T), T1, rate),
+                     gex(row.sign, oi, S, F1, K, to.v, T1, rate), gex(row.sign, new.oi, S, F1, K, to.v, T1, rate))
+        for i, x in enumerate(steps):
+            nets[i + 1] += x
+    nets[6] = sum(gex(row.sign, row.oi, S, row.strike.series.F, row.strike.K, row.strike.v, row.strike.series.T, rate) for row in now.used)
+    return [b - a for a, b in zip(nets, nets[1:])]
+
+
+def verify_changes(table, answer, m, reference, dollars, flip):
+    now, before, quality = m.chain, reference and reference.chain, answer["meta"]["quality"]
     served, interest = answer["data"]["changes"], answer["data"]["open_interest_changes"]
-    held = {symbol: row for symbol, row in now.rows.items() if row.v}
-    listed = {symbol: row for symbol, row in before.rows.items() if row.settles > now.q} if before else {}
-    was = {symbol: row for symbol, row in listed.items() if row.v}
+    listed = {symbol: row for symbol, row in before.contracts.items() if row.strike.series.settles > now.q} if before else {}
     least = len(listed) * (0.9 if before and abs(now.S / before.S - 1) > 0.2 else 0.5)
-    reason = ("no_reference" if not before else "split" if now.american and len(listed.keys() & now.rows) < least else
-              "net_unknown" if now.net is None else "reference_net_unknown" if before.net is None else None)
-    table.check("§1.5 changes_reason", answer["meta"]["quality"]["changes_reason"], reason)
+    reason = ("no_reference" if not before else "split" if now.american and len(listed.keys() & now.contracts) < least else
+              "net_unknown" if not m.known else "reference_net_unknown" if not reference.known else None)
+    table.check("§1.5 changes_reason", quality["changes_reason"], reason)
     unread = {symbol for side in (before, now) if side for symbol, settles in side.unread.items() if settles > now.q}
-    table.check("§1.5 open_interest_unread", answer["meta"]["quality"]["open_interest_unread"],
-                None if reason in ("no_reference", "split") else len(unread))
-    sides = {symbol: [side[symbol].oi if symbol in side else 0 for side in (listed, now.rows)]
-             for symbol in {**listed, **now.rows} if symbol not in unread}
-    largest = sorted((-abs(b - a), symbol, a, b) for symbol, (a, b) in sides.items() if a != b)[:10]
-    table.check("§1.5 open_interest_changes", interest and [(row["contract"], row["from"], row["to"]) for row in interest],
-                None if reason in ("no_reference", "split") else [row[1:] for row in largest])
+    table.check("§1.5 open_interest_unread", quality["open_interest_unread"], None if reason in ("no_reference", "split") else len(unread))
+    sides = ((symbol, *(side[symbol].oi if symbol in side else 0 for side in (listed, now.contracts)))
+             for symbol in {**listed, **now.contracts} if symbol not in unread)
+    moved = sorted((-abs(b - a), symbol, a, b) for symbol, a, b in sides if a != b)[:10]
+    table.check("§1.5 open_interest_changes", interest and [[row[name] for name in ("contract", "from", "to", "strike", "expiration", "option_type")]
+                                                           for row in interest],
+                None if reason in ("no_reference", "split") else [
+                    [symbol, a, b, cents(int(symbol[-8:]) / 1000), f"20{symbol[-15:-13]}-{symbol[-13:-11]}-{symbol[-11:-9]}",
+                     "call" if symbol[-9] == "C" else "put"] for _, symbol, a, b in moved])
     if reason:
         return table.check("§1.5 changes", served, None)
-    nets = [before.net, *[0] * 5, now.net]  # the net after each part
-    for symbol, old in was.items():
-        steps, new = [before.gex(old, before.S)] * 5, held.get(symbol)
-        if new:
-            later = old._replace(F=old.F / before.S * now.S, T=new.T, v=old.v * math.sqrt(new.T / old.T))
-            steps[1:] = before.gex(old, now.S), now.gex(later, now.S), now.gex(new._replace(oi=old.oi), now.S), now.gex(new, now.S)
-        nets[1:6] = map(sum, zip(nets[1:6], steps))
-    parts = before.net, *(b - a for a, b in zip(nets, nets[1:])), now.net
-    for name, own in zip("from expired spot time volatility open_interest listed to".split(), parts):
+    parts = net_parts(now, before, [row for row in before.contracts.values() if row.strike.v])
+    dollars = max([dollars, *(1e-6 * abs(x) for x in (reference.net, *parts))])
+    for name, own in zip("from expired spot time volatility open_interest listed to".split(), (reference.net, *parts, m.net)):
         table.check(f"§1.5 net_gex_dollars.{name}", served["net_gex_dollars"][name], own, dollars)
     table.check("§1.5 reference_as_of", served["reference_as_of"], rfc3339(before.as_of))
-    table.check("§1.5 flip.to", served["flip"]["to"], now.flip)
-    if served["flip"]["from"] is not None:
-        check_root(table, "§1.5 flip.from", served["flip"]["from"], before.S, before.G)
+    table.one_of("§1.5 flip.from", served["flip"]["from"], nearest_flips(reference.crossings()[0], before.S),
+                 price_tolerance(before.S))
+    table.check("§1.5 flip.to", served["flip"]["to"], flip, price_tolerance(now.S))
+
+
+# §1.6: gex/{u}/matrix
+
+def verify_matrix(table, answer, m):
+    data, chain = answer["data"], m.chain
+    S, dollars = chain.S, max(1e-6 * m.gross, 1)
+
+    def shown(x):
+        return None if chain.mismatch else x
+    columns = [name for name, cells in m.cells.items() if cells]
+    rows = sorted({K for cells in m.cells.values() for K in cells if abs(K - S) <= 0.1 * S})
+    table.columns("§1.6 expirations", {f"{row['expiration']} {row['settlement']}": row for row in data["expirations"]}, {
+        name: {"net_gex_dollars": shown(sum(m.cells[name].values()))} for name in columns[:16]}, {"net_gex_dollars": dollars})
+    table.columns("§1.6 strikes", {row["strike"]: row for row in data["strikes"]}, {
+        cents(K): {"net_gex_dollars": shown(sum(cells.get(K, 0) for cells in m.cells.values()))} for K in rows}, {"net_gex_dollars": dollars})
+    for j, name in enumerate(columns[:16]):
+        table.columns(f"§1.6 {name}", {K: {"cell": row[j]} for K, row in zip(rows, data["net_gex_dollars"])},
+                      {K: {"cell": shown(m.cells[name].get(K))} for K in rows}, {"cell": dollars})
+    ends = dict(zip(("zero_dte", "this_week"), list(m.until)[1:]))
+    ends.setdefault("this_week", chain.session)  # on a Friday both are one table
+    table.check("§1.6 parts", [[part["name"], part["from"], part["to"]] for part in data["parts"]],
+                [[name, str(chain.session), str(end)] for name, end in ends.items()])
+    for part, (name, end) in zip(data["parts"], ends.items()):
+        table.columns(f"§1.6 {name}", {row["strike"]: row for row in part["by_strike"]}, near_spot(m.until[end], S, 0.1, chain.mismatch),
+                      strike_tolerances(dollars))
+
+
+# §1.10: gex/{u}/levels
+
+FUTURES = {"SPX": ("ES", 0.25), "NDX": ("NQ", 0.25), "RUT": ("RTY", 0.1)}
+LEVELS = ("call_wall put_wall zero_gamma_flip flip_low flip_high vol_trigger abs_gamma_strike max_pain zero_dte_call_wall zero_dte_put_wall "
+          "expected_high_1d expected_low_1d").split()
+
+
+def band_ends(m):
+    """Returns which lowest and which highest flips the band may have."""
+    free = [x for found in m.flips().values() for x in found]
+    sure = [found[0] for found in m.flips().values() if len(found) == 1 and found[0] is not None]
+    return ([x for x in free if x is None and not sure or x is not None and x <= min(sure, default=math.inf)] or [None],
+            [x for x in free if x is None and not sure or x is not None and x >= max(sure, default=-math.inf)] or [None])
+
+
+def key_levels(m):
+    """Returns which values each level may have, by name."""
+    chain, own = m.chain, levels(m)
+    near = {K: row for K, row in m.until[chain.session].items() if abs(K - chain.S) <= 0.1 * chain.S} if not chain.mismatch else {}
+    own["zero_dte_call_wall"] = largest({K: row["call_gex_dollars"] for K, row in near.items()}, chain.S, 1)
+    own["zero_dte_put_wall"] = largest({K: -row["put_gex_dollars"] for K, row in near.items()}, chain.S, -1)
+    move = expected_move(chain)
+    own["expected_high_1d"], own["expected_low_1d"] = (chain.S + move, chain.S - move) if move is not None else (None, None)
+    date = default_expiration(chain)
+    own["max_pain"] = date and pain([series for series in chain.series if series.date == date], chain.spot)[0]["max_pain"]
+    flips = dict(zip(("zero_gamma_flip", "flip_low", "flip_high"), (m.flips()["model"], *band_ends(m))))
+    return {name: flips.get(name) or [own[name] if own[name] is not None and own[name] > 0 else None] for name in LEVELS}
+
+
+def future(chain):
+    """Returns the future of an index and the series whose forward it takes, or None."""
+    for series in chain.series if chain.symbol in FUTURES else ():
+        friday = third_friday(series.date)
+        if series.settlement == "am" and series.source == "parity" and series.date.month % 3 == 0 and series.date == on_or_before(friday):
+            return (*FUTURES[chain.symbol], series)
+    return None
+
+
+def verify_key_levels(table, answer, m):
+    data, chain = answer["data"], m.chain
+    S, own, served = chain.S, key_levels(m), {row["name"]: row for row in data["levels"]}
+    own = {name: table.one_of(f"§1.10 {name}.price", served[name]["price"] if name in served else None, may, 0.03 if "flip" in name or "expected" in name
+                              else 0.005) for name, may in own.items()}
+    table.check("§1.10 unknown names", [name for name in served if name not in own], [])
+    for name, row in served.items():
+        table.check(f"§1.10 {name}.distance_pct", row["distance_pct"], own.get(name) and (own[name] - S) / S * 100, 6e-4)
+    prices = [row["price"] for row in data["levels"]]
+    exact = [row["name"] for row in data["levels"] if row["name"] in own and "flip" not in row["name"] and "expected" not in row["name"]]
+    table.check("§1.10 order", exact, sorted(exact, key=lambda name: (-(own.get(name) or 0), LEVELS.index(name))))
+    table.check("§1.10 order of the prices", prices, sorted(prices, reverse=True))
+    found = future(chain)
+    table.check("§1.10 futures", [[row["symbol"], row["expiration"]] for row in data["futures"]], [[found[0], str(found[2].date)]] if found else [])
+    for row in data["futures"] if found else ():
+        _, tick, series = found
+        table.check("§1.10 forward", row["forward"], series.F, 0.01)
+        table.check("§1.10 ratio", row["ratio"], series.F / S, 2e-4)
+        table.check("§1.10 names of the future", [level["name"] for level in row["levels"]], [level["name"] for level in data["levels"]])
+        for level, price in zip(row["levels"], prices):
+            exact = (own.get(level["name"]) or math.nan) * series.F / S
+            table.check(f"§1.10 {row['symbol']} {level['name']}", level["price"], exact, tick / 2 + 0.03)
+            table.check(f"§1.10 {row['symbol']} {level['name']}, in ticks", round(level["price"] / tick, 6) % 1, 0)
 
 
 # §1.11: volatility/{u}
@@ -561,18 +1092,21 @@ DELTAS = {"25": 0.6744897501960817, "10": 1.2815515655446004}
 SMILE = "atm_volatility risk_reversal_25 risk_reversal_10 butterfly_25 butterfly_10 expected_move model_free_volatility".split()
 
 
+def third_friday(day):
+    return nth(day.year, day.month, 4, 3)
+
+
 def w_at(a, b, x):
     return a[1] + (b[1] - a[1]) * (x - a[0]) / (b[0] - a[0])
 
 
-def smile(chain, key):
+def smile(series):
     """Returns the points (x, w, mid) of a root and date."""
-    (F, _), points = chain.forwards[key], []
-    for k, rights in sorted(chain.series[key].items()):
-        call = k / 1000 >= F
-        row = rights.get("C" if call else "P")
-        if row and row.mid and not row.wide and k and row.mid * math.exp(chain.rate * row.T) < (F if call else row.K):
-            points.append((math.log(row.K / F), chain.rows[row.symbol].v ** 2, row.mid))
+    points = []
+    for strike in series.strikes:
+        row = strike.call if strike.K >= series.F else strike.put
+        if strike.step == "implied" and round(row.ask / row.bid, 9) <= 3:
+            points.append((math.log(strike.K / series.F), strike.v ** 2, row.mid))
     return points
 
 
@@ -606,33 +1140,32 @@ def w_at_d1(points, d1):
     return min(found)[1] if found else None
 
 
-def model_free(chain, key):
+def model_free(series, rate):
     """Returns the variance a year by the formula of the VIX, or the reason why it is unknown."""
-    strikes, T, (F, _) = chain.series[key], chain.years[key], chain.forwards[key]
-    both = [k for k, rights in strikes.items() if len(rights) == 2 and all(row.mid for row in rights.values()) and 0 < k / 1000 <= F]
+    T, F, strikes = series.T, series.F, [strike for strike in series.strikes if strike.K > 0]
+    both = [strike for strike in strikes if strike.K <= F and len(strike.rows) == 2 and all(row.mid for row in strike.rows)]
     if not both:
         return "not_bracketed"
-    center = max(both)
-    Q = {center: sum(row.mid for row in strikes[center].values()) / 2}
-    at = Q[center]
-    for right, side in (("P", sorted((k for k in strikes if 0 < k < center), reverse=True)), ("C", sorted(k for k in strikes if k > center))):
-        unquoted, last = 0, at
-        for row in (strikes[k][right] for k in side if right in strikes[k]):
+    center, i = both[-1], strikes.index(both[-1])
+    Q = {center.K: (center.call.mid + center.put.mid) / 2}
+    for side in ([strike.put for strike in strikes[:i][::-1]], [strike.call for strike in strikes[i + 1:]]):
+        unquoted, last = 0, Q[center.K]
+        for row in filter(None, side):
             if row.mid:
                 unquoted, last = 0, row.mid
-                Q[round(row.K * 1000)] = row.mid
+                Q[row.strike.K] = row.mid
             else:
                 unquoted += 1
             if unquoted == 2:
-                if last > 0.05 * at:
+                if last > 0.05 * Q[center.K]:
                     return "quote_gap"
                 break
     if len(Q) < 5:
         return "few_strikes"
-    K = [k / 1000 for k in sorted(Q)]
-    widths = [(K[min(i + 1, len(K) - 1)] - K[max(i - 1, 0)]) / (2 if 0 < i < len(K) - 1 else 1) for i in range(len(K))]
-    total = sum(width / strike ** 2 * math.exp(chain.rate * T) * Q[round(strike * 1000)] for width, strike in zip(widths, K))
-    variance = 2 / T * total - (F / (center / 1000) - 1) ** 2 / T
+    K, end = sorted(Q), len(Q) - 1
+    widths = [(K[min(j + 1, end)] - K[max(j - 1, 0)]) / (2 if 0 < j < end else 1) for j in range(len(K))]
+    total = sum(width / x ** 2 * math.exp(rate * T) * Q[x] for width, x in zip(widths, K))
+    variance = 2 / T * total - (F / center.K - 1) ** 2 / T
     return variance if variance > 0 else "not_positive"
 
 
@@ -640,26 +1173,26 @@ def put_call(rows, unknown):
     out = {}
     for name, of in (("put_call_open_interest", "oi"), ("put_call_volume", "volume")):
         call, put = (sum(getattr(row, of) for row in rows if row.sign == sign) for sign in (1, -1))
-        out[name] = put / call if call else None
+        out[name] = ratio(put, call)
         if not call:
             unknown[name] = "no_calls"
     return out
 
 
-def date_volatility(chain, key):
+def date_volatility(chain, series):
     """Returns the row of a root and date."""
-    strikes, T, (F, _), why = chain.series[key], chain.years[key], chain.forwards[key], {}
-    row = {"forward": F, **dict.fromkeys(SMILE), **put_call([row for rights in strikes.values() for row in rights.values()], why), "unknown": why}
-    nearest = min(strikes, key=lambda k: (abs(k / 1000 - F), k))
-    mids = [row.mid for row in strikes[nearest].values()]
+    T, F, why = series.T, series.F, {}
+    row = {"forward": F, **dict.fromkeys(SMILE), **put_call(series.rows, why), "unknown": why}
+    mids = [contract.mid for contract in min(series.strikes, key=lambda strike: (abs(strike.K - F), strike.K)).rows]
     row["atm_straddle"] = sum(mids) if len(mids) == 2 and all(mids) else None
     if row["atm_straddle"] is None:
         why["atm_straddle"] = "no_quote"
-    points = smile(chain, key)
+    points = smile(series)
     w = at_the_money(points)
     if isinstance(w, str):
         why.update(dict.fromkeys(SMILE, w))
         return row
+
     def sigma(w):
         return 100 * math.sqrt(w / T)
     row["atm_volatility"] = sigma(w)
@@ -672,7 +1205,7 @@ def date_volatility(chain, key):
             row["risk_reversal_" + name], row["butterfly_" + name] = sigma(call) - sigma(put), (sigma(call) + sigma(put)) / 2 - sigma(w)
         else:
             why["risk_reversal_" + name] = why["butterfly_" + name] = "not_bracketed"
-    variance = model_free(chain, key)
+    variance = model_free(series, chain.rate)
     if isinstance(variance, str):
         why["model_free_volatility"] = variance
     else:
@@ -680,17 +1213,10 @@ def date_volatility(chain, key):
     return row
 
 
-def third_friday(day):
-    return nth(day.year, day.month, 4, 3)
-
-
-def of_the_vix(chain, key):
+def of_the_vix(series):
     """Says whether Cboe takes a root and date for VIX."""
-    friday = key[1] + DAY * ((4 - key[1].weekday()) % 7)
-    last = friday
-    while not closing(last):
-        last -= DAY
-    return key[1] == last and (friday == third_friday(friday)) == (chain.settlement[key[0]] == "am")
+    friday = series.date + DAY * ((4 - series.date.weekday()) % 7)
+    return series.date == on_or_before(friday) and (friday == third_friday(friday)) == (series.settlement == "am")
 
 
 def month(rows, name, power=1):
@@ -712,8 +1238,7 @@ def realised(days, n):
     closes = [(dt.date.fromisoformat(day["session"]), day["close"]) for day in days if day["close"] is not None][-n - 1:]
     if len(closes) <= n:
         return "few_sessions"
-    first, last = closes[0][0], closes[-1][0]
-    m = sum(1 for i in range((last - first).days) if closing(first + DAY * (i + 1)))
+    m = len(sessions(closes[0][0] + DAY, closes[-1][0]))
     if m > 1.25 * n:
         return "missing_sessions"
     moves = [math.log(b / a) for (_, a), (_, b) in zip(closes, closes[1:])]
@@ -722,18 +1247,17 @@ def realised(days, n):
     return 100 * math.sqrt(252 / m * sum(move * move for move in moves))
 
 
-def verify_history(table, data, unknown, chain, own, days):
-    """Checks the figures that rest on the stored sessions. own has those of the chain, and gets the reasons."""
+def history(chain, own, days):
+    """Adds the figures that rest on the stored sessions, and the reasons why some are unknown."""
     why, now = own["unknown"], own["atm_30d"]
-    over = chain.q >= at(chain.session, closing(chain.session))
-    days = days + [{"session": str(chain.session), "close": chain.spot if over else None, "atm_30d": now}]
+    days = days + [{"session": str(chain.session), "close": chain.spot if chain.settled else None, "atm_30d": now}]
     values = [day["atm_30d"] for day in days if day["atm_30d"] is not None]
     own.update(sessions=len(values), rank_1y=None, percentile_1y=None, implied_minus_realised=None)
     reason = "no_expirations" if now is None else "few_sessions" if len(values) < 60 else None
     if reason:
         why.update(rank_1y=reason, percentile_1y=reason)
     else:
-        own["percentile_1y"] = 100 * sum((x < now) + (x == now) / 2 for x in values) / len(values)
+        own["percentile_1y"] = hazen(values, now)
         if max(values) > min(values):
             own["rank_1y"] = 100 * (now - min(values)) / (max(values) - min(values))
         else:
@@ -749,40 +1273,24 @@ def verify_history(table, data, unknown, chain, own, days):
         why["implied_minus_realised"] = "no_expirations"
     else:
         own["implied_minus_realised"] = now - own["realised_20d"]
-    del own["unknown"]
-    for name, x in own.items():
-        table.check(f"§1.11 {name}", data[name], x, 2e-3 if name in ("rank_1y", "percentile_1y") else 2e-4)
-    table.check("§1.11 unknown", unknown, why)
 
 
-def verify_volatility(table, answer, chain, days):
-    data, quality = answer["data"], answer["meta"]["quality"]
-    chain.price(answer["meta"]["receipt"]["parameters"]["risk_free_rate"])
-    for row in chain.rows.values():
-        if not row.oi or not row.v:
-            chain.skipped["no_volatility" if row.oi else "no_open_interest"] += 1
-    table.check("§1.0 spot_gap_pct", quality["spot_gap_pct"], chain.gap, 2e-4)
-    table.check("§1.0 effective_spot", data["effective_spot"], chain.S, 0.01)
-    rows, by_T, counts = {}, {}, collections.Counter(listed=len(chain.series), used=0, under_one_hour=0, no_parity_forward=0)
-    for key in sorted(chain.series, key=lambda key: (key[1], chain.settlement[key[0]])):
-        near = chain.settles[key] - chain.q < dt.timedelta(hours=1)
-        kept = not near and chain.forwards[key][1] == "parity"
-        counts["used" if kept else "under_one_hour" if near else "no_parity_forward"] += 1
-        if kept:
-            by_T[key] = rows[f"{key[1]} {chain.settlement[key[0]]}"] = date_volatility(chain, key)
-    table.check("§1.11 quality.expirations", quality["expirations"], dict(counts))
-    tolerances = {"forward": 0.01, **dict.fromkeys(SMILE, 2e-4), "expected_move": 0.01, "atm_straddle": 0.01, "put_call_open_interest": 2e-4,
-                  "put_call_volume": 2e-4, "unknown": 0}
-    table.columns("§1.11 expirations", {f"{row['expiration']} {row['settlement']}": row for row in data["expirations"]}, rows, tolerances)
-    dates = {chain.years[key]: row for key, row in by_T.items()}
-    vix = {chain.years[key]: row for key, row in by_T.items() if data["symbol"] != "SPX" or of_the_vix(chain, key)}
+def hazen(values, x):
+    """Returns the share of values below x in percent; equal values count half."""
+    return 100 * sum((y < x) + (y == x) / 2 for y in values) / len(values)
+
+
+def month_figures(chain, by_series):
+    """Returns the figures of 30 days of the rows by series, and put/call of the underlying."""
+    dates = {series.T: row for series, row in by_series.items()}
+    vix = {series.T: row for series, row in by_series.items() if chain.symbol != "SPX" or of_the_vix(series)}
     why = {}
     own = {"atm_30d": month(dates, "atm_volatility", 2), "model_free_30d": month(vix, "model_free_volatility", 2),
-           "risk_reversal_25_30d": None, "term_slope": None, **put_call(chain.rows.values(), why), "unknown": why}
+           "risk_reversal_25_30d": None, "term_slope": None, **put_call(chain.contracts.values(), why), "unknown": why}
     quarter = [t for t, row in dates.items() if row["atm_volatility"] is not None and 45 / 365 <= t <= 135 / 365]
     if own["atm_30d"] is not None:
-        with_atm = {t: row for t, row in dates.items() if row["atm_volatility"] is not None}
-        around = max(t for t in with_atm if 7 / 365 <= t <= 30 / 365), min(t for t in with_atm if t > 30 / 365)
+        known = [t for t, row in dates.items() if row["atm_volatility"] is not None]
+        around = max(t for t in known if 7 / 365 <= t <= 30 / 365), min(t for t in known if t > 30 / 365)
         own["risk_reversal_25_30d"] = month({t: dates[t] for t in around}, "risk_reversal_25")
         if quarter:
             own["term_slope"] = dates[min(quarter, key=lambda t: (abs(t - 90 / 365), t))]["atm_volatility"] - own["atm_30d"]
@@ -790,140 +1298,820 @@ def verify_volatility(table, answer, chain, days):
                          ("risk_reversal_25_30d", "no_expirations" if own["atm_30d"] is None else "not_bracketed")):
         if own[name] is None:
             why[name] = reason
-    verify_history(table, data, quality["unknown"], chain, own, days)
+    return own
+
+
+def verify_volatility(table, answer, m, days):
+    data, quality, chain = answer["data"], answer["meta"]["quality"], m.chain
+    by_series, counts = {}, dict(listed=len(chain.series), used=0, under_one_hour=0, no_parity_forward=0)
+    for series in chain.series:
+        near = series.seconds < 3600
+        kept = not near and series.source == "parity"
+        counts["used" if kept else "under_one_hour" if near else "no_parity_forward"] += 1
+        if kept:
+            by_series[series] = date_volatility(chain, series)
+    table.check("§1.11 quality.expirations", quality["expirations"], counts)
+    tolerances = {"forward": 0.01, **dict.fromkeys(SMILE, 2e-4), "expected_move": 0.01, "atm_straddle": 0.01, "put_call_open_interest": 2e-4,
+                  "put_call_volume": 2e-4, "unknown": 0}
+    table.columns("§1.11 expirations", {f"{row['expiration']} {row['settlement']}": row for row in data["expirations"]},
+                  {series.name: row for series, row in by_series.items()}, tolerances)
+    own = month_figures(chain, by_series)
+    history(chain, own, days)
+    why = own.pop("unknown")
+    for name, x in own.items():
+        table.check(f"§1.11 {name}", data[name], x, 2e-3 if name in ("rank_1y", "percentile_1y") else 2e-4)
+    table.check("§1.11 unknown", quality["unknown"], why)
 
 
 # §4: {u}-max-pain
 
-def pain(series, spot):
+PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
+
+
+def default_expiration(chain):
+    """Returns the nearest date with open interest, else the nearest."""
+    return next((series.date for series in chain.series if any(row.oi for row in series.rows)), chain.series[0].date if chain.series else None)
+
+
+def pain(some, spot):
     """Returns the figures of the series of a date, one settlement or both, and the payout curve."""
-    calls, puts = ([(k, s[k][right].oi) for s in series for k in s if right in s[k]] for right in "CP")
-    payouts = {}  # in tenths of a dollar: of 100 contracts, and strikes in thousandths
-    for X in sorted({k for s in series for k in s}):
-        payouts[X] = sum(oi * (X - k) for k, oi in calls if X > k), sum(oi * (k - X) for k, oi in puts if k > X)
-    call, put, least = sum(oi for _, oi in calls), sum(oi for _, oi in puts), min(map(sum, payouts.values()))
+    strikes = collections.defaultdict(lambda: [0, 0])  # calls and puts by strike in thousandths
+    for strike in (strike for series in some for strike in series.strikes):
+        for row in strike.rows:
+            strikes[round(strike.K * 1000)][row.sign < 0] += row.oi
+    ordered, payouts = sorted(strikes), {}  # payouts in tenths of a dollar: of 100 contracts, and strikes in thousandths
+    call, put = (sum(sides[i] for sides in strikes.values()) for i in (0, 1))
+    for i, right in ((0, 1), (1, -1)):  # the calls below a price pay, and the puts above
+        paid, contracts, last = 0, 0, None
+        for X in ordered[::right]:
+            paid += contracts * abs(X - last) if contracts else 0
+            payouts.setdefault(X, [0, 0])[i] = paid
+            contracts, last = contracts + strikes[X][i], X
     figures = dict.fromkeys(("max_pain", "max_pain_range", "flatness", "payout_at_max_pain_dollars", "distance_pct"))
     if call + put > 0:
-        flat, near = ([X / 1000 for X, sides in payouts.items() if 100 * sum(sides) <= n * least] for n in (100, 101))
+        least = min(map(sum, payouts.values()))
+        flat, near = ([X / 1000 for X in ordered if 100 * sum(payouts[X]) <= n * least] for n in (100, 101))
         best = min(flat, key=lambda X: (abs(X - spot), X))
-        figures = {"max_pain": best, "max_pain_range": [flat[0], flat[-1]], "flatness": {"low": near[0], "high": near[-1]},
+        figures = {"max_pain": best, "max_pain_range": [cents(flat[0]), cents(flat[-1])], "flatness": {"low": cents(near[0]), "high": cents(near[-1])},
                    "payout_at_max_pain_dollars": least / 10, "distance_pct": (best - spot) / spot * 100}
-    figures.update(call_open_interest=call, put_open_interest=put, put_call_oi_ratio=put / call if call else None)
-    return figures, {X / 1000: dict(zip(PAYOUTS, (c / 10, p / 10, (c + p) / 10))) for X, (c, p) in payouts.items()}
-
-
-def open_interest(series):
-    """Returns strike, calls and puts of each strike with open interest."""
-    sums = collections.defaultdict(lambda: [0, 0])
-    for k, rights in ((k, rights) for strikes in series for k, rights in strikes.items()):
-        for right, row in rights.items():
-            sums[k]["CP".index(right)] += row.oi
-    return [[k / 1000, *sides] for k, sides in sorted(sums.items()) if any(sides)]
+    figures.update(call_open_interest=call, put_open_interest=put, put_call_oi_ratio=ratio(put, call))
+    curve = {cents(X / 1000): dict(zip(PAYOUTS, (payouts[X][0] / 10, payouts[X][1] / 10, sum(payouts[X]) / 10))) for X in ordered}
+    return figures, curve, [[cents(X / 1000), *strikes[X]] for X in ordered if any(strikes[X])]
 
 
 def verify_pain(table, answer, chain):
-    data = answer["data"]
-    dates = {}
-    for (root, date), strikes in sorted(chain.series.items(), key=lambda item: (item[0][1], item[0][0])):
-        row = dates.setdefault(str(date), {"settlement": chain.settlement[root], "open_interest": 0})
-        row["settlement"] = row["settlement"] if row["settlement"] == chain.settlement[root] else "mixed"
-        row["open_interest"] += sum(row.oi for rights in strikes.values() for row in rights.values())
+    data, dates = answer["data"], {}
+    for series in chain.series:
+        row = dates.setdefault(str(series.date), {"settlement": series.settlement, "open_interest": 0})
+        row["settlement"] = row["settlement"] if row["settlement"] == series.settlement else "mixed"
+        row["open_interest"] += sum(row.oi for row in series.rows)
     table.columns("§4 expirations", {row["expiration"]: row for row in data["expirations"]}, dates, {"settlement": 0, "open_interest": 0})
-    date = dt.date.fromisoformat(data["expiration"])
-    series = {settlement: chain.series[root, date] for root, settlement in chain.settlement.items() if (root, date) in chain.series}
-    if not series:
+    some = {series.settlement: series for series in chain.series if str(series.date) == data["expiration"]}
+    if not some:
         table.check("§4 expiration", data["expiration"], None)
         return
-    figures, _ = pain(list(series.values()), chain.spot)
-    figures.update(settlement="mixed" if len(series) > 1 else next(iter(series)), days_to_expiration=(date - chain.session).days)
+    own = {"settlement": "mixed" if len(some) > 1 else next(iter(some)),
+           "days_to_expiration": (dt.date.fromisoformat(data["expiration"]) - chain.session).days}
+    for name, x in own.items():
+        table.check(f"§4 {name}", data[name], x)
+    table.check("§4 by_settlement", sorted(side for side, row in data["by_settlement"].items() if row), sorted(some))
     tolerances = {"payout_at_max_pain_dollars": 1, "distance_pct": 2e-4, "put_call_oi_ratio": 2e-4}
-    for name, own in figures.items():
-        table.check(f"§4 {name}", data[name], own, tolerances.get(name, 0))
-    own = {side: pain([s], chain.spot)[0] for side, s in series.items()}
-    table.columns("§4 by_settlement", {side: row for side, row in data["by_settlement"].items() if row}, own,
-                  {name: tolerances.get(name, 0) for name in next(iter(own.values()))})
-    parts = ("", data, [*series.values()]), *((side + ".", row, [series[side]]) for side, row in data["by_settlement"].items() if row and side in series)
-    for name, part, of in parts:
-        table.columns(f"§4 {name}payout_curve", {row["settlement_price"]: row for row in part["payout_curve"]}, pain(of, chain.spot)[1],
-                      dict.fromkeys(PAYOUTS, 1))
-        table.check(f"§4 {name}open_interest", [[row["strike"], row["call"], row["put"]] for row in part["open_interest"]], open_interest(of))
+    parts = [("", data, list(some.values())), *((f"by_settlement.{side}.", data["by_settlement"][side] or {}, [series]) for side, series in some.items())]
+    for name, part, of in parts if all(data["by_settlement"][side] for side in some) else parts[:1]:
+        figures, curve, interest = pain(of, chain.spot)
+        for field, x in figures.items():
+            table.check(f"§4 {name}{field}", part[field], cents(x) if field == "max_pain" else x, tolerances.get(field, 0))
+        table.columns(f"§4 {name}payout_curve", {row["settlement_price"]: row for row in part["payout_curve"]}, curve, dict.fromkeys(PAYOUTS, 1))
+        table.check(f"§4 {name}open_interest", [[row["strike"], row["call"], row["put"]] for row in part["open_interest"]], interest)
 
 
-# §0: the receipt
+# §3: sectors/rotation
 
-def verify_receipt(table, body, receipt, folder):
-    """Checks every digest. Returns the documents that the receipt names, by name, without altered ones."""
-    text = body.decode()
-    start = text.index('"data":') + len('"data":')
-    _, end = json.JSONDecoder().raw_decode(text, start)
-    table.check("§0 data_sha256", receipt["data_sha256"], hashlib.sha256(text[start:end].encode()).hexdigest())
+SECTORS = {"Communication Services": "XLC", "Consumer Discretionary": "XLY", "Consumer Staples": "XLP", "Energy": "XLE", "Financials": "XLF",
+           "Health Care": "XLV", "Industrials": "XLI", "Information Technology": "XLK", "Materials": "XLB", "Real Estate": "XLRE", "Utilities": "XLU"}
+PERIODS = "day week month quarter ytd".split()
+
+
+def closes_of(document, low=1e-6, high=1e6):
+    """Returns the usable closes of a history by date, oldest first. Of two rows of a date the later counts."""
+    out = {}
+    for row in document["data"] if document else ():
+        try:
+            close = number(float(row["close"]), low, high)
+        except (KeyError, TypeError, ValueError):
+            close = None
+        if close:
+            out[row["date"]] = close
+    return dict(sorted(out.items()))
+
+
+def months_back(day, n):
+    """Returns the same day some calendar months before, or the last day of that month."""
+    months = day.year * 12 + day.month - 1 - n
+    first = dt.date(months // 12, months % 12 + 1, 1)
+    last = dt.date((months + 1) // 12, (months + 1) % 12 + 1, 1) - DAY
+    return min(last, first + DAY * (day.day - 1))
+
+
+def returns(quote, closes):
+    """Returns the returns of a fund by period."""
+    back = quote.session
+    for _ in range(5):
+        back = on_or_before(back - DAY)
+    bases = {"week": back, "month": months_back(quote.session, 1), "quarter": months_back(quote.session, 3), "ytd": dt.date(quote.session.year - 1, 12, 31)}
+    base = {name: closes.get(str(on_or_before(day))) for name, day in bases.items()}
+    return {"day": quote.change, **{name: x and (quote.spot / x - 1) * 100 for name, x in base.items()}}
+
+
+def z63(values):
+    """Returns z of the last of each 63 values in a row, None where they are all equal."""
+    out = []
+    for i in range(63, len(values) + 1):
+        last = values[i - 63:i]
+        deviation = statistics.stdev(last)
+        out.append((last[-1] - statistics.fmean(last)) / deviation if deviation else None)
+    return out
+
+
+def rrg(fund, benchmark):
+    common = [date for date in fund if date in benchmark][-135:]
+    ratios = z63([fund[date] / benchmark[date] for date in common])
+    if len(common) < 135 or None in ratios:
+        return None
+    momentum = z63([b - a for a, b in zip(ratios, ratios[10:])])[-1]
+    if momentum is None:
+        return None
+    x, y = 100 + ratios[-1], 100 + momentum
+    return {"rs_ratio": x, "rs_momentum": y, "quadrant": ("leading" if y >= 100 else "weakening") if x >= 100 else "improving" if y >= 100 else "lagging"}
+
+
+def ranks(by_fund, period):
+    """Returns the rank of each fund whose return of a period is known. Ties: by the day's return, then by symbol."""
+    def key(symbol):
+        day = by_fund[symbol]["day"]
+        return -by_fund[symbol][period], -day if day is not None else math.inf, symbol
+    ordered = sorted((symbol for symbol in by_fund if by_fund[symbol][period] is not None), key=key)
+    return {symbol: i + 1 for i, symbol in enumerate(ordered)}
+
+
+def verify_sectors(table, answer, inputs):
+    data, quality = answer["data"], answer["meta"]["quality"]
+    quotes = {name[len("quotes/"):-len(".json")]: Quote(x) for name, x in inputs.items() if name.startswith("quotes/")}
+    closes = {symbol: closes_of(inputs.get(f"charts/historical/{symbol}.json")) for symbol in quotes}
+    newest = max(quotes.values(), key=lambda quote: quote.as_of)
+    table.check("§3 as_of", answer["meta"]["as_of"], rfc3339(newest.as_of))
+    table.check("§3 session_date", data["session_date"], str(max(quote.session for quote in quotes.values())))
+    table.check("§3 mixed_session", data["mixed_session"], len({quote.session for quote in quotes.values()}) > 1)
+    table.check("§3 missing", sorted(data["missing"]), sorted({"SPY", *SECTORS.values()} - quotes.keys()))
+    table.check("§3 funds", [[row["symbol"], row["as_of"]] for row in quality["funds"]],
+                [[symbol, rfc3339(quotes[symbol].as_of)] for symbol in ("SPY", *SECTORS.values()) if symbol in quotes])
+    unknown = dict.fromkeys(PERIODS)
+    every = {symbol: returns(quote, closes[symbol]) for symbol, quote in quotes.items()}
+    spy = every.pop("SPY", unknown)
+    ranked = {period: ranks(every, period) for period in PERIODS}
+    table.check("§3 benchmark.price", data["benchmark"]["price"], quotes["SPY"].spot if "SPY" in quotes else None, 0.01)
+    for period in PERIODS:
+        table.check(f"§3 benchmark.{period}", data["benchmark"]["returns_pct"][period], spy[period], 2e-4)
+    table.check("§3 sectors", [[row["symbol"], row["sector"]] for row in data["sectors"]], [[s, name] for name, s in SECTORS.items() if s in every])
+    own, served = {}, {}
+    for row in data["sectors"]:
+        symbol = row["symbol"]
+        point = rrg(closes[symbol], closes.get("SPY", {})) or {}
+        own[symbol] = {"price": quotes[symbol].spot, **every[symbol], **{"quadrant": None, "rs_ratio": None, "rs_momentum": None}, **point,
+                       **{period + " over SPY": None if None in (every[symbol][period], spy[period]) else every[symbol][period] - spy[period] for period in PERIODS},
+                       **{period + " rank": ranked[period].get(symbol) for period in PERIODS}}
+        served[symbol] = {"price": row["price"], **row["returns_pct"], **{"quadrant": None, "rs_ratio": None, "rs_momentum": None}, **(row["rrg"] or {}),
+                          **{period + " over SPY": row["relative_pct"][period] for period in PERIODS},
+                          **{period + " rank": row["rank"][period] for period in PERIODS}}
+    names = next(iter(own.values()), {})
+    table.columns("§3 sectors", served, own, {name: 0.01 if name == "price" else 0 if "rank" in name or name == "quadrant" else 2e-4 for name in names})
+    verify_sector_summary(table, data, {symbol: row["day"] for symbol, row in every.items() if row["day"] is not None}, ranked["day"], spy["day"])
+
+
+def verify_sector_summary(table, data, day, ranked, spy):
+    """Checks what rests on the day's returns alone."""
+    best = sorted(day, key=ranked.get)
+    for name, own in (("leaders", best[:3]), ("laggards", best[::-1][:3])):
+        table.check(f"§3 {name}", [row["symbol"] for row in data[name]], own)
+        table.columns(f"§3 {name}", {row["symbol"]: row for row in data[name]}, {symbol: {"return_pct": day[symbol]} for symbol in own}, {"return_pct": 2e-4})
+    values = list(day.values())
+    breadth = {"advancing": sum(x > 0 for x in values), "declining": sum(x < 0 for x in values), "unchanged": sum(x == 0 for x in values),
+               "above_benchmark": None if spy is None else sum(x > spy for x in values)}
+    for name, own in breadth.items():
+        table.check(f"§3 breadth.{name}", data["breadth"][name], own)
+    for name, own in (("stdev_pct", statistics.pstdev(values) if values else None), ("range_pct", max(values) - min(values) if values else None)):
+        table.check(f"§3 dispersion.{name}", data["dispersion"][name], own, 2e-4)
+    groups = [[day.get(symbol) for symbol in symbols.split()] for symbols in ("XLY XLF XLI XLB XLK", "XLP XLU XLV")]
+    spread = None if None in groups[0] + groups[1] else statistics.fmean(groups[0]) - statistics.fmean(groups[1])
+    table.check("§3 cyclical_minus_defensive_pct", data["cyclical_minus_defensive_pct"], spread, 2e-4)
+    tone = None if spread is None else "risk_on" if round(spread, 9) > 0.5 else "risk_off" if round(spread, 9) < -0.5 else "mixed"
+    table.check("§3 tone", data["tone"], tone)
+
+
+# §6: vix-term-structure
+
+LETTERS = "FGHJKMNQUVXZ"
+CASH = "vix9d vix vix3m vix6m vix1y vvix skew".split()
+
+
+def vix_expiration(year, month):
+    """Returns the computed date of a monthly contract: by the third Friday of the next month."""
+    friday = nth(year + month // 12, month % 12 + 1, 4, 3)
+    wednesday = friday - 30 * DAY
+    return on_or_before(wednesday - DAY) if not closing(friday) else on_or_before(wednesday)
+
+
+def vix_curve(text, date):
+    """Returns the monthly contracts of a settlement file that have not expired, nearest first, and the final settlement."""
+    rows, final = {}, None
+    for line in text.splitlines()[1:]:
+        product, symbol, expiration, price = (line.split(",") + [""] * 4)[:4]
+        found = re.fullmatch(r"VX/([FGHJKMNQUVXZ])(\d)", symbol)
+        try:
+            settlement, expires = number(float(price), 1, 1000), dt.date.fromisoformat(expiration)
+        except ValueError:
+            continue
+        if product != "VX" or not found or not settlement or expires < date or symbol in rows:
+            continue
+        if expires == date:
+            final = settlement
+        else:
+            rows[symbol] = {"month": f"{expires.year}-{LETTERS.index(found[1]) + 1:02}", "expiration": expires, "settlement": settlement}
+    ordered = sorted(rows.items(), key=lambda item: item[1]["expiration"])
+    return [dict(row, symbol=symbol, rank=i + 1, days_to_expiration=(row["expiration"] - date).days) for i, (symbol, row) in enumerate(ordered)], final
+
+
+def vix_close(symbol, date, inputs):
+    """Returns the close of an index on a date, from the first input that has it, or None."""
+    for name, x in inputs.items():
+        if name == f"charts/historical/_{symbol}.json":
+            close = closes_of(x, 1, 1000).get(str(date))
+        elif name == f"quotes/_{symbol}.json":
+            quote = Quote(x, 1, 1000)
+            close = quote.spot if quote.as_of.date() == date and quote.as_of >= at(date, closing(date), 0) + dt.timedelta(minutes=14) else None
+        else:
+            close = None
+        if close:
+            return close
+    return None
+
+
+def shape(prices):
+    """Returns the shape of a curve: of its turns, by moves over 0.10 from the last extreme."""
+    if not prices:
+        return None
+    moves, low, high = [], prices[0], prices[0]
+    for price in prices:
+        low, high = (min(low, price), max(high, price)) if not moves else (low, max(high, price)) if moves[-1] > 0 else (min(low, price), high)
+        rose, fell = round(price - low, 6) > 0.1, round(high - price, 6) > 0.1
+        if rose and (not moves or moves[-1] < 0):
+            moves.append(1)
+            high = price
+        elif fell and (not moves or moves[-1] > 0):
+            moves.append(-1)
+            low = price
+    names = {(): "flat", (1,): "upward", (-1,): "downward", (1, -1): "humped", (-1, 1): "trough"}
+    return names.get(tuple(moves), "mixed")
+
+
+def classed(x, bounds, names):
+    """Returns the name of the first bound that x is under, else the last name. None for None."""
+    return None if x is None else next((name for bound, name in zip(bounds, names) if round(x, 9) < bound), names[-1])
+
+
+def contango_class(x):
+    if x is None:
+        return None
+    x = round(x, 9)
+    return "steep_contango" if x >= 8 else "contango" if x >= 1.5 else "flat" if x > -1.5 else "backwardation" if x > -8 else "steep_backwardation"
+
+
+def vix_figures(curve, date, vix, vix3m):
+    """Returns the figures of a curve."""
+    M, d = [row["settlement"] for row in curve], [row["days_to_expiration"] for row in curve]
+
+    def pair(i, j):
+        return (M[j] / M[i] - 1) * 100 if len(M) > j else None
+    own = {"contango_m1_m2_pct": pair(0, 1), "contango_m4_m7_pct": pair(3, 6), "front_spread": M[1] - M[0] if len(M) > 1 else None,
+           "spot_basis_pct": (M[0] / vix - 1) * 100 if vix and M else None, "vix_vix3m_ratio": vix / vix3m if vix and vix3m else None,
+           "roll_yield_annualized_pct": (M[0] / M[1] - 1) * 365 / (d[1] - d[0]) * 100 if len(M) > 1 else None, "cm30": None, "cm30_extrapolated": False,
+           "slope_per_month": None, "shape": shape(M), "vix": vix, "vix3m": vix3m}
+    if M and d[0] > 30:
+        own["cm30"], own["cm30_extrapolated"] = M[0], True
+    elif M and d[-1] >= 30:
+        j = next(i for i in range(len(d)) if d[i] >= 30)
+        own["cm30"] = M[j] if d[j] == 30 else M[j - 1] + (M[j] - M[j - 1]) * (30 - d[j - 1]) / (d[j] - d[j - 1])
+    if len(M) >= 7:
+        own["slope_per_month"] = sum((i - 3) * M[i] for i in range(7)) / 28
+    rolls = bool(curve) and len(sessions(date + DAY, curve[0]["expiration"])) <= 2
+    own["regime_basis"] = "m2_m3" if rolls else "m1_m2"
+    own["regime"] = contango_class(pair(1, 2) if rolls else pair(0, 1))
+    own["cash_regime"] = classed(own["vix_vix3m_ratio"], (0.85, 0.917, 1), ("deep_contango", "contango", "flattening", "inverted"))
+    own["vol_level"] = classed(vix, (15, 20, 30), ("low", "normal", "elevated", "stress"))
+    return own
+
+
+def verify_vix(table, answer, inputs):
+    data, meta = answer["data"], answer["meta"]
+    name = next(name for name in inputs if name.startswith("settlement/"))
+    date, stored = dt.date.fromisoformat(name[len("settlement/"):-len(".csv")]), inputs["state/vix-history"]
+    table.check("§6 settlement_date", data["settlement_date"], str(date))
+    table.check("§6 as_of", meta["as_of"], rfc3339(at(date, 16)))
+    until = dt.date.fromisoformat(meta["receipt"]["parameters"]["stale_sessions_to"])
+    table.check("§6 stale_sessions", data["stale_sessions"], len(sessions(date + DAY, until)))
+    curve, final = vix_curve(inputs[name], date)
+    table.check("§6 final_settlement", data["final_settlement"], final, 1e-4)
+    before = (stored[-1]["settlements"] if stored else None) or {}
+    for row in curve:
+        row["change"] = row["settlement"] - before[row["symbol"]] if row["symbol"] in before else None
+    table.columns("§6 curve", {row["symbol"]: row for row in data["curve"]}, {row["symbol"]: dict(row, expiration=str(row["expiration"])) for row in curve},
+                  {"rank": 0, "month": 0, "expiration": 0, "days_to_expiration": 0, "settlement": 1e-4, "change": 1e-4})
+    own = vix_figures(curve, date, *(vix_close(symbol, date, inputs) for symbol in ("VIX", "VIX3M")))
+    for field, x in own.items():
+        table.check(f"§6 {field}", data[field], x, 1e-4 * (2 if field.endswith("pct") else 1))
+    for field in ("contango_m1_m2_pct", "spot_basis_pct"):
+        now, values = data[field], [row[field] for row in stored if row[field] is not None]
+        values += [] if now is None else [now]
+        rank = hazen(values, now) if now is not None and len(values) >= 20 else None
+        table.check(f"§6 percentiles.{field}", data["percentiles"][field]["percentile"], rank, 2e-4)
+        table.check(f"§6 percentiles.{field}.n", data["percentiles"][field]["n"], len(values))
+    differs = [row["symbol"] for row in curve if row["expiration"] != vix_expiration(*map(int, row["month"].split("-")))]
+    table.check("§6 expiration_differs", meta["quality"]["expiration_differs"], differs)
+    unknown = []
+    for field in CASH:
+        quotes = [Quote(x, 1, 1000) for name, x in inputs.items() if name == f"quotes/_{field.upper()}.json"]
+        quote = max(reversed(quotes), key=lambda quote: quote.captured_at, default=None)
+        unknown += [] if quote else [field]
+        own = quote and {"value": quote.spot, "as_of": rfc3339(quote.as_of), "change_pct": quote.change}
+        if not own or not data["cash"][field]:
+            table.check(f"§6.2 {field}", data["cash"][field], own)
+        for name, x in own.items() if own and data["cash"][field] else ():
+            table.check(f"§6.2 {field}.{name}", data["cash"][field][name], x, 1e-4)
+    text = meta["quality"]["unknown"].get("cash", "")
+    table.check("§6.2 unknown.cash", [field for field in CASH if re.search(rf"\b{field}\b", text, re.I)], unknown)
+
+
+# §5: options/flow/unusual
+
+PREMIUM, VOLUME = collections.defaultdict(lambda: 25_000, SPX=250_000), collections.defaultdict(lambda: 100, SPX=500)
+REJECTED = "settled not_this_session low_volume low_price low_premium".split()
+
+
+def clamp(x, low=0, high=1):
+    return min(max(x, low), high)
+
+
+def bucket(x, bounds):
+    return sum(x >= bound for bound in bounds)
+
+
+@functools.lru_cache(None)
+def trade_time(text):
+    """Returns the instant of a last trade, or None."""
+    try:
+        traded = dt.datetime.fromisoformat(text)
+        return traded.replace(tzinfo=new_york(traded.date()))
+    except (TypeError, ValueError):
+        return None
+
+
+def surprises(chain):
+    """Returns z of the volume of each contract among its peers, where it has at least 8."""
+    peers = collections.defaultdict(list)
+    for row in chain.contracts.values():
+        if row.volume > 0 and row.delta is not None:
+            days = (row.strike.series.date - chain.session).days
+            peers[row.sign, bucket(days, (1, 8, 31, 91)), bucket(abs(row.delta), (0.1, 0.25, 0.5))].append(row)
+    out = {}
+    for rows in peers.values():
+        sizes = [math.log(1 + row.volume) for row in rows]
+        if len(rows) >= 8:
+            middle = statistics.median(sizes)
+            spread = max(1.4826 * statistics.median(abs(x - middle) for x in sizes), 0.25)
+            out.update((row.symbol, (x - middle) / spread) for row, x in zip(rows, sizes))
+    return out
+
+
+def eligible(chain):
+    """Returns the contracts that are scored with price and premium, and how many are not, by the first rule that they fail."""
+    out, rejected = [], collections.Counter(settled=chain.skipped["settled"])
+    for row in chain.contracts.values():
+        traded, price = row.traded and row.traded[:10] == str(chain.session) and trade_time(row.traded), row.last if row.mid is None else row.mid
+        premium = round(row.volume * (price or 0) * 100, 6)
+        reason = ("not_this_session" if not traded else "low_volume" if row.volume < VOLUME[chain.symbol] else
+                  "low_price" if (price or 0) < 0.05 else "low_premium" if premium < PREMIUM[chain.symbol] else None)
+        if reason:
+            rejected[reason] += 1
+        else:
+            out.append((row, premium))
+    return out, rejected
+
+
+def location(chain, row):
+    """Returns L and f of the last price in the quote; f is 0 where the side is unknown."""
+    half = (row.ask - row.bid) / 2 if row.mid is not None else 0
+    age = max((chain.q - trade_time(row.traded)).total_seconds(), 0)
+    moved = abs(row.delta or 0) * chain.spot * (row.iv or 0) * math.sqrt(max(age, 1) / (252 * 23_400))
+    if row.last is None or half <= 0 or moved == 0:
+        return 0, 0
+    return round(clamp((row.last - row.mid) / half, -1, 1), 9), clamp(1 - age / 900) * min(1, half / (2.5 * moved))
+
+
+def quote_quality(row):
+    """Returns Q."""
+    if not row.ask or (row.bid or 0) > row.ask:
+        return 0.5
+    return 1 - 0.4 * clamp((round((row.ask - row.bid) / row.mid, 9) - 0.1) / 0.4) if row.bid else 0.6
+
+
+def reasons(row, L, side, z, change, parts):
+    """Returns the codes of the parts that raised or lowered the score, with their numbers."""
+    wide = round((row.ask - row.bid) / row.mid, 9) if row.mid is not None else 0
+    code = ("NO_ASK" if not row.ask else "CROSSED" if (row.bid or 0) > row.ask else "NO_BID" if not row.bid else "WIDE_SPREAD" if wide > 0.1 else None)
+    every = (("VOL_OI", ratio(row.volume, row.oi), parts["volume_oi"]), ("PREMIUM", row.volume * (row.last if row.mid is None else row.mid) * 100, parts["premium"]),
+             ("SIZE", z, parts["size_surprise"]), ("AT_" + side.upper(), L, side in ("ask", "bid")), ("IV", change, parts["iv_change"]),
+             (code, 100 * wide if code == "WIDE_SPREAD" else None, code))
+    return {code: x for code, x, shown in every if shown}
+
+
+def reads(text, x):
+    """Says whether the number in a text such as 3.1M is x, rounded as it is written. None: there is no number."""
+    found = re.search(r"([-+]?\d+(?:\.(\d+))?)([KMB]?)", text)
+    if not found or x is None:
+        return not found and x is None
+    unit = {"": 1, "K": 1e3, "M": 1e6, "B": 1e9}[found[3]]
+    return abs(float(found[1]) * unit - x) <= 0.50001 * unit * 10 ** -len(found[2] or "")
+
+
+def flow_item(chain, row, premium, z, before):
+    """Returns the fields of an observation. before: the volatility of the session before, None if unknown."""
+    V, oi, right = row.volume, row.oi, 1 if row.sign > 0 else -1
+    change = (row.iv - before) * 100 if row.iv and before else None
+    L, f = location(chain, row)
+    Q = quote_quality(row)
+    parts = {"volume_oi": 30 * clamp(math.log(V / (oi + 100) / 0.5) / math.log(20)), "premium": 25 * clamp(math.log10(premium / PREMIUM[chain.symbol]) / 2),
+             "size_surprise": 20 * clamp((z - 1) / 4) if z is not None else 0, "quote_location": 15 * abs(L) * f,
+             "iv_change": 10 * clamp((abs(change) - 0.5) / 4.5) if change is not None else 0}
+    side = "unknown" if f < 0.5 else "ask" if L >= 0.5 else "bid" if L <= -0.5 else "mid"
+    lean = {"ask": right, "bid": -right, "mid": 0}.get(side)
+    series = row.strike.series
+    return {"id": f"{chain.session}:{row.symbol}", "symbol": chain.symbol, "contract": row.symbol, "option_type": "call" if right > 0 else "put",
+            "strike": row.strike.K, "expiration": str(series.date), "days_to_expiration": (series.date - chain.session).days, "volume": V, "open_interest": oi,
+            "volume_oi_ratio": ratio(V, oi), "premium": premium, "premium_basis": "last" if row.mid is None else "mid", "last_price": row.last, "bid": row.bid,
+            "ask": row.ask, "implied_volatility": row.iv or None, "iv_change": change, "delta": row.delta, "moneyness_pct": (row.strike.K / chain.spot - 1) * 100,
+            "underlying_price": chain.spot, "side": side, "direction": {1: "bullish", -1: "bearish", 0: "neutral"}.get(lean, "unknown"),
+            "direction_confidence": 0 if side == "unknown" else min(0.6, abs(L) * f * Q), "direction_basis": "inferred_from_last_vs_quote",
+            "opening_likely": V > oi, "observed_at": rfc3339(trade_time(row.traded)), "components": parts, "quality": Q,
+            "reasons": reasons(row, L, side, z, change, parts), "score": Q * sum(parts.values())}
+
+
+FLOW_TOLERANCES = {"volume_oi_ratio": 1e-4, "premium": 0.51, "last_price": 0.006, "bid": 0.006, "ask": 0.006, "implied_volatility": 1e-4, "iv_change": 1e-4, "delta": 1e-4,
+                   "moneyness_pct": 1e-4, "underlying_price": 0.006, "direction_confidence": 1e-4, "quality": 1e-4, "score": 0.051, "strike": 0.006}
+
+
+def verify_flow(table, answer, inputs, limit):
+    data, quality = answer["data"], answer["meta"]["quality"]
+    chains = {x.symbol: x for name, x in sorted(inputs.items()) if name.startswith("options/")}
+    session = max((chain.session for chain in chains.values()), default=None)
+    own, rejected, rows = {}, collections.Counter(), {}
+    for symbol in sorted(chains):
+        chain, previous = chains[symbol], next((x for name, x in inputs.items() if name.startswith("previous/") and x.symbol == symbol), None)
+        if chain.session != session:
+            continue
+        z, (found, failed) = surprises(chain), eligible(chain)
+        rejected.update(failed)
+        rows[symbol] = {"as_of": rfc3339(chain.as_of), "listed": chain.listed, "skipped": sum(chain.skipped[reason] for reason in SKIPPED[:4]),
+                        "eligible": len(found), "considered": min(len(found), 100), "previous_session_iv": previous is not None, "bad_numbers": chain.bad_numbers}
+        for row, premium in found:
+            before = previous.contracts.get(row.symbol) if previous else None
+            own[row.symbol] = flow_item(chain, row, premium, z.get(row.symbol), before and before.iv)
+    newest = [chain for chain in chains.values() if chain.session == session]
+    table.check("§5 as_of", answer["meta"]["as_of"], rfc3339(max(chain.as_of for chain in newest)))
+    table.check("§5 captured_at", answer["meta"]["captured_at"], rfc3339(max(chain.captured_at for chain in newest)))
+    table.check("§5 session_date", data["session_date"], str(session))
+    table.check("§5 universe", data["universe"], list(rows))
+    for reason in REJECTED:
+        table.check(f"§5 rejected.{reason}", data["rejected"][reason], rejected[reason])
+    table.columns("§5 chains", {row["symbol"]: {"bad_numbers": 0, **row} for row in quality["chains"] if row["symbol"] in rows}, rows,
+                  dict.fromkeys(next(iter(rows.values()), {}), 0))
+    table.check("§5 count", data["count"], len(data["items"]))
+    verify_items(table, data["items"], own, limit)
+
+
+def verify_items(table, items, own, limit):
+    """Checks the items, that they are the first of all, and their order."""
+    listed = [item["contract"] for item in items]
+    table.check("§5 items that are not eligible or listed twice", [name for i, name in enumerate(listed) if name not in own or name in listed[:i]], [])
+    items = [item for item in items if item["contract"] in own]
+    most = min(len(own), limit or len(items))
+    table.check("§5 number of items", len(items), most)
+    lowest = min((item["score"] for item in items), default=math.inf)
+    table.check("§5 items that are left out", [name for name, item in own.items() if name not in listed and item["score"] > lowest + 0.051][:20], [])
+    keys = [(-item["score"], -item["premium"], item["contract"]) for item in items]
+    table.check("§5 order", keys == sorted(keys), True)
+    if not items:
+        return
+    served = {item["contract"]: item for item in items}
+    mine = {name: own[name] for name in served}
+    table.columns("§5 items", served, mine, {name: FLOW_TOLERANCES.get(name, 0) for name in items[0] if name not in ("components", "band", "reasons")})
+    table.check("§5 reasons", [item["reasons"] for name, item in served.items() if [text.split()[0] for text in item["reasons"]] != list(mine[name]["reasons"])
+                               or not all(reads(text.partition(" ")[2], x) for text, x in zip(item["reasons"], mine[name]["reasons"].values()))], [])
+    table.columns("§5 components", {name: item["components"] for name, item in served.items()}, {name: item["components"] for name, item in mine.items()},
+                  dict.fromkeys(items[0]["components"], 0.051))
+    table.columns("§5 items", served, {name: {"band": "extreme" if item["score"] >= 70 else "high" if item["score"] >= 50 else "notable" if item["score"] >= 30
+                                              else "low"} for name, item in served.items()}, {"band": 0})
+
+
+# §§1.9, 2 and 6.1: rows that earlier answers gave
+
+LEVEL_COLUMNS = "date session_date spot net_gex_dollars zero_gamma_flip call_wall put_wall vol_trigger abs_gamma_strike gamma_regime oi_settle_date contracts_analyzed source"
+VOLATILITY_COLUMNS = "date atm_30d model_free_30d rank_1y realised_20d risk_reversal_25_30d put_call_open_interest"
+CURVE_COLUMNS = "date m1 m2 m3 m4 m5 m6 m7 m8 contango_m1_m2_pct spot_basis_pct cm30 regime"
+TRACK_COLUMNS = ("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars "
+                 "zero_dte_gross_share_pct flip_low flip_high charm_ex_zero_dte_dollars_per_day")
+UNDERLYING_FIELDS = ("spot spot_change_pct effective_spot net_gex_dollars gross_gex_dollars zero_gamma_flip flip_status flip_distance_pct gamma_regime call_wall "
+                     "put_wall expected_move_1d").split()
+
+
+def verify_series(table, answer, inputs, known):
+    """The rows are those of the input, and each is that of its snapshot, where that is among the answers of this call."""
+    data, stored = answer["data"], [row for row in inputs["state/series-rows"] if row["row"] is not None]
+    columns = VOLATILITY_COLUMNS if "volatility" in answer["meta"]["endpoint"] else CURVE_COLUMNS if "vix" in answer["meta"]["endpoint"] else LEVEL_COLUMNS
+    table.check("§2 columns", data["columns"], columns.split())
+    table.check("§2 rows", data["rows"], [row["row"] for row in stored])
+    dates = [row[0] for row in data["rows"]]
+    table.check("§2 order", dates, sorted(set(dates))[-400:])
+    table.check("§2 quality.rows", answer["meta"]["quality"]["rows"], len(dates))
+    for stored in stored:
+        snapshot = known.get(stored["snapshot"])
+        if snapshot:
+            months = {f"m{row['rank']}": row["settlement"] for row in snapshot["data"].get("curve", ())}
+            have = {**dict.fromkeys("m1 m2 m3 m4 m5 m6 m7 m8".split()), **snapshot["data"], **months, "source": snapshot["meta"]["source"],
+                    "date": snapshot["meta"]["as_of"][:10]}
+            table.check(f"§2 row of {stored['row'][0]}", stored["row"], [have[column] for column in columns.split()])
+
+
+def verify_track(table, answer, m, stored):
+    """The newest row is computed. The rows before it are an input."""
+    data, chain = answer["data"], m.chain
+    table.check("§2 columns", data["columns"], TRACK_COLUMNS.split())
+    table.check("§2 session_date", data["session_date"], str(chain.session))
+    table.check("§2 date", data["date"], rfc3339(chain.as_of)[:10])
+    times = [row[0] for row in data["rows"]]
+    table.check("§2 order", times, sorted(set(times)))
+    opens, ends = at(chain.session, 9, 30), at(chain.session, closing(chain.session), 15)
+    table.check("§2 outside the session", [x for x in times if not rfc3339(opens) <= x <= rfc3339(ends)], [])
+    table.check("§2 quality.rows", answer["meta"]["quality"]["rows"], len(times))
+    thinned = stored if len(stored) < 1200 else [row for i, row in enumerate(stored) if i % 2 == 0 or i == len(stored)]
+    table.check("§2 rows before the newest", [row for row in data["rows"] if row[0] != rfc3339(chain.as_of)], thinned)
+    if not times or times[-1] != rfc3339(chain.as_of):
+        return table.check("§2 as_of is in the hours of the track", not opens <= chain.as_of <= ends, True)
+    row, wide = dict(zip(TRACK_COLUMNS.split(), data["rows"][-1])), price_tolerance(chain.S)
+    today, own = zero_dte(m)[0], levels(m)
+    contracts = today["contracts"]
+    net = sum(m.expirations[series.name]["net_gex_dollars"] for series in chain.series if series.date == chain.session)
+    dollars, later = max(1, 1e-6 * m.gross), "charm_ex_zero_dte_dollars_per_day"
+    for name, x, tolerance in (
+            ("as_of", rfc3339(chain.as_of), 0), ("spot", chain.spot, 0.01), ("effective_spot", chain.S, 0.01), ("net_gex_dollars", m.shown(m.net), dollars),
+            ("call_wall", cents(own["call_wall"]), 0), ("put_wall", cents(own["put_wall"]), 0),
+            ("expected_move_1d", expected_move(chain), 0.02),
+            ("zero_dte_net_gex_dollars", None if today["settled"] or chain.mismatch else net if contracts else 0, dollars),
+            ("zero_dte_gross_share_pct", today["gross_share_pct"], 2e-4),
+            (later, m.shown(sum(each[later] for each in m.expirations.values())), max(1, 1e-6 * sum(abs(each[later]) for each in m.expirations.values())))):
+        table.check(f"§2 newest row, {name}", row[name], x, tolerance)
+    for name, own in zip(("zero_gamma_flip", "flip_low", "flip_high"), (m.flips()["model"], *band_ends(m))):
+        table.one_of(f"§2 newest row, {name}", row[name], own, wide)
+    table.one_of("§2 newest row, gamma_regime", row["gamma_regime"], [
+        regime(m, {"vol_down_10": down, "vol_up_10": up}) for down in m.flips()["vol_down_10"] for up in m.flips()["vol_up_10"]], 0)
+
+
+def verify_underlyings(table, answer, inputs, known):
+    """The rows are those of the input, and those of the answers that they name, where these are among the answers of this call."""
+    rows = answer["data"]["rows"]
+    table.check("§1.9 rows", rows, inputs["state/underlyings"])
+    table.check("§1.9 as_of", answer["meta"]["as_of"], max(row["as_of"] for row in rows))
+    table.check("§1.9 captured_at", answer["meta"]["captured_at"], None)
+    for row in rows:
+        gamma, volatility = known.get(row["data_sha256"]), known.get(row["volatility_data_sha256"])
+        if gamma:
+            own = {name: gamma["data"][name] for name in UNDERLYING_FIELDS}
+            own.update(symbol=gamma["data"]["symbol"], as_of=gamma["meta"]["as_of"])
+            table.check(f"§1.9 {row['symbol']}, gamma", {name: row[name] for name in own}, own)
+        if volatility or not row["volatility_data_sha256"]:
+            fields = ("atm_30d", "rank_1y", "put_call_open_interest")
+            table.check(f"§1.9 {row['symbol']}, volatility", [row[name] for name in fields], [volatility and volatility["data"][name] for name in fields])
+
+
+# §0: the receipt and the answers
+
+@functools.lru_cache(maxsize=12)
+def document(folder, digest, name, closures):
+    """Returns the digest of a stored document, and what it holds: a chain, a quote's or state's JSON, or text. closures keeps chains apart."""
+    path = pathlib.Path(folder, os.path.basename(digest))
+    packed = path.with_name(path.name + ".gz")
+    body = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
+    own, kind = hashlib.sha256(body).hexdigest(), name[len("previous/"):] if name.startswith("previous/") else name
+    if own != digest:
+        return own, None
+    if kind.startswith("options/"):
+        return own, Chain(kind[len("options/"):-len(".json")].lstrip("_"), json.loads(body))
+    return own, body.decode() if kind.endswith(".csv") else json.loads(body)
+
+
+def verify_receipt(table, answer, data, folder):
+    """Checks every digest. Returns what the receipt names, by name, without missing and altered documents."""
+    receipt, found = answer["meta"]["receipt"], {}
+    table.check("§0 data_sha256", receipt["data_sha256"], hashlib.sha256(data).hexdigest())
     table.check("§0 input_sha256", receipt["input_sha256"], [i["sha256"] for i in receipt["inputs"]])
-    documents = {}
-    for name, digest in ((i["name"], i["sha256"]) for i in receipt["inputs"]):
+    closures = next((i["sha256"] for i in receipt["inputs"] if i["name"] == "state/closed-dates"), "")
+    for kind in added:
+        added[kind] = ()
+    closing.cache_clear()
+    for name, digest in sorted(((i["name"], i["sha256"]) for i in receipt["inputs"]), key=lambda i: i[0] != "state/closed-dates"):
         own = None
         try:
-            path = pathlib.Path(folder, os.path.basename(digest))
-            packed = path.with_name(path.name + ".gz")
-            document = gzip.decompress(packed.read_bytes()) if packed.exists() else path.read_bytes()
-            own = hashlib.sha256(document).hexdigest()
+            own, found[name] = document(str(folder), digest, name, closures)
         except OSError as e:
             print(e, file=sys.stderr)
         table.check(f"§0 input {name}", digest, own)
-        if own == digest:
-            documents[name] = document
-    return documents
+        if name == "state/closed-dates" and own == digest:
+            for kind, dates in found[name].items():
+                added[kind] = dates or ()
+            closing.cache_clear()
+    return {name: x for name, x in found.items() if x is not None}
 
 
-def verify(table, answer, documents, strike):
-    """Recomputes an answer from its documents."""
-    meta, contracts = answer["meta"], answer["meta"]["quality"]["contracts"]
-    for kind, dates in json.loads(documents.get("state/closed-dates", "{}")).items():
-        further[kind] = dates or ()
-    symbol = answer["data"]["symbol"]
-    name = f"options/{'_' * (symbol in INDICES)}{symbol}.json"
-    chain, previous = (Chain(symbol, json.loads(documents[n])) if n in documents else None for n in (name, "previous/" + name))
-    table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
-    table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
-    table.check("§0 session_date", meta["session_date"], str(chain.session))
-    table.show("§0 q, the quote instant", rfc3339(chain.q))
-    table.check("§0 spot", answer["data"]["spot"], chain.spot, 0.01)
-    if meta["receipt"]["method"] == "gex/6":
-        verify_gamma(table, answer, chain, previous, strike)
-    elif meta["receipt"]["method"] == "volatility/2":
-        verify_volatility(table, answer, chain, json.loads(documents["state/volatility-history"]))
-    else:
+def verify(table, answer, inputs, known, where, strike):
+    """Recomputes an answer from its inputs. known: the answers of this call, by the digest of their data."""
+    meta, data = answer["meta"], answer["data"]
+    method = meta["receipt"]["method"].split("/")[0]
+    names = [name for name in inputs if name.startswith("options/")]
+    chain, previous = (inputs.get(prefix + names[0]) for prefix in ("", "previous/")) if len(names) == 1 else (None, None)
+    if chain and method != "flow":
+        table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
+        table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
+        table.check("§0 session_date", meta["session_date"], str(chain.session))
+        table.show("§0 q, the quote instant", rfc3339(chain.q))
+    if method in ("gex", "levels", "volatility"):
+        m = model(chain, meta["receipt"]["parameters"]["risk_free_rate"])
+        verify_head(table, answer, chain, verify_common(table, answer, m))
+        if method == "levels":
+            verify_key_levels(table, answer, m)
+        elif method == "volatility":
+            verify_volatility(table, answer, m, inputs["state/volatility-history"])
+        elif meta["endpoint"].endswith("/matrix"):
+            verify_matrix(table, answer, m)
+        else:
+            verify_gamma(table, answer, chain, previous, strike)
+    elif method == "track":
+        verify_track(table, answer, model(chain, meta["receipt"]["parameters"]["risk_free_rate"]), inputs["state/track-rows"])
+    elif method == "maxpain":
+        verify_head(table, answer, chain, chain.skipped)
         verify_pain(table, answer, chain)
-    table.check("§1.7 listed", contracts["listed"], chain.listed)
-    for reason, served in contracts["skipped"].items():
-        table.check(f"§1.7 skipped.{reason}", served, chain.skipped[reason])
+    elif method == "flow":
+        limit = re.search(r"limit=(\d+)", where)
+        verify_flow(table, answer, inputs, int(limit[1]) if limit else 20 if "://" in where else None)
+    elif method == "sectors":
+        verify_sectors(table, answer, inputs)
+    elif method == "vix":
+        verify_vix(table, answer, inputs)
+    elif method in ("series", "vixseries"):
+        verify_series(table, answer, inputs, known)
+    elif method == "underlyings":
+        verify_underlyings(table, answer, inputs, known)
+
+
+def verify_head(table, answer, chain, skipped):
+    """§§0, 1.0 and 1.7: the fields that every answer on one chain has."""
+    data, quality = answer["data"], answer["meta"]["quality"]
+    table.check("§0 symbol", data["symbol"], chain.symbol)
+    table.check("§0 spot", data["spot"], chain.spot, 0.01)
+    if "session_date" in data:
+        table.check("§0 data.session_date", data["session_date"], str(chain.session))
+    table.check("§1.7 listed", quality["contracts"]["listed"], chain.listed)
+    for reason, served in quality["contracts"]["skipped"].items():
+        table.check(f"§1.7 skipped.{reason}", served, skipped[reason])
+    table.check("§0 bad_numbers", quality.get("bad_numbers", 0), chain.bad_numbers)
+    outside = outside_calendar([chain.session, *(series.date for series in chain.series)])
+    table.check("§1.7 calendar", quality["calendar"] is not None, outside)
+
+
+METHODS = "gex/6 track/3 series/1 underlyings/3 levels/3 volatility/2 maxpain/2 flow/3 sectors/2 vix/4 vixseries/1".split()
+
+
+def fetch(where):
+    with urllib.request.urlopen(where if "://" in where else pathlib.Path(where).resolve().as_uri(), timeout=60) as response:
+        return response.read().decode()
+
+
+def read(where):
+    """Returns an answer and the exact bytes of its data."""
+    text = fetch(where)
+    answer, start = json.loads(text), text.index('"data":') + len('"data":')
+    if answer["meta"]["receipt"]["method"] not in METHODS:
+        raise ValueError(f"method {answer['meta']['receipt']['method']}; this program knows {', '.join(METHODS)}")
+    return answer, text[start:json.JSONDecoder().raw_decode(text, start)[1]].encode()
+
+
+def exists(url):
+    """Says whether there is an answer. A date that was filled in later has no track."""
+    try:
+        return bool(fetch(url))
+    except urllib.error.HTTPError:
+        return False
+
+
+def walk(base, history):
+    """Yields the URLs of all answers of a server: its current answers, and with history those of each stored date."""
+    base, unfed = base.rstrip("/"), json.loads(fetch(base.rstrip("/") + "/readyz"))["unfed"]
+    for row in read(base + "/api/v1/underlyings")[0]["data"]["rows"]:
+        u = row["symbol"].lower()
+        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "volatility/{}", "gex/{}/series", "volatility/{}/series"):
+            yield f"{base}/api/v1/{path.format(u)}"
+        pain = f"{base}/api/public/{u}-max-pain"
+        yield from (f"{pain}?expiration={row['expiration']}" for row in read(pain)[0]["data"]["expirations"])
+        dates = [row[0] for row in read(f"{base}/api/v1/gex/{u}/series")[0]["data"]["rows"]] if history else ()
+        for date in dates:
+            yield from (f"{base}/api/v1/{path}?date={date}" for path in (f"gex/{u}/historical", f"volatility/{u}/historical"))
+            track = f"{base}/api/v1/gex/{u}/intraday?date={date}"
+            yield from [track] if exists(track) else []
+    for path in ("v1/options/flow/unusual?limit=100", "v1/options/flow/unusual", "v1/sectors/rotation", "public/vix-term-structure",
+                 "public/vix-term-structure/series", "v1/underlyings"):
+        name = path.split("/", 1)[1].split("?")[0]
+        if name in unfed:
+            print(f"{base}/api/{path} has no answer: the source has no documents for it")
+            continue
+        yield f"{base}/api/{path}"
+        if history and name in ("sectors/rotation", "vix-term-structure"):
+            series = f"{base}/api/public/vix-term-structure/series" if "vix" in name else f"{base}/api/v1/gex/{u}/series"
+            yield from (f"{base}/api/{path}?date={row[0]}" for row in read(series)[0]["data"]["rows"])
+
+
+class Run:
+    """Verifies answers, one after another."""
+
+    def __init__(self, args):
+        self.args, self.several = args, args.all or len(args.answers) > 1
+        self.known, self.later, self.count, self.checks, self.differing, self.missing = {}, [], 0, 0, 0, 0
+
+    def all(self, targets):
+        for where in targets:
+            try:
+                answer, data = read(where)
+            except (OSError, ValueError, LookupError, TypeError) as e:
+                print(f"no answer in {where}: {e!r}", file=sys.stderr)
+                self.missing += 1
+                continue
+            meta = answer["meta"]
+            if meta["receipt"]["method"].split("/")[0] in ("series", "vixseries", "underlyings"):
+                self.later.append((where, answer, data))  # their rows are those of other answers
+                continue
+            self.one(where, answer, data)
+            if not meta["endpoint"].endswith("/matrix"):
+                short = {name: x for name, x in answer["data"].items() if name not in ("by_strike", "profile", "by_expiration")}
+                self.known.setdefault(meta["receipt"]["data_sha256"], {"data": short, "meta": meta})
+        for where, answer, data in self.later:
+            self.one(where, answer, data)
+        if self.several:
+            print(f"{self.count} answers: {self.checks} checks, {self.differing} differ")
+        return 2 if self.missing else 1 if self.differing else 0
+
+    def one(self, where, answer, data):
+        """Verifies an answer and prints its table."""
+        if self.several:
+            print(where)
+        table = Table(self.args.quiet)
+        inputs = verify_receipt(table, answer, data, self.args.documents)
+        if len(inputs) == len(answer["meta"]["receipt"]["inputs"]):
+            try:
+                verify(table, answer, inputs, self.known, where, self.args.strike)
+            except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as e:
+                traceback.print_exc()
+                table.check("an answer of the form that the methods page says", repr(e), None)
+        else:
+            print("Nothing is recomputed without the documents that the receipt names.")
+        print(f"{table.checks} checks, {len(table.differing)} differ", *table.differing, sep="\n  ")
+        self.count, self.checks, self.differing = self.count + 1, self.checks + table.checks, self.differing + len(table.differing)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("answer", help="URL of an answer, such as http://127.0.0.1:8080/api/v1/gex/spx, or a file")
+    parser.add_argument("answers", nargs="*", metavar="ANSWER", help="URL of an answer, such as http://127.0.0.1:8080/api/v1/gex/spx, or a file")
     parser.add_argument("--documents", metavar="DIR", required=True, help="documents of the server, <data-dir>/<source>/objects, or a folder "
                         "of decoded files <sha256>")
+    parser.add_argument("--all", metavar="URL", help="verify every current answer of a server, such as http://127.0.0.1:8080")
+    parser.add_argument("--history", action="store_true", help="with --all, verify the answers of each stored date, too")
+    parser.add_argument("--quiet", action="store_true", help="print only figures that differ")
     parser.add_argument("--strike", type=float, help="show volatility and gamma of this strike in every expiration; default: "
                         "of the strike nearest to the spot, in the first expiration")
     args = parser.parse_args()
+    if not args.answers and not args.all:
+        parser.error("name an answer, or a server with --all")
     try:
-        url = args.answer if "://" in args.answer else pathlib.Path(args.answer).resolve().as_uri()
-        with urllib.request.urlopen(url, timeout=10) as response:
-            body = response.read()
-        answer = json.loads(body)
-        receipt = answer["meta"]["receipt"]
-        if receipt["method"] not in ("gex/6", "volatility/2", "maxpain/2"):
-            parser.error(f"the answer has method {receipt['method']}; this program knows gex/6, volatility/2 and maxpain/2")
+        targets = args.answers + (list(walk(args.all, args.history)) if args.all else [])
     except (OSError, ValueError, LookupError, TypeError) as e:
-        parser.error(f"no answer in {args.answer}: {e!r}")
-    table = Table()
-    documents = verify_receipt(table, body, receipt, args.documents)
-    if len(documents) == len(receipt["inputs"]):
-        verify(table, answer, documents, args.strike)
-    else:
-        print("Nothing is recomputed without the documents that the receipt names.")
-    print(f"{table.checks} checks, {len(table.differing)} differ", *table.differing, sep="\n  ")
-    return 1 if table.differing else 0
+        parser.error(f"{args.all} is not a server that is ready: {e!r}")
+    return Run(args).all(targets)
 
 
 if __name__ == "__main__":

@@ -1,14 +1,69 @@
-package compute_test
+package refresh_test
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/cboe"
 )
+
+// contractRow is a row of a made chain.
+type contractRow struct {
+	symbol string
+	compute.Quote
+}
+
+// blank is a quote of which only the open interest is known.
+func blank(openInterest float64) compute.Quote {
+	nan := math.NaN()
+	return compute.Quote{Bid: nan, Ask: nan, Last: nan, OpenInterest: openInterest, Volume: nan, IV: nan, Gamma: nan, Delta: nan}
+}
+
+// published is a quote with only a published volatility and open interest.
+func published(iv, openInterest float64) compute.Quote {
+	q := blank(openInterest)
+	q.IV = iv
+	return q
+}
+
+// with returns a quote with 10 open contracts, two sides and a published volatility.
+func with(bid, ask, iv float64) compute.Quote {
+	q := published(iv, 10)
+	q.Bid, q.Ask = bid, ask
+	return q
+}
+
+// document returns the chain as the upstream writes it. A number that is NaN is left out.
+func document(u compute.UnderlyingQuote, rows []contractRow) []byte {
+	var b bytes.Buffer
+	local := func(at time.Time) string { return at.In(compute.NewYork).Format("2006-01-02T15:04:05") }
+	fmt.Fprintf(&b, `{"timestamp":%q,"data":{"symbol":%q,"current_price":%v,"price_change_percent":%v,"last_trade_time":%q,"options":[`,
+		u.CapturedAt.UTC().Format(time.DateTime), u.Symbol, u.Spot, u.PriceChangePercent, local(u.AsOf))
+	for i, r := range rows {
+		fmt.Fprintf(&b, `%.*s{"option":%q`, min(i, 1), ",", r.symbol)
+		for _, n := range []struct {
+			name string
+			x    float64
+		}{{"bid", r.Bid}, {"ask", r.Ask}, {"last_trade_price", r.Last}, {"open_interest", r.OpenInterest}, {"volume", r.Volume}, {"iv", r.IV},
+			{"gamma", r.Gamma}, {"delta", r.Delta}} {
+			if !math.IsNaN(n.x) {
+				fmt.Fprintf(&b, `,%q:%s`, n.name, strconv.FormatFloat(n.x, 'g', -1, 64))
+			}
+		}
+		if r.LastTrade != 0 {
+			fmt.Fprintf(&b, `,"last_trade_time":%q`, local(time.Unix(r.LastTrade, 0)))
+		}
+		b.WriteString("}")
+	}
+	b.WriteString("]}}")
+	return b.Bytes()
+}
 
 // moment is the instant and size of a synthetic market.
 type moment struct {
@@ -42,10 +97,23 @@ var lags = []time.Duration{
 // moves are by how much the quotes have moved against the index.
 var moves = []float64{0, 0.001, -0.001, 0.006, -0.006, 0.013, -0.013, 0.12, -0.12}
 
-// synthetic is a random market and what it contains.
+// synthetic is a random market: its document, and the chain that is decoded from it.
 type synthetic struct {
+	head  compute.UnderlyingQuote
+	rows  []contractRow
+	body  []byte
 	chain *compute.Chain
 	rate  float64
+}
+
+func newSynthetic(t testing.TB, u compute.UnderlyingQuote, rate float64, rows []contractRow) synthetic {
+	t.Helper()
+	m := synthetic{head: u, rows: rows, body: document(u, rows), rate: rate}
+	var err error
+	if m.chain, err = cboe.DecodeChain(m.body); err != nil {
+		t.Fatal(err)
+	}
+	return m
 }
 
 // quoting is how well a series is quoted.
@@ -64,7 +132,7 @@ const (
 type generator struct {
 	*rand.Rand
 	seen  map[string]int
-	rows  []row
+	rows  []contractRow
 	carry float64 // of every series; negative: each has its own
 	small float64 // by how much the spots are less than those of moments, 0: as there
 }
@@ -85,14 +153,17 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 	if g.small > 0 {
 		s.spot, s.step = s.spot/g.small, s.step/g.small
 	}
-	u := index(s.spot, s.asOf)
-	u.Symbol = roots[0]
-	lag, session := g.IntN(len(lags)), cal.SessionDate(u.AsOf)
-	if u.AsOf.After(cal.Close(session)) { // the index stands still
+	asOf, err := time.Parse(time.RFC3339, s.asOf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := compute.UnderlyingQuote{Symbol: roots[0], Spot: s.spot, PriceChangePercent: -0.25, AsOf: asOf}
+	lag, session := g.IntN(len(lags)), calendar.SessionDate(u.AsOf)
+	if u.AsOf.After(calendar.Close(session)) { // the index stands still
 		lag = max(lag, g.IntN(len(lags)))
 	}
 	u.CapturedAt = u.AsOf.Add(lags[lag] + time.Duration(g.IntN(2)*g.IntN(300))*time.Second)
-	m := synthetic{rate: []float64{0, 0.04, 0.055}[g.IntN(3)]}
+	rate := []float64{0, 0.04, 0.055}[g.IntN(3)]
 	g.rows = nil
 	dark, fitted := i%5 == 4, i%5 < 3
 	s.spot *= 1 + moves[g.IntN(len(moves))] // of the quotes
@@ -107,7 +178,7 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 		}
 	}
 	for _, off := range offsets {
-		expiration := cal.OnOrBefore(today + compute.Date(off))
+		expiration := calendar.OnOrBefore(today + compute.Date(off))
 		if g.chance(4) {
 			continue
 		}
@@ -124,18 +195,17 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 			if fitted && !g.chance(4) {
 				how = quotedWell
 			}
-			g.series(s, u, m.rate, root, expiration, how)
+			g.series(s, u, rate, root, expiration, how)
 		}
 	}
 	if len(g.rows) == 0 || g.chance(8) {
-		g.rows = append(g.rows, row{roots[0] + "1260821C07000000", blank(5)}, row{last + "26082x", blank(5)}, row{last + "260821P01234000", blank(math.NaN())})
+		g.rows = append(g.rows, contractRow{roots[0] + "1260821C07000000", blank(5)}, contractRow{last + "26082x", blank(5)}, contractRow{last + "260821P01234000", blank(math.NaN())})
 	}
 	if g.chance(6) {
-		g.rows = append(g.rows, row{last + "261218C00000000", with(s.spot-1, s.spot+1, 0.5)}, row{last + "261218P00000000", published(0.3, 7)})
+		g.rows = append(g.rows, contractRow{last + "261218C00000000", with(s.spot-1, s.spot+1, 0.5)}, contractRow{last + "261218P00000000", published(0.3, 7)})
 		g.note("strike 0", true)
 	}
-	m.chain = build(t, u, g.rows...)
-	return m
+	return newSynthetic(t, u, rate, g.rows)
 }
 
 // morning says whether a root settles at the opening print.
@@ -147,8 +217,8 @@ func (g *generator) series(s moment, u compute.UnderlyingQuote, rate float64, ro
 	if morning(root) {
 		settlement = compute.AM
 	}
-	left := settlement.Instant(expiration, cal).Sub(u.AsOf).Hours()
-	t := years(math.Max(left, 0.01))
+	left := settlement.Instant(expiration, calendar).Sub(u.AsOf).Hours()
+	t := math.Max(left, 0.01) / (365 * 24)
 	carry := g.carry
 	if carry < 0 {
 		carry = g.Float64()*0.08 - 0.02
@@ -178,7 +248,7 @@ func (g *generator) series(s moment, u compute.UnderlyingQuote, rate float64, ro
 				q.OpenInterest *= 50
 			}
 			g.note("zero open interest", q.OpenInterest == 0)
-			g.rows = append(g.rows, row{fmt.Sprintf("%s%s%c%08.0f", root, expiration.Midnight().Format("060102"), letter, k*1000), q})
+			g.rows = append(g.rows, contractRow{fmt.Sprintf("%s%s%c%08.0f", root, expiration.Midnight().Format("060102"), letter, k*1000), q})
 		}
 	}
 }
@@ -252,17 +322,17 @@ func (g *generator) trade(q *compute.Quote, asOf time.Time) {
 // later draws what became of a market one or two sessions later: the spot, the volatilities, the quotes and the positions have
 // moved, some contracts have gone and others have come.
 func (g *generator) later(t *testing.T, m synthetic) synthetic {
-	u := m.chain.UnderlyingQuote
-	next := cal.Next(cal.SessionDate(u.AsOf))
+	u := m.head
+	next := calendar.Next(calendar.SessionDate(u.AsOf))
 	if g.chance(4) {
-		next = cal.Next(next)
+		next = calendar.Next(next)
 	}
 	lag := u.CapturedAt.Sub(u.AsOf)
-	u.AsOf = cal.Open(next).Add(time.Duration(g.IntN(390)) * time.Minute)
+	u.AsOf = calendar.Open(next).Add(time.Duration(g.IntN(390)) * time.Minute)
 	u.CapturedAt = u.AsOf.Add(lag)
 	moved := 1 + 0.02*(g.Float64()-0.5)
 	u.Spot *= moved
-	var rows []row
+	var rows []contractRow
 	gone := m.chain.Contracts[g.IntN(len(m.chain.Contracts))] // its series is no longer listed
 	for _, c := range m.chain.Contracts {
 		if c.Root == gone.Root && c.Expiration == gone.Expiration {
@@ -285,7 +355,42 @@ func (g *generator) later(t *testing.T, m synthetic) synthetic {
 		case 5:
 			c.Expiration += 7
 		}
-		rows = append(rows, row{c.Symbol(), q})
+		rows = append(rows, contractRow{c.Symbol(), q})
 	}
-	return synthetic{chain: build(t, u, rows...), rate: m.rate + 0.01*float64(g.IntN(2))}
+	return newSynthetic(t, u, m.rate+0.01*float64(g.IntN(2)), rows)
+}
+
+// halved is a market after a split in half: prices and strikes are half of what they were, and an adjusted root holds what cannot
+// be halved.
+func halved(t testing.TB, m synthetic) synthetic {
+	u := m.head
+	u.Spot /= 2
+	var rows []contractRow
+	for i, c := range m.chain.Contracts {
+		c.Strike = math.Round(c.Strike*500) / 1000
+		c.Bid, c.Ask, c.Last = c.Bid/2, c.Ask/2, c.Last/2
+		if i%7 == 0 && c.Root == u.Symbol {
+			c.Root += "1"
+		}
+		rows = append(rows, contractRow{c.Symbol(), c.Quote})
+	}
+	return newSynthetic(t, u, m.rate, rows)
+}
+
+// unread is a market in which the open interest of every 20th contract is unreadable, from a number on. With the number 0 it changes
+// nothing.
+func unread(t testing.TB, m synthetic, from int) synthetic {
+	rows := m.contracts()
+	for i := from; from > 0 && i < len(rows); i += 20 {
+		rows[i].OpenInterest = -1
+	}
+	return newSynthetic(t, m.head, m.rate, rows)
+}
+
+// contracts returns the rows that can be read.
+func (m synthetic) contracts() (rows []contractRow) {
+	for _, c := range m.chain.Contracts {
+		rows = append(rows, contractRow{c.Symbol(), c.Quote})
+	}
+	return rows
 }

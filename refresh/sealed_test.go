@@ -1,0 +1,77 @@
+package refresh
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/snapshots"
+)
+
+// MadeInput is an input of an answer by its name in the receipt: a document, one of the session before, or a state.
+type MadeInput struct {
+	Name string
+	Body []byte
+}
+
+// SealMade computes an answer of a resource from inputs, and seals it, as the refresher does. The rate is a parameter of the products that
+// have one. It also returns what the answer leaves to the series of its resource.
+func SealMade(t testing.TB, resource string, rate float64, made ...MadeInput) (*snapshots.Edition, []byte) {
+	t.Helper()
+	p, cal := productOf(resource), compute.NewCalendar(nil, nil)
+	in := &inputs{at: time.Date(2026, time.December, 1, 12, 0, 0, 0, time.UTC), calendar: cal, source: "made"}
+	for _, m := range made {
+		d := storedDocument(snapshots.StoredInput{Input: snapshots.Input{Name: m.Name, SHA256: sha256Hex(m.Body)}}, nil)
+		if d.Body = m.Body; m.Name == stateDir+closedDates {
+			var c closures
+			if err := json.Unmarshal(m.Body, &c); err != nil {
+				t.Fatal(err)
+			}
+			in.calendar = compute.NewCalendar(c.Closed, c.Early)
+		}
+		in.documents = append(in.documents, d)
+	}
+	switch method, _, _ := strings.Cut(p.method, "/"); method {
+	case "gex", "track", "levels", "volatility":
+		in.parameters.RiskFreeRate = &rate
+		if compute.UnderlyingOf(p.underlying).American() {
+			in.parameters.Exercise = "american_as_european"
+		}
+	case "vix":
+		in.parameters.StaleSessionsTo = new(compute.NewDate(2026, time.December, 1))
+	}
+	a, err := p.compute(in)
+	if err == nil { // of all variants only the one with most in it, and without the slow codings
+		name := cmp.Or(a.storedVariant, a.byDefault)
+		a.product, a.inputs, a.byDefault, a.variants, a.rare = p, in, name, map[string]any{name: a.variants[name]}, func(string) bool { return true }
+		err = a.encode()
+	}
+	if err == nil {
+		err = a.seal(&Config{SourceName: in.source, Calendar: in.calendar, Underlyings: []string{p.underlying}}, snapshots.Freshness{State: "closed"})
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", resource, err)
+	}
+	return a.edition, a.summary
+}
+
+// UnderlyingsState returns the state of the table of underlyings with the row of one underlying.
+func UnderlyingsState(t testing.TB, symbol string, gamma, volatility *snapshots.Snapshot) MadeInput {
+	t.Helper()
+	of := func(s *snapshots.Snapshot) answered {
+		return answered{s.Data(), s.Meta.AsOf, &s.Meta.Receipt.DataSHA256}
+	}
+	row, err := rowOf(symbol, of(gamma), of(volatility))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := json.Marshal([]underlyingRow{row})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return MadeInput{stateDir + underlyingsState, body}
+}

@@ -1,0 +1,173 @@
+package refresh_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/snapshots"
+)
+
+// verifier returns a command of Python that knows bench/clients/verify.py, which was written from METHODS.md alone. Without Python it
+// skips the test.
+func verifier(t testing.TB, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := exec.LookPath("python3")
+	if err != nil {
+		if required := os.Getenv("STRIKECACHE_REQUIRE"); required == "all" || slices.Contains(strings.Split(required, ","), "python3") {
+			t.Fatal("needs the program python3; STRIKECACHE_REQUIRE asks for python3")
+		}
+		t.Skip("needs the program python3")
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Dir = filepath.Join("..", "bench", "clients")
+	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
+	return cmd
+}
+
+// answers are sealed answers in a folder, with their inputs, for one run of the verifier.
+type answers struct {
+	testing.TB
+	dir      string
+	files    []string
+	expected map[string][]string // by file, the names of the figures that differ
+}
+
+func newAnswers(t testing.TB) *answers {
+	return &answers{t, t.TempDir(), nil, map[string][]string{}}
+}
+
+// seal adds an answer of a resource. It returns the default answer.
+func (a *answers) seal(resource string, rate float64, inputs ...refresh.MadeInput) *snapshots.Snapshot {
+	a.Helper()
+	s, _ := a.sealRow(resource, rate, inputs...)
+	return s
+}
+
+// sealRow is seal, and returns the state of the series with the row of the answer.
+func (a *answers) sealRow(resource string, rate float64, inputs ...refresh.MadeInput) (*snapshots.Snapshot, refresh.MadeInput) {
+	a.Helper()
+	for _, in := range inputs {
+		a.write(fmt.Sprintf("%x", sha256.Sum256(in.Body)), in.Body)
+	}
+	e, row := refresh.SealMade(a, resource, rate, inputs...)
+	a.add(resource, e.Default.Body(snapshots.Identity))
+	return e.Default, refresh.MadeInput{Name: "state/series-rows", Body: fmt.Appendf(nil, "[%s]", row)}
+}
+
+// add adds an answer in which the figures of some names differ.
+func (a *answers) add(resource string, body []byte, differing ...string) {
+	name := fmt.Sprintf("%d-%s.json", len(a.files), strings.ReplaceAll(resource, "/", "-"))
+	a.write(name, body)
+	a.files, a.expected[name] = append(a.files, name), differing
+}
+
+func (a *answers) write(name string, body []byte) {
+	if err := os.WriteFile(filepath.Join(a.dir, name), body, 0o600); err != nil {
+		a.Fatal(err)
+	}
+}
+
+// verify runs the verifier once over all answers.
+func (a *answers) verify() {
+	a.Helper()
+	args := []string{"verify.py", "--quiet", "--documents", a.dir}
+	for _, name := range a.files {
+		args = append(args, filepath.Join(a.dir, name))
+	}
+	var stderr bytes.Buffer
+	cmd := verifier(a, args...)
+	cmd.Stderr = &stderr
+	out, _ := cmd.Output()
+	differs := false
+	for _, names := range a.expected {
+		differs = differs || len(names) > 0
+	}
+	if code := cmd.ProcessState.ExitCode(); (code == 1) != differs || code > 1 {
+		a.Errorf("exit code %d, and that something differs is %v", code, differs)
+	}
+	if len(a.files) == 1 { // one answer has no heading
+		out = fmt.Appendf(nil, "%s/%s\n%s", a.dir, a.files[0], out)
+	}
+	found := 0
+	for block := range strings.SplitSeq(string(out), "\n"+a.dir+"/") {
+		head, rest, _ := strings.Cut(strings.TrimPrefix(block, a.dir+"/"), "\n")
+		table, summary, ok := strings.Cut(rest, " checks, ")
+		if !ok {
+			continue
+		}
+		found++
+		differing := strings.Split(strings.TrimSpace(summary), "\n  ")[1:]
+		if last := len(differing) - 1; last >= 0 {
+			differing[last], _, _ = strings.Cut(differing[last], "\n")
+		}
+		if !slices.Equal(differing, a.expected[head]) {
+			a.Errorf("%s: %q differ, want %q\n%s", head, differing, a.expected[head], table)
+		}
+	}
+	if found != len(a.files) {
+		a.Fatalf("%d of %d answers were verified\n%.2000s\n%s", found, len(a.files), out, &stderr)
+	}
+}
+
+// nameOf returns the name of the chain of a market.
+func (m synthetic) nameOf() string {
+	if !compute.UnderlyingOf(m.head.Symbol).American() {
+		return "options/_" + m.head.Symbol + ".json"
+	}
+	return "options/" + m.head.Symbol + ".json"
+}
+
+// gamma adds the answer of gex/{u} on the chain of a market, and on that of the session before if there is one.
+func (a *answers) gamma(m synthetic, before *synthetic) (g gammaAnswer) {
+	a.Helper()
+	inputs := []refresh.MadeInput{{Name: m.nameOf(), Body: m.body}}
+	if before != nil {
+		inputs = append(inputs, refresh.MadeInput{Name: "previous/" + m.nameOf(), Body: before.body})
+	}
+	if err := json.Unmarshal(a.seal("gex/"+strings.ToLower(m.head.Symbol), m.rate, inputs...).Body(snapshots.Identity), &g); err != nil {
+		a.Fatal(err)
+	}
+	return g
+}
+
+// surfaces adds the matrix and the volatility of a market.
+func (a *answers) surfaces(m synthetic) {
+	a.Helper()
+	u, chain := strings.ToLower(m.head.Symbol), refresh.MadeInput{Name: m.nameOf(), Body: m.body}
+	a.seal("gex/"+u+"/matrix", m.rate, chain)
+	a.seal("volatility/"+u, m.rate, chain, refresh.MadeInput{Name: "state/volatility-history", Body: []byte("[]")})
+}
+
+// every adds the answers of all resources that rest on the chain of a market. It returns that of gex/{u}.
+func (a *answers) every(m synthetic) gammaAnswer {
+	a.Helper()
+	u, chain := strings.ToLower(m.head.Symbol), refresh.MadeInput{Name: m.nameOf(), Body: m.body}
+	g := a.gamma(m, nil)
+	a.surfaces(m)
+	a.seal("gex/"+u+"/levels", m.rate, chain)
+	a.seal("gex/"+u+"/intraday", m.rate, chain, refresh.MadeInput{Name: "state/track-rows", Body: []byte("[]")})
+	a.seal(refresh.FlowResource, m.rate, chain)
+	if len(g.Data.ByExpiration) > 0 {
+		a.seal(u+"-max-pain", m.rate, chain)
+	}
+	return g
+}
+
+// dataOf decodes the data of an answer.
+func dataOf[T any](t testing.TB, s *snapshots.Snapshot) (v T) {
+	t.Helper()
+	if err := json.Unmarshal(s.Data(), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}

@@ -1,0 +1,341 @@
+package refresh_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/cboe"
+)
+
+// gammaAnswer is what the tests read of an answer of gex/{u}.
+type gammaAnswer struct {
+	Data struct {
+		SpotSource string   `json:"spot_source"`
+		FlipStatus string   `json:"flip_status"`
+		Regime     string   `json:"gamma_regime"`
+		OIState    string   `json:"oi_state"`
+		Trigger    *float64 `json:"vol_trigger"`
+		Move       *float64 `json:"expected_move_1d"`
+		ZeroDTE    struct {
+			Contracts int
+			Settled   bool
+			Flip      *float64 `json:"zero_gamma_flip"`
+		} `json:"zero_dte"`
+		ByExpiration []struct {
+			Source string `json:"forward_source"`
+		} `json:"by_expiration"`
+		Changes *struct {
+			Net map[string]float64 `json:"net_gex_dollars"`
+		}
+		OIChanges []any `json:"open_interest_changes"`
+		Exposures map[string]*float64
+	}
+	Meta struct {
+		Quality struct {
+			Contracts struct {
+				Listed, Used int
+				Skipped      map[string]int
+			}
+			Volatility []struct {
+				Step         string
+				OpenInterest *float64 `json:"open_interest_pct"`
+			}
+			Floored       int `json:"volatility_floored_strikes"`
+			Forwards      map[string]int
+			Gap           *float64 `json:"spot_gap_pct"`
+			ChangesReason *string  `json:"changes_reason"`
+			Unread        *int     `json:"open_interest_unread"`
+			ExerciseNote  string   `json:"exercise_note"`
+			Beyond60      float64  `json:"gross_beyond_60_days_pct"`
+		}
+	}
+}
+
+// count notes the features of an answer.
+func (g *generator) count(chain *compute.Chain, a gammaAnswer) {
+	d, q := a.Data, a.Meta.Quality
+	instant := chain.QuoteInstant(calendar)
+	late := instant.Sub(chain.AsOf) > 5*time.Minute
+	g.note(d.SpotSource, true)
+	g.note("index beside a gap", d.SpotSource == "index" && q.Gap != nil && *q.Gap != 0)
+	g.note("implied within 5 minutes", d.SpotSource == "implied" && !late)
+	g.note("fitted late", late && q.Gap != nil && *q.Gap < 0.5 && *q.Gap > -0.5)
+	g.note("0DTE settled", d.ZeroDTE.Settled)
+	parity := q.Forwards["parity"]
+	g.note("too few parity series", parity > 0 && parity < 5)
+	g.note("parity series too near", parity >= 5 && q.Gap == nil)
+	day := compute.DateOf(instant.In(compute.NewYork))
+	g.note("after hours", instant.Equal(day.At(17, 0, 0, compute.NewYork)))
+	g.note("night", instant.Before(calendar.Open(day)) && late)
+	g.note("after a weekend", chain.AsOf.Weekday() == time.Friday && instant.Sub(chain.AsOf) > 48*time.Hour)
+	bad := 0
+	for reason, n := range q.Contracts.Skipped {
+		g.note(reason, n > 0)
+		if reason != "settled" && reason != "no_open_interest" && reason != "no_volatility" {
+			bad += n
+		}
+	}
+	g.note("bad rows", bad > 0)
+	g.note("0DTE", d.ZeroDTE.Contracts > 0)
+	g.note("flip of 0DTE", d.ZeroDTE.Flip != nil)
+	g.note("floored", q.Floored > 0)
+	for source, n := range q.Forwards {
+		g.note(source, n > 0)
+	}
+	for _, s := range q.Volatility {
+		g.note("volatility "+s.Step, s.OpenInterest != nil && *s.OpenInterest > 0)
+	}
+	g.note(d.FlipStatus, true)
+	g.note(d.Regime, true)
+	g.note(map[string]string{"updating": "updating", "settled": "settled interest"}[d.OIState], true)
+	g.note("trigger", d.Trigger != nil)
+	g.note("no trigger", d.Trigger == nil)
+	g.note("move", d.Move != nil)
+	g.note("no move", d.Move == nil)
+	g.note("ex-date", strings.Contains(q.ExerciseNote, "ex-dividend"))
+	g.note("no ex-date", q.ExerciseNote != "" && !strings.Contains(q.ExerciseNote, "ex-dividend"))
+	g.note("beyond 60 days", q.Beyond60 > 0)
+	if q.ChangesReason != nil {
+		g.note(*q.ChangesReason, true)
+	}
+	if d.Changes != nil {
+		g.note("no split", true)
+		for name, part := range d.Changes.Net {
+			g.note(name, part != 0)
+		}
+	}
+	g.note("ten changes", len(d.OIChanges) == 10)
+	g.note("unread", q.Unread != nil && *q.Unread > 0)
+}
+
+// saw fails the test unless every feature was seen.
+func (g *generator) saw(t testing.TB, features ...string) {
+	t.Helper()
+	for _, feature := range features {
+		if g.seen[feature] == 0 {
+			t.Errorf("no market has %s: %v", feature, g.seen)
+		}
+	}
+}
+
+func newGenerator(seed1, seed2 uint64) *generator {
+	return &generator{Rand: rand.New(rand.NewPCG(seed1, seed2)), seen: map[string]int{}}
+}
+
+// Every answer on a made market of SPX agrees with the second program.
+func TestMadeMarketsAreVerified(t *testing.T) {
+	t.Parallel()
+	g, a := newGenerator(23, 25), newAnswers(t)
+	for i := range 3 * len(moments) {
+		m := g.market(t, i, "SPX", "SPXW")
+		g.count(m.chain, a.every(m))
+	}
+	a.verify()
+	g.saw(t, "AM and PM on one date", "missing side", "one-sided quote", "crossed quote", "locked quote", "zero iv",
+		"NaN numbers", "zero open interest", "settled rows", "settled", "no_open_interest", "no_volatility", "0DTE", "floored", "strike 0",
+		"parity", "other_settlement", "interpolated", "extrapolated", "none", "volatility implied", "volatility published",
+		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
+		"neutral", "updating", "settled interest", "trigger", "no trigger", "move", "no move", "flip of 0DTE", "bad rows",
+		"index", "implied", "index_stale", "index beside a gap", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
+		"too few parity series", "parity series too near", "after hours", "night", "after a weekend")
+}
+
+// The changes since an earlier market agree, and the reasons for which there are none.
+func TestMadeChangesAreVerified(t *testing.T) {
+	t.Parallel()
+	g, a := newGenerator(31, 32), newAnswers(t)
+	for i := range 3 * len(moments) / 4 {
+		before := g.market(t, i, "SPX", "SPXW")
+		now := g.later(t, before)
+		before, now = unread(t, before, i%7), unread(t, now, i%5)
+		got := a.gamma(now, &before)
+		g.count(now.chain, got)
+		g.note("unread before", len(before.chain.Unread) > 0)
+		charm, later := got.Data.Exposures["charm_dollars_per_day"], got.Data.Exposures["charm_ex_zero_dte_dollars_per_day"]
+		g.note("0DTE has charm", charm != nil && *charm != *later)
+	}
+	a.verify()
+	g.saw(t, "expired", "spot", "time", "volatility", "open_interest", "listed", "ten changes", "unread", "unread before", "0DTE has charm",
+		"net_unknown", "reference_net_unknown")
+}
+
+// Around the second of a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
+func TestMadeSettlementsAreVerified(t *testing.T) {
+	t.Parallel()
+	g, a := newGenerator(29, 30), newAnswers(t)
+	for _, c := range []struct {
+		market   int
+		instants []string
+	}{
+		{3, []string{"2026-08-11T19:59:59Z", "2026-08-11T20:00:00Z"}},
+		{5, []string{"2026-08-21T13:29:59Z", "2026-08-21T13:30:00Z", "2026-08-21T13:30:01Z"}},
+		{8, []string{"2026-11-27T17:59:59Z", "2026-11-27T18:00:00Z"}},
+	} {
+		m := g.market(t, c.market, "SPX", "SPXW")
+		for _, instant := range c.instants {
+			at, err := time.Parse(time.RFC3339, instant)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := m.head
+			u.AsOf, u.CapturedAt = at, at
+			moved := newSynthetic(t, u, m.rate, m.rows)
+			g.count(m.chain, a.every(moved))
+			a.seal(refresh.GammaResource, m.rate, refresh.MadeInput{Name: spx, Body: moved.body},
+				refresh.MadeInput{Name: "state/closed-dates", Body: []byte(`{"closed":["2026-08-12","2026-08-24"],"early":["2026-08-11","2026-08-25"]}`)})
+		}
+	}
+	a.verify()
+	g.saw(t, "0DTE settled", "0DTE", "settled")
+}
+
+// The answers on an index with other roots and hours, a fund and a stock agree. Every third later chain of a fund or stock is that of a
+// split.
+func TestMadeUnderlyingsAreVerified(t *testing.T) {
+	t.Parallel()
+	a := newAnswers(t)
+	for _, c := range []struct {
+		roots    []string
+		small    float64
+		features []string
+	}{
+		{[]string{"NDX", "NDXP"}, 0.35, []string{"AM and PM on one date", "index", "implied", "index_stale", "other_settlement", "0DTE settled",
+			"no split"}},
+		{[]string{"SPY"}, 10, []string{"last", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split", "settled rows"}},
+		{[]string{"AAPL"}, 30, []string{"last", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split", "bad rows"}},
+	} {
+		g := newGenerator(43, 46)
+		g.small = c.small
+		for i := 0; i < len(moments); i += 2 {
+			before := g.market(t, i, c.roots...)
+			g.count(before.chain, a.gamma(before, nil))
+			a.surfaces(before)
+			if len(before.chain.Contracts) == 0 {
+				continue
+			}
+			now := g.later(t, before)
+			if i%3 == 0 {
+				now = halved(t, now)
+			}
+			g.count(now.chain, a.gamma(now, &before))
+			a.surfaces(now)
+		}
+		g.saw(t, c.features...)
+	}
+	a.verify()
+}
+
+// The scores and sides of unusual flow agree, on markets of an index and of a fund. In every third market the volumes are almost
+// equal.
+func TestMadeFlowIsVerified(t *testing.T) {
+	t.Parallel()
+	g, random, a := newGenerator(25, 26), rand.New(rand.NewPCG(33, 34)), newAnswers(t)
+	for i := range 3 * len(moments) {
+		roots, name := []string{"SPX", "SPXW"}, "options/_SPX.json"
+		if i%2 == 1 {
+			roots, name = []string{"XLK"}, "options/XLK.json"
+		}
+		now, before := observed(t, random, g.market(t, i, roots...), i%3 == 0)
+		s := a.seal("options/flow/unusual", 0, refresh.MadeInput{Name: name, Body: now.body}, refresh.MadeInput{Name: "previous/" + name, Body: before.body})
+		for _, item := range dataOf[compute.Flow](t, s).Items {
+			g.note("side "+item.Side+" of a "+item.OptionType.String(), true)
+			g.note("believed in part", item.Side == "unknown" && item.Components.QuoteLocation > 0)
+			g.note("a surprising size", item.Components.SizeSurprise > 0 && item.Components.SizeSurprise < 20)
+			g.note("no surprising size", item.Components.SizeSurprise == 0)
+			g.note("band "+item.Band, true)
+			g.note("priced by the "+item.PremiumBasis, true)
+		}
+	}
+	a.verify()
+	g.saw(t, "side ask of a call", "side bid of a call", "side mid of a call", "side ask of a put", "side bid of a put", "side mid of a put",
+		"side unknown of a call", "side unknown of a put", "believed in part", "a surprising size", "no surprising size", "priced by the mid",
+		"priced by the last", "band low", "band notable", "band high", "band extreme")
+}
+
+// observed draws the volume, the delta and the last trade of some contracts of a market anew, at the thresholds of METHODS.md §5. It also
+// returns a market of the session before with the published volatility of most contracts.
+func observed(t testing.TB, random *rand.Rand, m synthetic, equalVolumes bool) (now, before synthetic) {
+	rows, earlier := m.contracts(), []contractRow(nil)
+	midnight := m.chain.Session(calendar).At(0, 0, 0, compute.NewYork).Unix()
+	for k := range rows {
+		c := &rows[k]
+		if random.IntN(3) == 0 {
+			c.Delta = math.Copysign([]float64{0, 0.0999, 0.1, 0.2499, 0.25, 0.4999, 0.5}[random.IntN(7)], c.Delta)
+		}
+		if random.IntN(4) == 0 {
+			price := []float64{0.04, 0.05, 2, 4.99, 5}[random.IntN(5)]
+			c.Bid, c.Ask, c.Volume = price, price, []float64{99, 100, 124, 125, 499, 500, 50_000}[random.IntN(7)]
+		}
+		if random.IntN(10) == 0 {
+			c.LastTrade = midnight + []int64{-1, 0, 86_399, 86_400}[random.IntN(4)]
+		}
+		if equalVolumes && random.IntN(20) > 0 {
+			c.Volume = 1500 + float64(random.IntN(200))
+		}
+		if moved := []float64{0, 0, 0.005, 0.01, 0.03, 0.05, 0.2}[random.IntN(7)]; random.IntN(5) > 0 {
+			earlier = append(earlier, contractRow{c.symbol, published(math.Max(c.IV+moved*float64(1-2*random.IntN(2)), 0), 1)})
+		}
+	}
+	u := m.head
+	u.AsOf, u.CapturedAt = u.AsOf.Add(-24*time.Hour), u.CapturedAt.Add(-24*time.Hour)
+	return newSynthetic(t, m.head, m.rate, rows), newSynthetic(t, u, m.rate, earlier)
+}
+
+// The answers on recorded chains agree: on one of many oddities, and in a full run on all of them.
+func TestRecordedChainsAreVerified(t *testing.T) {
+	t.Parallel()
+	paths := []string{"spx-chain-2026-08-11-pathological.json"}
+	if full() {
+		all, err := filepath.Glob(recorded(t, "chains/*.json.gz"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range all {
+			paths = append(paths, "chains/"+filepath.Base(path))
+		}
+	}
+	a := newAnswers(t)
+	for _, path := range paths {
+		body := recordedBody(t, path)
+		chain, err := cboe.DecodeChain(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.every(synthetic{head: chain.UnderlyingQuote, body: body, rate: rate})
+	}
+	a.verify()
+}
+
+// The same rows give the same bytes, in any order.
+func TestSameRowsSameBytes(t *testing.T) {
+	g := newGenerator(25, 26)
+	for i := range 4 {
+		m := g.market(t, i, "SPX", "SPXW")
+		seen := map[string]bool{}
+		rows := slices.DeleteFunc(slices.Clone(m.rows), func(r contractRow) bool { // the first of two duplicates counts, so their order matters
+			duplicate := seen[r.symbol]
+			seen[r.symbol] = true
+			return duplicate
+		})
+		seal := func(rows []contractRow) string {
+			chain := refresh.MadeInput{Name: spx, Body: newSynthetic(t, m.head, m.rate, rows).body}
+			e, _ := refresh.SealMade(t, refresh.GammaResource, m.rate, chain)
+			return string(e.Default.Data())
+		}
+		once := seal(rows)
+		if again := seal(rows); again != once {
+			t.Error("the same rows gave other bytes")
+		}
+		g.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+		if shuffled := seal(rows); shuffled != once {
+			t.Error("shuffled rows gave other bytes")
+		}
+	}
+}

@@ -1,0 +1,282 @@
+package refresh_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/cboe"
+	"strikecache/snapshots"
+)
+
+// quoteDocument is a quote as the upstream writes it; change is its change in points.
+func quoteDocument(symbol string, price, change float64, asOf time.Time) []byte {
+	return fmt.Appendf(nil, `{"timestamp":%q,"data":{"symbol":%q,"current_price":%v,"price_change":%v,"last_trade_time":%q}}`,
+		asOf.Add(15*time.Minute).UTC().Format(time.DateTime), symbol, price, change, asOf.In(compute.NewYork).Format("2006-01-02T15:04:05"))
+}
+
+// historyDocument is a daily history of closes that end with the session before a date.
+func historyDocument(symbol string, before compute.Date, closes []string) []byte {
+	rows, d := make([]string, len(closes)), before
+	for i := len(closes) - 1; i >= 0; i-- {
+		d = calendar.Previous(d)
+		rows[i] = fmt.Sprintf(`{"date":%q,"close":%s}`, d, closes[i])
+	}
+	return fmt.Appendf(nil, `{"symbol":%q,"data":[%s]}`, symbol, strings.Join(rows, ","))
+}
+
+// settlementFile draws a settlement file of a date, whose monthly prices often differ by exactly the threshold of the shape. Its first
+// months may be missing.
+func settlementFile(g *rand.Rand, date compute.Date) ([]byte, []float64) {
+	b := bytes.NewBufferString("Product,Symbol,Expiration Date,Price\r\nVX,VX42/V6,2026-10-21,17.5\r\nIBHY,IBHY/V6,2026-10-01,140.1\r\n")
+	y, m, _ := date.Midnight().Date()
+	month, price := int(m)+g.IntN(2), 15+float64(g.IntN(200))/20
+	var prices []float64
+	for range 1 + g.IntN(9) {
+		year := y + (month-1)/12
+		code := (month - 1) % 12
+		expiration := calendar.VIXExpiration(year, time.Month(code+1))
+		if g.IntN(12) == 0 {
+			expiration-- // the file's date counts
+		}
+		fmt.Fprintf(b, "VX,VX/%c%d,%s,%.4f\r\n", "FGHJKMNQUVXZ"[code], year%10, expiration, price)
+		if expiration > date {
+			prices = append(prices, price)
+		}
+		month++
+		price = math.Round((price+[]float64{0, 0.05, 0.1, 0.1001, 0.4, -0.05, -0.1, -0.1001, -0.4, 2, -2}[g.IntN(11)])*1e4) / 1e4
+	}
+	return b.Bytes(), prices
+}
+
+// curve adds the answer of a made settlement file with closes, quotes and stored curves, and that of the series of curves.
+func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
+	a.Helper()
+	file, prices := settlementFile(g, date)
+	for len(prices) == 0 {
+		file, prices = settlementFile(g, date)
+	}
+	inputs := []refresh.MadeInput{{Name: "settlement/" + date.String() + ".csv", Body: file}}
+	vix := []float64{14.99, 15, 19.9, 20, 25, 30}[g.IntN(6)]
+	for symbol, level := range map[string]float64{"VIX": vix, "VIX3M": vix / []float64{0.85, 0.8499, 0.917, 0.95, 1, 1.1}[g.IntN(6)]} {
+		switch g.IntN(3) {
+		case 0:
+			inputs = append(inputs, refresh.MadeInput{Name: "charts/historical/_" + symbol + ".json",
+				Body: historyDocument("_"+symbol, calendar.Next(date), []string{"0", `"17.5"`, fmt.Sprintf("%.4f", level)})})
+		case 1:
+			asOf := calendar.Close(date).Add([]time.Duration{14 * time.Minute, 14*time.Minute - time.Second, time.Hour}[g.IntN(3)])
+			inputs = append(inputs, refresh.MadeInput{Name: "quotes/_" + symbol + ".json", Body: quoteDocument("^"+symbol, level, g.Float64()-0.5, asOf)})
+		}
+	}
+	slices.SortFunc(inputs[1:], func(a, b refresh.MadeInput) int { return strings.Compare(a.Name, b.Name) })
+	for _, symbol := range []string{"VIX9D", "VIX6M", "VVIX", "SKEW"} {
+		if g.IntN(3) > 0 {
+			inputs = append(inputs, refresh.MadeInput{Name: "quotes/_" + symbol + ".json",
+				Body: quoteDocument("^"+symbol, 20+80*g.Float64(), g.Float64()-0.5, calendar.Open(calendar.Next(date)).Add(time.Hour))})
+		}
+	}
+	type stored struct {
+		Date        compute.Date       `json:"date"`
+		Contango    *float64           `json:"contango_m1_m2_pct"`
+		Basis       *float64           `json:"spot_basis_pct"`
+		Settlements map[string]float64 `json:"settlements"`
+	}
+	history := []stored{}
+	for i := range g.IntN(3) * 15 {
+		s := stored{Date: date - compute.Date(60-i)}
+		if g.IntN(5) > 0 {
+			s.Contango, s.Basis = new(math.Round(g.NormFloat64()*5e4)/1e4), new(math.Round(g.NormFloat64()*5e4)/1e4)
+		}
+		history = append(history, s)
+	}
+	if n := len(history); n > 0 {
+		history[n-1].Settlements = map[string]float64{"VX/V6": 18.25, "VX/X6": 19.1234, "VX/Z6": 20}
+	}
+	body, err := json.Marshal(history)
+	if err != nil {
+		a.Fatal(err)
+	}
+	inputs = append(inputs, refresh.MadeInput{Name: "state/vix-history", Body: body})
+	s, row := a.sealRow(refresh.VIXResource, 0, inputs...)
+	a.seal(refresh.VIXSeriesResource, 0, inputs[0], row)
+	return s
+}
+
+// The curve of every made settlement file agrees, with its classes, percentiles and the ladder.
+func TestMadeCurvesAreVerified(t *testing.T) {
+	t.Parallel()
+	g, a, seen := rand.New(rand.NewPCG(51, 52)), newAnswers(t), map[string]bool{}
+	for i := range 150 {
+		c := dataOf[compute.VIXCurve](t, a.curve(g, calendar.OnOrBefore(compute.NewDate(2026, time.September, 1)+compute.Date(i/2))))
+		for _, class := range []*string{c.Regime, c.CashRegime, c.VolLevel} {
+			if class != nil {
+				seen[*class] = true
+			}
+		}
+		seen[c.Shape], seen[c.RegimeBasis], seen["final"] = true, true, seen["final"] || c.FinalSettlement != nil
+		seen["extrapolated"], seen["percentile"] = seen["extrapolated"] || c.CM30Extrapolated, seen["percentile"] || c.Percentiles.SpotBasis.Percentile != nil
+		seen["change"] = seen["change"] || len(c.Curve) > 0 && c.Curve[0].Change != nil
+	}
+	a.verify()
+	for _, feature := range []string{"upward", "downward", "humped", "trough", "mixed", "flat", "m1_m2", "m2_m3", "steep_contango", "contango", "backwardation",
+		"steep_backwardation", "deep_contango", "flattening", "inverted", "low", "normal", "elevated", "stress", "final", "extrapolated", "percentile", "change"} {
+		if !seen[feature] {
+			t.Errorf("no curve is %s: %v", feature, seen)
+		}
+	}
+}
+
+// rotation adds the answer of made quotes and histories of funds. Some funds lack their quote, their history or a part of it.
+func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
+	a.Helper()
+	var inputs []refresh.MadeInput
+	session := calendar.SessionDate(asOf)
+	for i, symbol := range compute.FundSymbols() {
+		if g.IntN(15) == 0 && i > 1 {
+			continue
+		}
+		at, price := asOf, 40+100*g.Float64()
+		if g.IntN(15) == 0 {
+			at = calendar.Open(calendar.Previous(session)).Add(time.Hour)
+		}
+		change := []float64{0, 0.25, 0.25, -0.5, 3 * g.NormFloat64()}[g.IntN(5)]
+		quote := quoteDocument(symbol, price, change, at)
+		if g.IntN(12) == 0 {
+			quote = bytes.Replace(quote, []byte(`"price_change":`), []byte(`"price_change_percent":1001,"not_there":`), 1)
+		}
+		inputs = append(inputs, refresh.MadeInput{Name: "quotes/" + symbol + ".json", Body: quote})
+		if g.IntN(12) == 0 && i > 1 {
+			continue
+		}
+		var closes []string
+		for range []int{3, 40, 134, 135, 136, 200, 300, 300}[g.IntN(8)] {
+			price *= math.Exp(0.01 * g.NormFloat64())
+			text := fmt.Sprintf("%.2f", price)
+			switch g.IntN(60) {
+			case 0:
+				text = "null"
+			case 1:
+				text = `"` + text + `"`
+			case 2:
+				text = `"n/a"`
+			}
+			closes = append(closes, text)
+		}
+		inputs = append(inputs, refresh.MadeInput{Name: "charts/historical/" + symbol + ".json", Body: historyDocument(symbol, session, closes)})
+	}
+	return a.seal(refresh.SectorsResource, 0, inputs...)
+}
+
+// The rotation of every made set of funds agrees.
+func TestMadeRotationsAreVerified(t *testing.T) {
+	t.Parallel()
+	g, a, seen := rand.New(rand.NewPCG(53, 54)), newAnswers(t), map[string]bool{}
+	for i := range 40 {
+		r := dataOf[compute.Rotation](t, a.rotation(g, calendar.Open(calendar.OnOrBefore(compute.NewDate(2026, time.March, 31)+compute.Date(7*i))).Add(time.Hour)))
+		seen["mixed session"], seen["missing"] = seen["mixed session"] || r.Mixed, seen["missing"] || len(r.Missing) > 0
+		for _, row := range r.Sectors {
+			if row.RRG == nil {
+				seen["no rrg"] = true
+			} else {
+				seen[row.RRG.Quadrant] = true
+			}
+			seen["no year to date"] = seen["no year to date"] || row.Returns.YTD == nil
+			seen["no day"] = seen["no day"] || row.Returns.Day == nil
+		}
+		if r.Tone != nil {
+			seen[*r.Tone] = true
+		}
+	}
+	a.verify()
+	for _, feature := range []string{"mixed session", "missing", "no rrg", "leading", "weakening", "lagging", "improving", "no year to date", "no day", "risk_on",
+		"risk_off", "mixed"} {
+		if !seen[feature] {
+			t.Errorf("no rotation has %s: %v", feature, seen)
+		}
+	}
+}
+
+// The clocks of §0 and the shape of §6 agree where no answer shows them alone: the quote instant and the date of open interest around
+// every boundary of a week with a holiday and an early close, of a week with two holidays, and of a change of the clock, and the shape of
+// random curves, whose differences are often exactly the threshold.
+func TestClocksAndShapesAreVerified(t *testing.T) {
+	t.Parallel()
+	var in, want bytes.Buffer
+	for _, from := range []string{"2026-11-23T00:00:00Z", "2026-12-23T00:00:00Z", "2026-03-05T00:00:00Z"} {
+		start, err := time.Parse(time.RFC3339, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for minutes := 0; minutes < 11*24*60; minutes += 5 {
+			for second := -1; second <= 1; second++ {
+				captured := start.Add(time.Duration(minutes)*time.Minute + time.Duration(second)*time.Second)
+				date, state := compute.OpenInterestDate(captured, calendar)
+				fmt.Fprintf(&in, "%d", captured.Unix())
+				fmt.Fprintf(&want, "%s %s", date, state)
+				for _, symbol := range []string{"SPX", "XLK", "AAPL"} { // NDX has the hours of a fund, XSP those of SPX
+					for _, age := range []time.Duration{0, 10 * time.Minute, 3 * time.Hour} {
+						u := compute.UnderlyingQuote{Symbol: symbol, Spot: 100, AsOf: captured.Add(-age), CapturedAt: captured}
+						chain := &compute.Chain{UnderlyingQuote: u}
+						fmt.Fprintf(&want, " %d", chain.QuoteInstant(calendar).Unix())
+					}
+				}
+				in.WriteString("\n")
+				want.WriteString("\n")
+			}
+		}
+	}
+	g, seen := rand.New(rand.NewPCG(27, 28)), map[string]bool{}
+	for range 5000 {
+		file, prices := settlementFile(g, compute.NewDate(2026, time.October, 5))
+		if len(prices) == 0 {
+			continue
+		}
+		rows, _, err := cboe.DecodeSettlement(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: compute.NewDate(2026, time.October, 5), Calendar: calendar, Rows: rows})
+		if !ok {
+			t.Fatalf("no curve of %s", file)
+		}
+		fmt.Fprintln(&in, strings.Trim(fmt.Sprint(prices), "[]"), "shape")
+		fmt.Fprintln(&want, c.Shape)
+		seen[c.Shape] = true
+	}
+	cmd := verifier(t, "-c", `
+import sys, datetime as dt, verify as v
+for line in sys.stdin:
+    *values, last = line.split()
+    if last == "shape":
+        print(v.shape([float(x) for x in values]))
+        continue
+    captured = dt.datetime.fromtimestamp(int(last), dt.timezone.utc)
+    out = [str(x) for x in v.open_interest_date(captured)]
+    for overnight, tail in ((True, True), (False, True), (False, False)):
+        for minutes in (0, 10, 180):
+            out.append(str(int(v.quote_instant(captured - dt.timedelta(minutes=minutes), captured, overnight, tail).timestamp())))
+    print(*out)`)
+	asked := strings.Split(in.String(), "\n")
+	cmd.Stdin = &in
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	got, wanted := strings.Split(string(out), "\n"), strings.Split(want.String(), "\n")
+	if len(got) != len(wanted) || len(seen) != 6 {
+		t.Fatalf("%d lines, want %d; shapes %v", len(got), len(wanted), seen)
+	}
+	for i := range got {
+		if got[i] != wanted[i] {
+			t.Fatalf("%s: the second program has %s, want %s", asked[i], got[i], wanted[i])
+		}
+	}
+}
