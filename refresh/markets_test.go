@@ -86,7 +86,7 @@ var moments = []moment{
 	{"2026-09-04T20:15:00Z", 7050, 25}, {"2026-09-18T13:29:00Z", 7111, 20},
 }
 
-// lags are by how much a document is later than its index: in session, on both sides of the 5 minutes of METHODS.md §1.0,
+// lags are by how much a document is later than its index: in session, on both sides of the 5 minutes of §1.0 of compute/METHODS.md,
 // in the evening, in the night, the next morning, over a weekend and over a long one.
 var lags = []time.Duration{
 	0, 15 * time.Minute, 16 * time.Minute, 20 * time.Minute, 20*time.Minute + time.Second, 75 * time.Minute, 4*time.Hour + 14*time.Minute,

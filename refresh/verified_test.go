@@ -17,7 +17,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// verifier returns a command of Python that knows bench/clients/verify.py, which was written from METHODS.md alone. Without Python it
+// verifier returns a command of Python that knows bench/clients/verify.py, which was written from compute/METHODS.md alone. Without Python it
 // skips the test.
 func verifier(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()

@@ -259,7 +259,7 @@ func TestMadeFlowIsVerified(t *testing.T) {
 		"priced by the last", "band low", "band notable", "band high", "band extreme")
 }
 
-// observed draws the volume, the delta and the last trade of some contracts of a market anew, at the thresholds of METHODS.md §5. It also
+// observed draws the volume, the delta and the last trade of some contracts of a market anew, at the thresholds of §5 of compute/METHODS.md. It also
 // returns a market of the session before with the published volatility of most contracts.
 func observed(t testing.TB, random *rand.Rand, m synthetic, equalVolumes bool) (now, before synthetic) {
 	rows, earlier := m.contracts(), []contractRow(nil)

@@ -930,8 +930,8 @@ def verify_common(table, answer, m):
     table.check("§1.8 exercise_note", note is not None, chain.american)
     found = re.search(r"before (\d{4}-\d\d-\d\d)", note or "")
     table.check("§1.8 ex-dividend date", found and found[1], date and chain.american and str(date) or None)
-    contracts = quality["contracts"]
-    table.check("§1.7 used", contracts["used"], len(chain.used))
+    table.check("§0 exercise", answer["meta"]["receipt"]["parameters"].get("exercise"), "american_as_european" if chain.american else None)
+    table.check("§1.7 used", quality["contracts"]["used"], len(chain.used))
     return m.skipped
 
 
@@ -1463,8 +1463,8 @@ def verify_sectors(table, answer, inputs):
     table.check("§3 session_date", data["session_date"], str(max(quote.session for quote in quotes.values())))
     table.check("§3 mixed_session", data["mixed_session"], len({quote.session for quote in quotes.values()}) > 1)
     table.check("§3 missing", sorted(data["missing"]), sorted({"SPY", *SECTORS.values()} - quotes.keys()))
-    table.check("§3 funds", [[row["symbol"], row["as_of"]] for row in quality["funds"]],
-                [[symbol, rfc3339(quotes[symbol].as_of)] for symbol in ("SPY", *SECTORS.values()) if symbol in quotes])
+    table.check("§3 funds", sorted([row["symbol"], row["as_of"], row["history_rows"], row["history_to"]] for row in quality["funds"]),
+                sorted([symbol, rfc3339(quote.as_of), len(closes[symbol]), max(closes[symbol], default=None)] for symbol, quote in quotes.items()))
     unknown = dict.fromkeys(PERIODS)
     every = {symbol: returns(quote, closes[symbol]) for symbol, quote in quotes.items()}
     spy = every.pop("SPY", unknown)
@@ -1635,6 +1635,11 @@ def verify_vix(table, answer, inputs):
         rank = hazen(values, now) if now is not None and len(values) >= 20 else None
         table.check(f"§6 percentiles.{field}", data["percentiles"][field]["percentile"], rank, 2e-4)
         table.check(f"§6 percentiles.{field}.n", data["percentiles"][field]["n"], len(values))
+    kinds = collections.Counter("other_products" if line[0] != "VX" else "monthly" if line[1].startswith("VX/") else "weekly"
+                                for line in (text.split(",") for text in inputs[name].splitlines()[1:]))
+    counts = meta["quality"]
+    table.check("§6 rows", [counts["rows"], counts["monthly"] + counts["bad_rows"], counts["weekly"], counts["other_products"]],
+                [sum(kinds.values()), kinds["monthly"], kinds["weekly"], kinds["other_products"]])
     differs = [row["symbol"] for row in curve if row["expiration"] != vix_expiration(*map(int, row["month"].split("-")))]
     table.check("§6 expiration_differs", meta["quality"]["expiration_differs"], differs)
     unknown = []
