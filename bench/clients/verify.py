@@ -290,14 +290,20 @@ def parity_forward(series, rate):
     return forward if forward > 0 else None
 
 
-def implied_spot(parity):
-    """Returns exp(intercept) of the least squares of ln F on T, or None without a fit."""
-    points = [(series.T, math.log(series.F)) for series in parity if series.seconds <= 60 * 86400]
-    if len(points) < 5 or points[-1][0] - points[0][0] < 7 / 365:
-        return None
+def line(some):
+    """Returns slope and intercept of the least squares of ln F on T over some series."""
+    points = [(series.T, math.log(series.F)) for series in some]
     mean_T, mean_y = (statistics.fmean(column) for column in zip(*points))
     slope = sum((T - mean_T) * (y - mean_y) for T, y in points) / sum((T - mean_T) ** 2 for T, _ in points)
-    return number(math.exp(mean_y - slope * mean_T), 1e-6, 1e6)
+    return slope, mean_y - slope * mean_T
+
+
+def implied_spot(parity):
+    """Returns exp(intercept) of the line, or None without a fit."""
+    near = [series for series in parity if series.seconds <= 60 * 86400]
+    if len(near) < 5 or near[-1].seconds - near[0].seconds < 7 * 86400:
+        return None
+    return number(math.exp(line(near)[1]), 1e-6, 1e6)
 
 
 def other_forward(series, parity, S):
