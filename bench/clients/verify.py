@@ -259,7 +259,7 @@ class Chain(Quote):
         for series in self.series:
             series.F, series.source = parity_forward(series, rate), "parity"
         parity = sorted((s for s in self.series if s.F), key=lambda s: s.T)
-        self.implied = implied_spot(parity)
+        self.implied, beyond = implied_spot(parity), carry_beyond(parity, rate)
         self.gap = (self.implied / self.spot - 1) * 100 if self.implied else None
         in_step = self.q - self.as_of <= dt.timedelta(minutes=5) and (self.gap is None or abs(self.gap) <= 0.15)
         self.source = "last" if self.american else "index" if in_step else "implied" if self.implied else "index_stale"
@@ -267,7 +267,7 @@ class Chain(Quote):
         self.mismatch = self.gap is not None and abs(self.gap) > 10  # the document contradicts itself: dollars are null
         for series in self.series:
             if not series.F:
-                series.F, series.source = other_forward(series, parity, self.S)
+                series.F, series.source = other_forward(series, parity, self.S, beyond)
         for series in self.series:
             volatilities(series, rate)
         self.parity, self.used = parity, [row for series in self.series for s in series.strikes if s.v for row in s.rows if row.oi]
@@ -306,7 +306,14 @@ def implied_spot(parity):
     return number(math.exp(line(near)[1]), 1e-6, 1e6)
 
 
-def other_forward(series, parity, S):
+def carry_beyond(parity, rate):
+    """Returns the carry per year after the last parity forward."""
+    if parity and parity[-1].seconds - parity[0].seconds >= 30 * 86400:
+        return max(-1, min(line(parity)[0], 1))
+    return rate
+
+
+def other_forward(series, parity, S, beyond):
     """Returns the forward of a series without its own, and its source."""
     if not parity:
         return S, "none"
@@ -319,7 +326,7 @@ def other_forward(series, parity, S):
         if T < t1:
             return S * math.exp(y0 + (y1 - y0) * (T - t0) / (t1 - t0)), "interpolated"
         t0, y0 = t1, y1
-    return S * math.exp(y0 / t0 * T), "extrapolated"
+    return S * math.exp(y0 + beyond * (T - t0)), "extrapolated"
 
 
 def implied_volatility(price, F, K, call):
