@@ -218,3 +218,14 @@ func TestTwoSidedQuotes(t *testing.T) {
 		row{"SPX260821C07000000", quoted(1, 2, 5)})
 	equal(t, "two-sided quotes", compute.TwoSidedQuotes(chain, cal), 2)
 }
+
+// The trigger needs 5 % of the largest net of a strike, and a regime other than neutral 1 % of gross.
+func TestThresholdsOfNet(t *testing.T) {
+	for calls, want := range map[float64]string{55: "6950", 45: "null"} {
+		g := exposure(t, index(7000, closing), flat(6900, 0, 1000, 6950, calls, 0, 7100, 1000, 0)...).Data
+		equal(t, "trigger", string(marshal(t, g.VolTrigger)), want)
+	}
+	for puts, want := range map[float64]string{978: "positive", 982: "neutral", 1018: "neutral", 1022: "negative"} {
+		text(t, "regime", exposure(t, index(7000, closing), flat(7000, 1000, puts)...).Data.Regime, want)
+	}
+}

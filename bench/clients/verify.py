@@ -1374,6 +1374,7 @@ def pain(some, spot):
 
 def verify_pain(table, answer, chain):
     data, dates = answer["data"], {}
+    table.check("§4 used", answer["meta"]["quality"]["contracts"]["used"], len(chain.contracts))
     for series in chain.series:
         row = dates.setdefault(str(series.date), {"settlement": series.settlement, "open_interest": 0})
         row["settlement"] = row["settlement"] if row["settlement"] == series.settlement else "mixed"
@@ -1473,6 +1474,9 @@ def verify_sectors(table, answer, inputs):
     closes = {symbol: closes_of(inputs.get(f"charts/historical/{symbol}.json")) for symbol in quotes}
     newest = max(quotes.values(), key=lambda quote: quote.as_of)
     table.check("§3 as_of", answer["meta"]["as_of"], rfc3339(newest.as_of))
+    table.check("§3 captured_at", answer["meta"]["captured_at"], rfc3339(max(quote.captured_at for quote in quotes.values())))
+    table.check("§3 calendar", quality["calendar"] is not None, outside_calendar(quote.session for quote in quotes.values()))
+    table.check("§3 benchmark.symbol", data["benchmark"]["symbol"], "SPY")
     table.check("§3 session_date", data["session_date"], str(max(quote.session for quote in quotes.values())))
     table.check("§3 mixed_session", data["mixed_session"], len({quote.session for quote in quotes.values()}) > 1)
     table.check("§3 missing", sorted(data["missing"]), sorted({"SPY", *SECTORS.values()} - quotes.keys()))
@@ -1506,6 +1510,7 @@ def verify_sector_summary(table, data, day, ranked, spy):
     best = sorted(day, key=ranked.get)
     for name, own in (("leaders", best[:3]), ("laggards", best[::-1][:3])):
         table.check(f"§3 {name}", [row["symbol"] for row in data[name]], own)
+        table.check(f"§3 {name}, sectors", [SECTORS.get(row["sector"]) for row in data[name]], own)
         table.columns(f"§3 {name}", {row["symbol"]: row for row in data[name]}, {symbol: {"return_pct": day[symbol]} for symbol in own}, {"return_pct": 2e-4})
     values = list(day.values())
     breadth = {"advancing": sum(x > 0 for x in values), "declining": sum(x < 0 for x in values), "unchanged": sum(x == 0 for x in values),
@@ -1654,6 +1659,7 @@ def verify_vix(table, answer, inputs):
     table.check("§6 rows", [counts["rows"], counts["monthly"] + counts["bad_rows"], counts["weekly"], counts["other_products"]],
                 [sum(kinds.values()), kinds["monthly"], kinds["weekly"], kinds["other_products"]])
     differs = [row["symbol"] for row in curve if row["expiration"] != vix_expiration(*map(int, row["month"].split("-")))]
+    table.check("§6 calendar", counts["calendar"] is not None, outside_calendar([date, *(row["expiration"] for row in curve)]))
     table.check("§6 expiration_differs", meta["quality"]["expiration_differs"], differs)
     unknown = []
     for field in CASH:
@@ -1855,6 +1861,9 @@ def verify_series(table, answer, inputs, known):
     """The rows are those of the input, and each is that of its snapshot, where that is among the answers of this call."""
     data, stored = answer["data"], [row for row in inputs["state/series-rows"] if row["row"] is not None]
     columns = VOLATILITY_COLUMNS if "volatility" in answer["meta"]["endpoint"] else CURVE_COLUMNS if "vix" in answer["meta"]["endpoint"] else LEVEL_COLUMNS
+    name = next(name for name in inputs if not name.startswith("state/"))
+    as_of = at(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")]), 16) if name.startswith("settlement/") else inputs[name].as_of
+    table.check("§2 as_of", answer["meta"]["as_of"], rfc3339(as_of))
     table.check("§2 columns", data["columns"], columns.split())
     table.check("§2 rows", data["rows"], [row["row"] for row in stored])
     dates = [row[0] for row in data["rows"]]
@@ -1907,6 +1916,7 @@ def verify_underlyings(table, answer, inputs, known):
     """The rows are those of the input, and those of the answers that they name, where these are among the answers of this call."""
     rows = answer["data"]["rows"]
     table.check("§1.9 rows", rows, inputs["state/underlyings"])
+    table.check("§1.9 quality.rows", answer["meta"]["quality"]["rows"], len(rows))
     table.check("§1.9 as_of", answer["meta"]["as_of"], max(row["as_of"] for row in rows))
     table.check("§1.9 captured_at", answer["meta"]["captured_at"], None)
     for row in rows:
@@ -1965,10 +1975,11 @@ def verify(table, answer, inputs, known, where, strike):
     method = meta["receipt"]["method"].split("/")[0]
     names = [name for name in inputs if name.startswith("options/")]
     chain, previous = (inputs.get(prefix + names[0]) for prefix in ("", "previous/")) if len(names) == 1 else (None, None)
+    as_of = dt.datetime.fromisoformat(meta["as_of"][:-1]).replace(tzinfo=dt.timezone.utc)
+    table.check("§0 session_date", meta["session_date"], str(on_or_before(in_new_york(as_of).date())))
     if chain and method != "flow":
         table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
         table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
-        table.check("§0 session_date", meta["session_date"], str(chain.session))
         table.show("§0 q, the quote instant", rfc3339(chain.q))
     if method in ("gex", "levels", "volatility"):
         m = model(chain, meta["receipt"]["parameters"]["risk_free_rate"])
