@@ -14,7 +14,7 @@ import (
 // full says whether the long form of the tests was asked for.
 func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
 
-// long skips a test under the race detector, because the test runs the clock over many documents.
+// long skips a test under the race detector, because one goroutine works on many documents.
 func long(t testing.TB) {
 	t.Helper()
 	if testing.Short() {

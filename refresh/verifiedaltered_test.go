@@ -91,6 +91,7 @@ func alter(t testing.TB, s *snapshots.Snapshot, c alteration) []byte {
 // In an answer of every resource, each altered figure, digest or document is found and named, and nothing else. Each alteration is of
 // an answer that otherwise agrees.
 func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	a, sealed := newAnswers(t), map[string]*snapshots.Snapshot{}
 	seal := func(resource string, inputs ...refresh.MadeInput) (row refresh.MadeInput) {

@@ -131,6 +131,7 @@ func newGenerator(seed1, seed2 uint64) *generator {
 
 // Every answer on a made market of SPX agrees with the second program.
 func TestMadeMarketsAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	g, a := newGenerator(23, 25), newAnswers(t)
 	for i := range 3 * len(moments) {
@@ -149,6 +150,7 @@ func TestMadeMarketsAreVerified(t *testing.T) {
 
 // The changes since an earlier market agree, and the reasons for which there are none.
 func TestMadeChangesAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	g, a := newGenerator(31, 32), newAnswers(t)
 	for i := range 3 * len(moments) / 4 {
@@ -168,6 +170,7 @@ func TestMadeChangesAreVerified(t *testing.T) {
 
 // Around the second of a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
 func TestMadeSettlementsAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	g, a := newGenerator(29, 30), newAnswers(t)
 	for _, c := range []struct {
@@ -199,6 +202,7 @@ func TestMadeSettlementsAreVerified(t *testing.T) {
 // The answers on an index with other roots and hours, a fund and a stock agree. Every third later chain of a fund or stock is that of a
 // split.
 func TestMadeUnderlyingsAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	a := newAnswers(t)
 	for _, c := range []struct {
@@ -235,6 +239,7 @@ func TestMadeUnderlyingsAreVerified(t *testing.T) {
 // The scores and sides of unusual flow agree, on markets of an index and of a fund. In every third market the volumes are almost
 // equal.
 func TestMadeFlowIsVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	g, random, a := newGenerator(25, 26), rand.New(rand.NewPCG(33, 34)), newAnswers(t)
 	for i := range 3 * len(moments) {
@@ -290,6 +295,7 @@ func observed(t testing.TB, random *rand.Rand, m synthetic, equalVolumes bool) (
 
 // The answers on recorded chains agree: on one of many oddities, and in a full run on all of them.
 func TestRecordedChainsAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	paths := []string{"spx-chain-2026-08-11-pathological.json"}
 	if full() {

@@ -112,6 +112,7 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 
 // The curve of every made settlement file agrees, with its classes, percentiles and the ladder.
 func TestMadeCurvesAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	g, a, seen := rand.New(rand.NewPCG(51, 52)), newAnswers(t), map[string]bool{}
 	for i := range 150 {
@@ -177,6 +178,7 @@ func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
 
 // The rotation of every made set of funds agrees.
 func TestMadeRotationsAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	g, a, seen := rand.New(rand.NewPCG(53, 54)), newAnswers(t), map[string]bool{}
 	for i := range 40 {
@@ -208,6 +210,7 @@ func TestMadeRotationsAreVerified(t *testing.T) {
 // every boundary of a week with a holiday and an early close, of a week with two holidays, and of a change of the clock, and the shape of
 // random curves, whose differences are often exactly the threshold.
 func TestClocksAndShapesAreVerified(t *testing.T) {
+	long(t)
 	t.Parallel()
 	var in, want bytes.Buffer
 	for _, from := range []string{"2026-11-23T00:00:00Z", "2026-12-23T00:00:00Z", "2026-03-05T00:00:00Z"} {
