@@ -302,7 +302,8 @@ func retryAfter(h http.Header) time.Duration {
 	if seconds, err := strconv.ParseUint(v, 10, 31); err == nil {
 		wait = time.Duration(seconds) * time.Second
 	} else if at, err := http.ParseTime(v); err == nil {
-		wait = time.Until(at)
+		now, _ := http.ParseTime(h.Get("Date")) // of the host: the clock of this machine may be wrong
+		wait = at.Sub(cmp.Or(now, time.Now()))
 	}
 	return min(max(wait, 0), maxRetryAfter)
 }

@@ -255,11 +255,15 @@ func TestClientRetriesRefusals(t *testing.T) {
 
 func TestClientHonoursRetryAfter(t *testing.T) {
 	tonight := time.Now().Add(2 * maxRetryAfter).UTC().Format(http.TimeFormat)
+	ahead := time.Now().Add(3 * time.Hour).UTC() // by the clock of the host
 	for value, want := range map[string]time.Duration{
-		"": throttledPause, "7": 7 * time.Second, "99999999": maxRetryAfter, tonight: maxRetryAfter, "x": throttledPause, "-5": throttledPause,
+		ahead.Add(8 * time.Second).Format(http.TimeFormat): 8 * time.Second, "": throttledPause, "7": 7 * time.Second, "99999999": maxRetryAfter, tonight: maxRetryAfter, "x": throttledPause, "-5": throttledPause,
 	} {
 		c := local(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", value)
+			if want == 8*time.Second {
+				w.Header().Set("Date", ahead.Format(http.TimeFormat))
+			}
 			w.WriteHeader(http.StatusTooManyRequests)
 		})
 		before := time.Now()
