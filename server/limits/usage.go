@@ -18,8 +18,9 @@ const (
 type Usage struct {
 	mu     sync.Mutex
 	bucket bucket
-	day    int64 // number since 1970 of the day of count
-	count  int64
+
+	day, count             int64 // a day is a number since 1970
+	dayBefore, countBefore int64 // those before the clock came to the day
 }
 
 // Admit decides about a request, and counts it if it is allowed. A limit of 0 is no limit.
@@ -48,11 +49,16 @@ func (u *Usage) Admit(perMinute int, perDay, nowNanos int64) Verdict {
 	return v
 }
 
-// turn starts from 0 when the day is another one, also one before: a clock that is set back refuses no client.
+// turn starts from 0 when the day is another one. When a clock that was ahead comes back, the count of its day before goes on.
 func (u *Usage) turn(now int64) {
-	if day := now / dayNanos; day != u.day {
-		u.day, u.count = day, 0
+	day := now / dayNanos
+	if day == u.day {
+		return
 	}
+	if day != u.dayBefore {
+		u.dayBefore, u.countBefore = day, 0
+	}
+	u.day, u.count, u.dayBefore, u.countBefore = u.dayBefore, u.countBefore, u.day, u.count
 }
 
 // Today returns how many requests of the day are counted.

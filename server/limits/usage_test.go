@@ -15,7 +15,8 @@ func TestDay(t *testing.T) {
 	}{
 		{noon, 1, Allowed}, {noon, 2, Allowed}, {midnight - 1, 3, Allowed}, {midnight - 1, 3, QuotaExceeded},
 		{midnight, 1, Allowed},
-		{midnight - 3600*second, 1, Allowed}, // the clock went back to the other day: forgiven
+		{midnight - 3600*second, 3, QuotaExceeded}, // the clock went back to the day that it left
+		{midnight, 2, Allowed},
 		{midnight + 30*24*3600*second, 1, Allowed},
 		{noon, 1, Allowed},
 	} {
