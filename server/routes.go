@@ -300,7 +300,7 @@ func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapsho
 		}
 		date = dates[i]
 		var buffer [len(time.DateOnly)]byte
-		closed = (s.cfg.Complete == nil || s.cfg.Complete()) && date < string(s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly))
+		closed = i < len(dates)-1 && (s.cfg.Complete == nil || s.cfg.Complete()) && date < string(s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly))
 	}
 	snapshot, err := s.cfg.Finder.Historical(r.dated, date)
 	switch {
@@ -317,8 +317,8 @@ func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapsho
 	return nil, false, errInternal
 }
 
-// closedAfter is the time from the end of a UTC date until its snapshot is served as immutable. It is 5 minutes longer than
-// the time until the date closes.
+// closedAfter is the time from the end of a UTC date until its snapshot is served as immutable, if a later date is stored: else the
+// date may be open, and the clock a day ahead. It is 5 minutes longer than the time until the date closes.
 const closedAfter = 15 * time.Minute
 
 // noSnapshot returns the error for a date without a snapshot: malformed, in the future, or not stored.

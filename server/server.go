@@ -36,7 +36,7 @@ type Config struct {
 	Source string // name of the upstream
 	// Underlyings are the symbols, such as SPX, whose resources are served; nil: SPX alone.
 	Underlyings []string
-	// Now returns the market's time in UTC. It decides which dates lie in the future and which are closed.
+	// Now returns the market's time in UTC. It decides which dates lie in the future, and which may be closed.
 	Now func() time.Time
 	// NextChange returns the machine time at which a resource may change next: before now when that is due, and far in the future
 	// when it will not. max-age counts down to it. The server asks once a second and once after a publication. nil: never.
