@@ -26,8 +26,8 @@ type publisher struct {
 	changes    map[string]*nextChange   // by job of the schedule
 	refreshing map[string][]*nextChange // of the jobs that refresh a resource
 
-	mu    sync.Mutex   // held during a publication
-	since atomic.Int64 // when the publication under way began, in Unix seconds of the machine's clock; 0: none
+	mu    sync.Mutex                // held during a publication
+	since atomic.Pointer[time.Time] // when the publication under way began; nil: none
 
 	reported map[string]bool // jobs whose first refresh was logged; guarded by mu
 }
@@ -62,8 +62,8 @@ func (p *publisher) accept(b *batch, products products, succeeded ...string) err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	began := time.Now()
-	p.since.Store(began.Unix())
-	defer p.since.Store(0)
+	p.since.Store(&began)
+	defer p.since.Store(nil)
 	b.at = p.cfg.Clock.Now()
 	answers, failed, failure := p.compute(b, products)
 	if len(failed) == len(products) {
@@ -169,8 +169,8 @@ const maxPublication = 90 * time.Second
 // DiskError returns why files could not be written yet, or that the disk does not answer. It returns nil when every file is
 // written. It never waits for the disk.
 func (p *publisher) DiskError() error {
-	if since := p.since.Load(); since != 0 && time.Since(time.Unix(since, 0)) > maxPublication {
-		return fmt.Errorf("disk has not answered since %s", time.Unix(since, 0).UTC().Format(time.RFC3339))
+	if since := p.since.Load(); since != nil && time.Since(*since) > maxPublication {
+		return fmt.Errorf("disk has not answered since %s", since.UTC().Format(time.RFC3339))
 	}
 	return p.store.DiskError()
 }

@@ -145,7 +145,7 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 // at a watched file costs nothing.
 func (j *jobs) known(symbol string) bool {
 	at, unknown := j.unknown.Load(symbol)
-	return !unknown || j.cfg.Version != nil || !j.cfg.Clock.Now().Before(at.(time.Time).Add(unknownRetry))
+	return !unknown || j.cfg.Version != nil || isOver(at.(time.Time), j.cfg.Clock.Now(), unknownRetry)
 }
 
 // offers says whether the upstream has the documents of a product, as far as is known.

@@ -38,13 +38,14 @@ func (c Clock) Now() time.Time { return c.At(time.Now()) }
 // standsStill says whether the clock stands still.
 func (c Clock) standsStill() bool { return c.hands != nil && c.hands.Load().speed == 0 }
 
-// At returns the market's time, in UTC, when the machine's clock shows wall.
+// At returns the market's time, in UTC, when the machine's clock, as it is set now, shows wall. A market that is not live goes on
+// by the monotonic clock when the machine's clock is set.
 func (c Clock) At(wall time.Time) time.Time {
 	if c.hands == nil {
 		return wall.UTC()
 	}
-	h := c.hands.Load()
-	return h.market.Add(time.Duration(float64(wall.Sub(h.wall)) * h.speed))
+	h, now := c.hands.Load(), time.Now()
+	return h.market.Add(time.Duration(float64(wall.Sub(now)+now.Sub(h.wall)) * h.speed))
 }
 
 // Wall is the inverse of [Clock.At]: it returns the machine's time at which the market's time is t. It returns the zero
@@ -58,5 +59,6 @@ func (c Clock) Wall(t time.Time) time.Time {
 	if h.speed == 0 || math.Abs(d) > math.MaxInt64/2 {
 		return time.Time{}
 	}
-	return h.wall.Add(time.Duration(d))
+	now := time.Now()
+	return now.Add(h.wall.Add(time.Duration(d)).Sub(now))
 }

@@ -29,7 +29,7 @@ func (j *jobs) fetchCloses(ctx context.Context, b *batch) []error {
 		dates = append(dates, session)
 	}
 	f := b.settlement()
-	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || j.cfg.Version == nil && !j.settlementAsked.due(closesAsked, b.at, historyRetry) {
+	if f == nil || len(j.memory.closesOf(f.date)) == len(vixIndices) || j.cfg.Version == nil && !isOver(j.settlementAsked[closesAsked], b.at, historyRetry) {
 		return j.findCloses(ctx, b, upstream.Quotes, dates...)
 	}
 	j.settlementAsked[closesAsked] = b.at

@@ -42,10 +42,11 @@ func (in *inputs) newest() (documents []*document) {
 	return documents
 }
 
-// arrived returns the time at which the last document of the answer's own session arrived, the zero time if it rests on none.
+// arrived returns the time at which the last document of the answer's own session arrived, the zero time if it rests on none. By a clock
+// that was behind, a document arrived before the upstream made it: then the upstream's timestamp counts.
 func (in *inputs) arrived() (at time.Time) {
 	for _, d := range in.newest() {
-		at = later(at, d.Received)
+		at = later(at, later(d.Received, d.mark.captured))
 	}
 	return at
 }

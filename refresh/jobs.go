@@ -31,9 +31,10 @@ type jobs struct {
 // requests has the instant of the last request for each document that may not be there yet.
 type requests map[upstream.Name]time.Time
 
-// due says whether the last request is at least an interval before now, or forgotten.
-func (r requests) due(name upstream.Name, now time.Time, interval time.Duration) bool {
-	return !now.Before(r[name].Add(interval))
+// isOver says whether an interval is over. If it began after now, the clock was ahead: then it is over, too.
+func isOver(began, now time.Time, interval time.Duration) bool {
+	since := now.Sub(began)
+	return since < 0 || since >= interval
 }
 
 func newJobs(cfg *Config) *jobs {

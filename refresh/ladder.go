@@ -40,7 +40,7 @@ func (j *jobs) refreshLadder(ctx context.Context) (errs []error) {
 	ctx, cancel := context.WithTimeout(ctx, ladderTime)
 	defer cancel()
 	for _, name := range ladderQuotes() {
-		if !j.cfg.Source.Offers(name) || j.cfg.Version == nil && !j.settlementAsked.due(name, b.at, ladderEvery) {
+		if !j.cfg.Source.Offers(name) || j.cfg.Version == nil && !isOver(j.settlementAsked[name], b.at, ladderEvery) {
 			continue
 		}
 		j.settlementAsked[name] = b.at

@@ -92,7 +92,7 @@ func (j *jobs) historyDue(b *batch, symbol string) bool {
 	if history == nil {
 		interval = firstHistoryRetry
 	}
-	return quote != nil && (j.cfg.Version != nil || !complete(quote, history, j.cal) && j.historyAsked.due(upstream.History(symbol), b.at, interval))
+	return quote != nil && (j.cfg.Version != nil || !complete(quote, history, j.cal) && isOver(j.historyAsked[upstream.History(symbol)], b.at, interval))
 }
 
 // complete says whether a history contains the session before the quote's session.

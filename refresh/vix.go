@@ -83,7 +83,7 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 	}
 	var failure error
 	watched := j.cfg.Version != nil // to look at the file costs nothing
-	if newest := b.settlement(); watched || (newest == nil || newest.date < due) && j.settlementAsked.due(latestSettlement, b.at, settlementRetry) {
+	if newest := b.settlement(); watched || (newest == nil || newest.date < due) && isOver(j.settlementAsked[latestSettlement], b.at, settlementRetry) {
 		if failure = j.fetchSettlement(ctx, b, due); failure == nil {
 			j.settlementAsked[latestSettlement] = b.at
 		}
