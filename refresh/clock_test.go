@@ -1,10 +1,18 @@
 package refresh
 
 import (
+	"bytes"
+	"context"
 	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/robfig/cron/v3"
 
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
@@ -27,6 +35,132 @@ func TestStepped(t *testing.T) {
 			t.Errorf("%v: %v instead of %v", by, s, at)
 		}
 	}
+}
+
+// plan is a schedule that says when it was asked for the next run.
+type plan struct {
+	asked atomic.Int64
+	next  atomic.Int64 // time until the next run
+}
+
+// Next implements [cron.Schedule].
+func (p *plan) Next(at time.Time) time.Time {
+	p.asked.Add(1)
+	return at.Add(time.Duration(p.next.Load()))
+}
+
+// clockRig runs keepTime with one entry in a bubble, half a second after each full second. The test sets the machine's clock.
+type clockRig struct {
+	*Refresher
+	log  *bytes.Buffer
+	runs atomic.Int64 // of the entry
+	step atomic.Int64 // of the clock, in nanoseconds
+	stop func()
+}
+
+// monotonic is a reading with a monotonic part, which those of a bubble lack.
+var monotonic = time.Now()
+
+func newClockRig(t *testing.T, entry cron.Schedule) *clockRig {
+	r := &clockRig{log: &bytes.Buffer{}}
+	r.Refresher = New(Config{
+		Source: noSource{}, Clock: MachineClock(), Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second, QuotesEvery: time.Minute,
+		Underlyings: []string{"SPX"}, Log: slog.New(slog.NewTextHandler(r.log, nil)),
+	})
+	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
+	runner.Schedule(entry, cron.FuncJob(func() { r.runs.Add(1) }))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	r.stop = func() {
+		cancel()
+		running.Wait()
+	}
+	time.Sleep(time.Second / 2)
+	began := time.Now()
+	running.Go(func() {
+		r.keepTime(ctx, runner, &running, func() time.Time { return stepped(monotonic.Add(time.Since(began)), time.Duration(r.step.Load())) })
+	})
+	synctest.Wait()
+	return r
+}
+
+// set sets the clock ahead of what it shows, and waits until keepTime has looked at it.
+func (r *clockRig) set(by time.Duration) {
+	r.step.Add(int64(by))
+	time.Sleep(time.Second)
+	synctest.Wait()
+}
+
+// After a step of the machine's clock, everything is scheduled anew within a second, and one line of the log names the step.
+func TestTheClockIsSet(t *testing.T) {
+	for by, said := range map[time.Duration]string{
+		time.Minute: "1m0s", -time.Minute: "-1m0s", time.Hour: "1h0m0s", -time.Hour: "-1h0m0s", 24 * time.Hour: "24h0m0s", time.Second: "1s",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &plan{}
+			p.next.Store(int64(time.Hour)) // as planned while the clock was an hour ahead
+			r := newClockRig(t, p)
+			defer r.stop()
+			r.changes["spx"].expect(time.Now().Add(time.Hour))
+			pause := time.NewTimer(time.Hour) // a job has failed
+			r.changes["vix"].pause.Store(pause)
+			time.Sleep(time.Minute)
+			if p.asked.Load() != 1 || r.log.Len() > 0 {
+				t.Fatalf("without a step, the next run was asked for %d times; log %q", p.asked.Load(), r.log)
+			}
+			p.next.Store(int64(25 * time.Second))
+			r.set(by)
+			if p.asked.Load() != 2 || !strings.HasSuffix(r.log.String(), "by="+said+"\n") {
+				t.Errorf("after a step of %v, the next run was asked for %d times; log %q", by, p.asked.Load(), r.log)
+			}
+			if next := r.NextChange(GammaResource, time.Now()); time.Until(next) > outsideEvery {
+				t.Errorf("after a step of %v, the next change is expected in %v", by, time.Until(next))
+			}
+			select {
+			case <-pause.C:
+			default:
+				t.Errorf("after a step of %v, the pause of a job that failed goes on", by)
+			}
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if r.runs.Load() != 2 || strings.Count(r.log.String(), "\n") != 1 {
+				t.Errorf("after a step of %v, %d runs in a minute; log %q", by, r.runs.Load(), r.log)
+			}
+		})
+	}
+}
+
+// Steps of less than a second count together.
+func TestSmallStepsOfTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newClockRig(t, schedule{MachineClock(), cal, time.Minute, 0})
+		defer r.stop()
+		for range 2 {
+			r.set(400 * time.Millisecond)
+		}
+		if r.log.Len() > 0 {
+			t.Errorf("after 0.8 seconds: %s", r.log)
+		}
+		r.set(400 * time.Millisecond)
+		if !strings.HasSuffix(r.log.String(), "by=1.2s\n") {
+			t.Errorf("after 1.2 seconds: %q", r.log)
+		}
+	})
+}
+
+// A clock that steps every second neither stops a job nor lets it run more often.
+func TestAClockThatStepsEverySecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(ny(t, "2026-11-20 11:00:00")))
+		r := newClockRig(t, schedule{MachineClock(), cal, 25 * time.Second, 0})
+		defer r.stop()
+		for i := range 600 {
+			r.set(time.Duration(1-2*(i%2)) * time.Hour)
+		}
+		if r.runs.Load() != 24 || strings.Count(r.log.String(), "\n") != 600 {
+			t.Errorf("%d runs in ten minutes, %d lines", r.runs.Load(), strings.Count(r.log.String(), "\n"))
+		}
+	})
 }
 
 // A market that is not live goes on by the monotonic clock, and its jobs are scheduled by what the machine's clock shows now.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -75,7 +76,7 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	for _, j := range r.list() {
 		errs = append(errs, j.run(ctx))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, r.board.reseal())...)
 }
 
 // RefreshSPX runs the SPX job alone.
@@ -91,6 +92,9 @@ func Held(r *Refresher, name string) *snapshots.Edition {
 
 // BackfillMorning fills in the rows of today's tracks before the first.
 func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfillMornings(ctx) }
+
+// StopClock lets a clock of [NewClock] stand still at an instant of market time: nothing is scheduled.
+func StopClock(c Clock, at time.Time) { c.set(hands{at, time.Now(), 0}) }
 
 // ChainOf returns the name of the chain of an underlying.
 func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }

@@ -82,7 +82,6 @@ func (j *jobs) list() []job {
 	return append(j.chainJobs(),
 		job{name: "sectors", feed: sectorsFeed, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
 		job{name: "vix", feed: vixFeed, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
-		job{name: "freshness", every: j.cfg.ChainEvery, run: func(context.Context) error { return j.board.reseal() }},
 		job{name: "expiry", every: 24 * time.Hour, run: j.expire},
 	)
 }
@@ -104,10 +103,10 @@ func (r *Refresher) Run(ctx context.Context) {
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
 	var once, last []cron.Job
-	var retries sync.WaitGroup
+	var running sync.WaitGroup // what ends with ctx
 	for _, j := range r.list() {
 		change := r.changes[j.name]
-		next := &retry{schedule: change.schedule}
+		next := &retry{nextChange: change}
 		var turn sync.Mutex // held during a run
 		run := func() (ok bool) {
 			turn.Lock()
@@ -116,7 +115,7 @@ func (r *Refresher) Run(ctx context.Context) {
 			inBackground(func() { ok = r.runJob(ctx, j) })
 			return ok
 		}
-		next.run = alone.Then(cron.FuncJob(func() { change.expect(next.finished(ctx, run(), &retries)) }))
+		next.run = alone.Then(cron.FuncJob(func() { change.expect(next.finished(ctx, run(), &running)) }))
 		if r.cfg.Version != nil && j.reads != nil {
 			runner.Schedule(cron.Every(time.Second), alone.Then(cron.FuncJob(r.watch(j, run))))
 		}
@@ -127,7 +126,7 @@ func (r *Refresher) Run(ctx context.Context) {
 		}
 		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
 	}
-	runner.Start()
+	running.Go(func() { r.keepTime(ctx, runner, &running, time.Now) })
 	var all sync.WaitGroup
 	for _, j := range once {
 		all.Go(j.Run)
@@ -144,8 +143,52 @@ func (r *Refresher) Run(ctx context.Context) {
 		r.log.Info("history filled in")
 	}
 	<-ctx.Done()
-	<-runner.Stop().Done()
-	retries.Wait()
+	running.Wait()
+}
+
+// judgeEvery is how often the freshness of the answers is judged besides the end of each job.
+const judgeEvery = 30 * time.Second
+
+// keepTime runs the schedule until ctx ends, and judges the freshness of the answers. cron plans by the machine's clock alone: after the
+// clock was an hour ahead for a moment, it would run nothing for an hour. So keepTime compares the clock with the monotonic one each
+// second. After a step, a new cron begins with the same entries, because the old one would run all of them at once after a step ahead.
+func (r *Refresher) keepTime(ctx context.Context, runner *cron.Cron, running *sync.WaitGroup, now func() time.Time) {
+	look, judge := time.NewTicker(time.Second), time.NewTicker(judgeEvery)
+	defer look.Stop()
+	defer judge.Stop()
+	before := now()
+	for runner.Start(); ; {
+		select {
+		case <-ctx.Done():
+			<-runner.Stop().Done()
+			return
+		case <-look.C:
+			at := now()
+			step := at.Round(0).Sub(before.Round(0)) - at.Sub(before)
+			if step.Abs() < time.Second {
+				continue
+			}
+			before = at
+			r.log.Warn("machine clock was set: all jobs are scheduled again", "by", step.Round(time.Millisecond))
+			stopped, entries := runner.Stop(), runner.Entries()
+			running.Go(func() { <-stopped.Done() })
+			runner = cron.New(cron.WithLogger(cron.DiscardLogger))
+			for _, e := range entries {
+				runner.Schedule(e.Schedule, e.Job)
+			}
+			runner.Start()
+			for _, change := range r.changes {
+				change.expect(change.Next(time.Now()))
+				if pause := change.pause.Load(); pause != nil {
+					pause.Reset(0) // the clock may have been the fault
+				}
+			}
+		case <-judge.C:
+		}
+		inBackground(func() {
+			r.runJob(ctx, job{name: "freshness", run: func(context.Context) error { return r.board.reseal() }})
+		})
+	}
 }
 
 // watch returns a function that runs a job if a document that it reads has changed since the last call. No pause after a failure

@@ -13,7 +13,8 @@ type nextChange struct {
 	took  atomic.Int64 // nanoseconds from the beginning of the last run to its answers
 	// at is the end of took in the next run, in Unix nanoseconds of the machine's clock; before the first run 0. It stays in the past
 	// while a run takes longer.
-	at atomic.Int64
+	at    atomic.Int64
+	pause atomic.Pointer[time.Timer] // ends the pause after a failure; nil: no pause
 }
 
 // longestTook bounds the time after the beginning of a run at which its answers are expected.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,6 +208,28 @@ func TestNothingIsPublishedInAQuietNight(t *testing.T) {
 		if len(documents) < 3 {
 			t.Fatalf("the upstream made %d documents", len(documents))
 		}
+	})
+}
+
+// While the schedule stands still, the freshness of the answers is judged all the same.
+func TestFreshnessWithoutTheSchedule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
+		defer r.close()
+		refresh.StopClock(r.clock, ny(t, "2026-11-20 11:00"))
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { r.Run(ctx) })
+		for _, c := range []struct{ at, state string }{{"11:00", "fresh"}, {"17:00", "closed"}} {
+			refresh.StopClock(r.clock, ny(t, "2026-11-20 "+c.at))
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if state := r.meta(refresh.GammaResource).Freshness.State; state != c.state {
+				t.Errorf("at %s: %s, want %s", c.at, state, c.state)
+			}
+		}
+		cancel()
+		running.Wait()
 	})
 }
 

@@ -50,7 +50,7 @@ func TestFailedJobsBackOff(t *testing.T) {
 			before, at, failing = at, nil, fails
 			return before
 		}
-		b := &retry{schedule: schedule{MachineClock(), cal, time.Minute, 0}}
+		b := &retry{nextChange: &nextChange{schedule: schedule{MachineClock(), cal, time.Minute, 0}}}
 		b.run = cron.FuncJob(func() {
 			mu.Lock()
 			at = append(at, time.Since(start))
@@ -89,11 +89,11 @@ func TestFailedJobsBackOff(t *testing.T) {
 
 func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
 	var group sync.WaitGroup
-	b := &retry{schedule: schedule{NewClock(time.Now(), 0), cal, time.Minute, 0}}
+	b := &retry{nextChange: &nextChange{schedule: schedule{NewClock(time.Now(), 0), cal, time.Minute, 0}}}
 	b.finished(t.Context(), false, &group)
 	group.Wait()
-	if !b.next.IsZero() {
-		t.Errorf("runs again at %v", b.next)
+	if b.pause.Load() != nil {
+		t.Error("runs again")
 	}
 }
 

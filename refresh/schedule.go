@@ -58,11 +58,7 @@ type schedule struct {
 
 // Next implements cron.Schedule. It returns the zero time, which means never, when the market's clock stands still.
 func (s schedule) Next(wall time.Time) time.Time {
-	next := s.clock.Wall(s.next(s.clock.At(wall)))
-	if next.IsZero() {
-		return next
-	}
-	return wall.Add(next.Sub(wall)) // by the monotonic clock: the run is not late when the machine's clock is set back
+	return s.clock.Wall(s.next(s.clock.At(wall)))
 }
 
 // next returns the first run after t. Both are market time.
@@ -100,14 +96,11 @@ func later(a, b time.Time) time.Time {
 
 // retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute. Each
 // further failure doubles it, up to 5 minutes. The actual pause is random, from half of that to the whole, so that many machines do
-// not ask at the same time. Runs that the schedule has in the pause are skipped.
+// not ask at the same time. Runs that the schedule has in the pause are skipped. A step of the machine's clock ends the pause.
 type retry struct {
-	schedule
-	run cron.Job
-
-	mu       sync.Mutex
-	failures int       // in a row
-	next     time.Time // end of the pause, in machine time; zero: no pause
+	*nextChange
+	run      cron.Job
+	failures int // in a row
 }
 
 const (
@@ -117,20 +110,15 @@ const (
 
 // tick runs the job when the schedule says so, unless the job is in a pause.
 func (b *retry) tick() {
-	b.mu.Lock()
-	waits := time.Now().Before(b.next)
-	b.mu.Unlock()
-	if !waits {
+	if b.pause.Load() == nil {
 		b.run.Run()
 	}
 }
 
-// finished is called after each run, and returns when the next one begins, in machine time; the zero time means never. If the run
+// finished is called at the end of each run, and returns when the next one begins, in machine time; the zero time means never. If the run
 // failed, finished starts a goroutine that runs the job after the pause. The goroutine is counted by group and ends when ctx ends.
 func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.next = time.Time{}
+	b.pause.Store(nil)
 	if ok || ctx.Err() != nil {
 		b.failures = 0
 		return b.Next(time.Now())
@@ -140,14 +128,15 @@ func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) ti
 	if next.IsZero() {
 		return next // the market's clock stands still
 	}
-	b.next = next
+	pause := time.NewTimer(time.Until(next))
+	b.pause.Store(pause)
 	group.Go(func() {
-		timer := time.NewTimer(time.Until(next))
-		defer timer.Stop()
+		defer pause.Stop()
 		select {
-		case <-timer.C:
+		case <-pause.C:
 			b.run.Run()
 		case <-ctx.Done():
+			b.pause.Store(nil)
 		}
 	})
 	return next
