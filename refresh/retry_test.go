@@ -51,13 +51,13 @@ func TestFailedJobsBackOff(t *testing.T) {
 			return before
 		}
 		b := &retry{nextChange: &nextChange{schedule: schedule{MachineClock(), cal, time.Minute, 0}}}
-		b.run = cron.FuncJob(func() {
+		b.run = cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger)).Then(cron.FuncJob(func() {
 			mu.Lock()
 			at = append(at, time.Since(start))
 			ok := !failing
 			mu.Unlock()
 			b.finished(ctx, ok, &group)
-		})
+		}))
 		tick := func(minutes int) {
 			for range minutes {
 				b.tick()

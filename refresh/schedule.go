@@ -99,8 +99,8 @@ func later(a, b time.Time) time.Time {
 // not ask at the same time. Runs that the schedule has in the pause are skipped. A step of the machine's clock ends the pause.
 type retry struct {
 	*nextChange
-	run      cron.Job
-	failures int // in a row
+	run      cron.Job // one at a time
+	failures int      // in a row; of run alone
 }
 
 const (
