@@ -168,9 +168,7 @@ func TestCodings(t *testing.T) {
 			}
 		}
 	}
-	if empty := MaxTail + len("null"); longest != empty {
-		t.Errorf("a tail adds up to %d bytes, want %d", longest, empty)
-	}
+	equal(t, longest, MaxTail+len("null"), "bytes that a tail adds at most")
 }
 
 func TestTailsAndTagsDoNotAllocate(t *testing.T) {
@@ -221,7 +219,7 @@ func TestSealIn(t *testing.T) {
 			if got := string(s.AppendTail([]byte("x"), c, []byte("1"))); !want && got != "x" {
 				t.Errorf("in %v: tail %q in %v", in, got, c)
 			}
-			if s.ETag(c) != whole.ETag(c) {
+			if s.ETag(c) != whole.ETag(c) || !s.Matches([]byte(whole.ETag(c))) {
 				t.Errorf("in %v: tag %s in %v", in, s.ETag(c), c)
 			}
 		}

@@ -118,9 +118,7 @@ func TestExpireObjects(t *testing.T) {
 		if n := objects(t, s); n != 3 { // friday's two, and the shared one
 			t.Errorf("%d objects: %q", n, held(t, s))
 		}
-		if got := s.DatesOf(gamma); len(got) != 5 {
-			t.Errorf("dates %q", got)
-		}
+		equal(t, len(s.DatesOf(gamma)), 5, "dates")
 		s = reopen(t, s)
 	}
 	stock(t, s, gamma, "2026-11-21")
@@ -147,9 +145,7 @@ func TestSweepOfALongHistory(t *testing.T) {
 	if after := allocations(); after > before {
 		t.Errorf("%v allocations, %v without the history", after, before)
 	}
-	if n := objects(t, s); n != 11 {
-		t.Errorf("%d objects", n)
-	}
+	equal(t, objects(t, s), 11, "objects")
 }
 
 // When an answer is replaced, the objects that no file names any more go. What a kill left without a name goes at the start.
@@ -162,12 +158,8 @@ func TestObjectsOfReplacedAnswers(t *testing.T) {
 		must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
 	}
 	second := "objects/" + sha([]byte("second")) + ".gz"
-	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) {
-		t.Errorf("held are %q", got)
-	}
-	if !slices.Equal(removed, []string{"objects/" + sha([]byte("first")) + ".gz"}) {
-		t.Errorf("removed are %q", removed)
-	}
+	equal(t, held(t, s), []string{friday + "/gex-spx", "current/gex-spx", second}, "held")
+	equal(t, removed, []string{"objects/" + sha([]byte("first")) + ".gz"}, "removed")
 	left, b := sha([]byte("left")), Object{Body: []byte("left")}
 	packed, err := b.pack()
 	must(t, err)
@@ -197,9 +189,7 @@ func TestAStartMakesTheLink(t *testing.T) {
 	must(t, os.Remove(filepath.Join(s.dir, friday, "gex-spx"))) // or put would write through the link
 	put(t, s, friday+"/gex-spx", old)
 	s = openWith(t, s.opts)
-	if got := historical(t, s, friday); got != "after" {
-		t.Errorf("the date has %s", got)
-	}
+	equal(t, historical(t, s, friday), "after", "the date has")
 }
 
 // An object that is not what its name says is never returned, sent or accepted, and verify names it.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -141,9 +140,7 @@ func after(t *testing.T, s *Store, find func(s *Store) string) string {
 	}
 	again := open(t, dir)
 	defer again.Close()
-	if n := again.Stats().BadFiles; n != 0 {
-		t.Errorf("%d bad files found at the start", n)
-	}
+	equal(t, again.Stats().BadFiles, 0, "bad files found at the start")
 	return find(again)
 }
 
@@ -198,20 +195,14 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 		if at == stepSyncDir { // the rename succeeded: the whole new file is in place
 			stands = text
 		}
-		if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != stands {
-			t.Errorf("after a crash: %s, want %s", got, stands)
-		}
-		if left := Unfinished(filepath.Dir(path), "gex-spx"); len(left) != 0 {
-			t.Errorf("left behind: %q", left)
-		}
+		equal(t, after(t, s, func(s *Store) string { return kind.found(s, friday) }), stands, "after a crash")
+		equal(t, Unfinished(filepath.Dir(path), "gex-spx"), nil, "left behind")
 	}
 	f.on.Store(false)
 	must(t, save(s, pain, monday, single(t, `1`)))
 	f.stats(t, s, at, 0)
 	s = reopen(t, s)
-	if got := kind.found(s, friday); got != "second" {
-		t.Errorf("after a restart: %s", got)
-	}
+	equal(t, kind.found(s, friday), "second", "after a restart")
 }
 
 // No file that names a refused object is written before the object. Both are served meanwhile, and written when the disk
@@ -225,9 +216,7 @@ func TestFaultObjectBeforeItsFiles(t *testing.T) {
 	f.on.Store(true)
 	answer, body := withObject(t, "a document")
 	must(t, s.Save([]File{answer}, []Object{{SHA256: sha(body), Body: body}}))
-	if got := held(t, s); len(got) != 0 {
-		t.Errorf("written: %q", got)
-	}
+	equal(t, held(t, s), nil, "written")
 	if got, err := s.Object(sha(body)); err != nil || string(got) != string(body) {
 		t.Errorf("object %q, %v", got, err)
 	}
@@ -237,9 +226,7 @@ func TestFaultObjectBeforeItsFiles(t *testing.T) {
 	f.on.Store(false)
 	must(t, save(s, pain, monday, single(t, `1`)))
 	want := []string{monday + "/" + pain, friday + "/gex-spx", "current/gex-spx", "objects/" + sha(body) + ".gz"}
-	if got := held(t, s); !slices.Equal(got, want) {
-		t.Errorf("written: %q, want %q", got, want)
-	}
+	equal(t, held(t, s), want, "written")
 }
 
 // If nothing else is written, pending files are tried again every few seconds, and no more often, until the disk takes
@@ -270,14 +257,10 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 		time.Sleep(retryEvery)
 		synctest.Wait()
 		f.stats(t, s, stepSync, 0)
-		if got := s.Stats().FilesWritten; got != 2 {
-			t.Errorf("%d files written", got)
-		}
+		equal(t, s.Stats().FilesWritten, 2, "files written")
 		time.Sleep(100 * retryEvery)
 		synctest.Wait()
-		if got := s.Stats().FilesWritten; got != 2 {
-			t.Errorf("%d files written after the disk was mended", got)
-		}
+		equal(t, s.Stats().FilesWritten, 2, "files written after the disk was mended")
 		t.Logf("figure: %d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
 	})
 	for _, line := range []string{"level=ERROR", "disk refuses writes", "disk writable again, all pending files saved"} {
@@ -285,11 +268,10 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 			t.Errorf("%q is logged %d times: %s", line, n, log)
 		}
 	}
+	equal(t, log.count("\n"), 2, "lines: %s", log)
 	s := open(t, dir)
 	for _, date := range []string{thursday, friday} {
-		if got := historical(t, s, date); got != "waits" {
-			t.Errorf("%s: %s", date, got)
-		}
+		equal(t, historical(t, s, date), "waits", "%s", date)
 	}
 }
 
@@ -329,13 +311,9 @@ func TestFaultDiskExpiresWhatWaits(t *testing.T) {
 	for _, date := range []string{monday, tuesday, friday} {
 		must(t, save(s, pain, date, single(t, `1`)))
 	}
-	if n := s.Stats().FilesWaiting; n != 3 {
-		t.Errorf("%d files wait", n)
-	}
+	equal(t, s.Stats().FilesWaiting, 3, "files wait")
 	expire(t, s, Ages{FilesBefore: friday, Products: []string{pain}}, 2)
-	if n := s.Stats().FilesWaiting; n != 1 {
-		t.Errorf("%d files wait after they expired", n)
-	}
+	equal(t, s.Stats().FilesWaiting, 1, "files wait after they expired")
 }
 
 // A file that does not fit on the disk does not keep the other files of its batch from the disk. A batch of any size has few

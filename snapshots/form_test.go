@@ -57,9 +57,7 @@ func TestForms(t *testing.T) {
 			}
 		}
 	}
-	if len(tags) != 3*int(Codings) {
-		t.Errorf("%d tags", len(tags))
-	}
+	equal(t, len(tags), 3*int(Codings), "tags")
 	few := formed(t, sealedIn(t, `{"a":1}`)).Form("csv")
 	if few.Has(Brotli) || few.Has(Zstd) || !few.Has(Gzip) {
 		t.Error("a form has codings that its answer does not have")

@@ -44,6 +44,14 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// equal fails the test unless got is what is wanted.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %.300v, want %.300v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
 // keyOf is the place of a product's file of friday.
 func keyOf(product string) key { return key{friday, FileName(product)} }
 
@@ -139,13 +147,9 @@ func sameSnapshot(t testing.TB, name string, got, want *Snapshot) {
 		if !bytes.Equal(got.Prefix(c), want.Prefix(c)) || !bytes.Equal(got.AppendTail(nil, c, null), want.AppendTail(nil, c, null)) {
 			t.Errorf("%s: the tail in %v differs", name, c)
 		}
-		if got.ETag(c) != want.ETag(c) {
-			t.Errorf("%s: %v tag %s, want %s", name, c, got.ETag(c), want.ETag(c))
-		}
+		equal(t, got.ETag(c), want.ETag(c), "%s: %v tag", name, c)
 	}
-	if !bytes.Equal(got.Data(), want.Data()) {
-		t.Errorf("%s: data %.200q, want %.200q", name, got.Data(), want.Data())
-	}
+	equal(t, got.Data(), want.Data(), "%s: data", name)
 	if !reflect.DeepEqual(got.Meta, want.Meta) {
 		t.Errorf("%s: meta\n got %+v\nwant %+v", name, got.Meta, want.Meta)
 	}

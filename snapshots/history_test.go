@@ -57,9 +57,7 @@ func TestHistorical(t *testing.T) {
 			for date, want := range map[string]string{
 				"": friday, friday: friday, wednesday: wednesday, monday: monday, tuesday: "none", "2026-11-15": "none", "2026-11-21": "none",
 			} {
-				if got := historical(t, s, date); got != want {
-					t.Errorf("%q: %s, want %s", date, got, want)
-				}
+				equal(t, historical(t, s, date), want, "%q", date)
 			}
 		}
 		s = reopen(t, s)
@@ -74,20 +72,12 @@ func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
 	put(t, s, tuesday+"/gex-spx", "written behind the store's back")
 	defer occupy(s)()
 	for _, date := range []string{tuesday, "2026-11-21", "0000-00-00", "../../etc", monday + "/../" + monday, strings.Repeat("9", 1000), "\x00", " "} {
-		if got := historical(t, s, date); got != "none" {
-			t.Errorf("%.40q: %s", date, got)
-		}
+		equal(t, historical(t, s, date), "none", "%.40q", date)
 	}
-	if got := historical(t, s, monday); got != "busy" {
-		t.Errorf("a date that needs the disk: %s", got)
-	}
+	equal(t, historical(t, s, monday), "busy", "a date that needs the disk")
 	must(t, os.RemoveAll(s.dir))
-	if got := historical(t, s, tuesday); got != "none" {
-		t.Errorf("without a directory: %s", got)
-	}
-	if got := s.DatesOf(gamma); !slices.Equal(got, []string{monday, friday}) {
-		t.Errorf("dates %q", got)
-	}
+	equal(t, historical(t, s, tuesday), "none", "without a directory")
+	equal(t, s.DatesOf(gamma), []string{monday, friday}, "dates")
 }
 
 // An answer that was written or read once is served without the disk and without allocation.
@@ -103,9 +93,7 @@ func TestHistoricalFromMemory(t *testing.T) {
 		t.Errorf("%s: %p, %v, want %p", monday, again, err, first)
 	}
 	for date, want := range map[string]string{"": friday, friday: friday, monday: monday, wednesday: "none", tuesday: "busy"} {
-		if got := historical(t, s, date); got != want {
-			t.Errorf("%q: %s, want %s", date, got, want)
-		}
+		equal(t, historical(t, s, date), want, "%q", date)
 		if n := testing.AllocsPerRun(1000, func() { s.Historical(gamma, date) }); n != 0 && date != tuesday && !raceEnabled {
 			t.Errorf("%q: %v allocations", date, n)
 		}
@@ -124,22 +112,16 @@ func TestHistoricalProducts(t *testing.T) {
 	s = reopen(t, s)
 	for range 2 { // from the disk, and from memory
 		for product, want := range map[string]string{gamma: monday, track: track, pain: "none"} {
-			if got := historicalOf(t, s, product, monday); got != want {
-				t.Errorf("%s: %s, want %s", product, got, want)
-			}
+			equal(t, historicalOf(t, s, product, monday), want, "%s", product)
 		}
 		s.history.Wait()
 	}
-	if got := historicalOf(t, s, track, friday); got != "none" {
-		t.Errorf("a date that only gex/spx has: %s", got)
-	}
+	equal(t, historicalOf(t, s, track, friday), "none", "a date that only gex/spx has")
 	must(t, save(s, track, monday, single(t, `"one more row"`)))
 	if got, other := historicalOf(t, s, track, monday), historical(t, s, monday); got != "one more row" || other != monday {
 		t.Errorf("after a write of the track: %s, gex/spx %s", got, other)
 	}
-	if got := s.DatesOf(track); !slices.Equal(got, []string{monday}) {
-		t.Errorf("dates %q", got)
-	}
+	equal(t, s.DatesOf(track), []string{monday}, "dates")
 	if n := testing.AllocsPerRun(1000, func() { s.DatesOf(track); s.Historical(track, monday) }); n != 0 && !raceEnabled {
 		t.Errorf("%v allocations", n)
 	}
@@ -154,25 +136,15 @@ func TestHistoricalDamage(t *testing.T) {
 	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
 	b := bytesOf(t, s, friday+"/gex-spx")
 	put(t, s, friday+"/gex-spx", string(b[:len(b)/2]))
-	if got := historical(t, s, ""); got != tuesday {
-		t.Errorf("newest: %s", got)
-	}
+	equal(t, historical(t, s, ""), tuesday, "newest")
 	for range 2 {
 		for _, date := range []string{monday, wednesday, friday} {
-			if got := historical(t, s, date); got != "none" {
-				t.Errorf("%s: %s", date, got)
-			}
+			equal(t, historical(t, s, date), "none", "%s", date)
 		}
 	}
-	if got := s.DatesOf(gamma); !slices.Equal(got, []string{tuesday}) {
-		t.Errorf("dates %q", got)
-	}
-	if n := log.count(passedOver); n != 3 {
-		t.Errorf("%d lines for 3 bad files", n)
-	}
-	if got := historical(t, s, ""); got != tuesday {
-		t.Errorf("newest: %s", got)
-	}
+	equal(t, s.DatesOf(gamma), []string{tuesday}, "dates")
+	equal(t, log.count(passedOver), 3, "lines for 3 bad files")
+	equal(t, historical(t, s, ""), tuesday, "newest")
 	must(t, save(s, gamma, monday, single(t, `"mended"`)))
 	if got := historical(t, s, monday); got != "mended" || !slices.Equal(s.DatesOf(gamma), []string{monday, tuesday}) {
 		t.Errorf("after another write: %s, dates %q", got, s.DatesOf(gamma))
@@ -218,9 +190,7 @@ func TestHistoricalOfADiskThatHangs(t *testing.T) {
 		end()
 	})
 	for _, date := range []string{monday, friday} {
-		if got := historical(t, s, date); got != date {
-			t.Errorf("%s: %s", date, got)
-		}
+		equal(t, historical(t, s, date), date, "%s", date)
 	}
 }
 

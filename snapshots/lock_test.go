@@ -39,9 +39,7 @@ func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 		t.Errorf("bad files %v, %v", bad, err)
 	}
 	s = reopen(t, s)
-	if got := historical(t, s, ""); got != "2" {
-		t.Errorf("after a restart: %s", got)
-	}
+	equal(t, historical(t, s, ""), "2", "after a restart")
 }
 
 const (

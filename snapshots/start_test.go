@@ -79,12 +79,8 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	}
 	named("when it opens")
 	for range 2 {
-		if got := kind.found(s, friday); got != "none" {
-			t.Errorf("found %.40q", got)
-		}
-		if got := kinds[0].found(s, thursday); got != "before" {
-			t.Errorf("the good file of the day before: %.40q", got)
-		}
+		equal(t, kind.found(s, friday), "none", "found")
+		equal(t, kinds[0].found(s, thursday), "before", "the good file of the day before")
 		for _, date := range []string{"", friday} {
 			if got := historical(t, s, date); strings.Contains(got, "good") {
 				t.Errorf("historical %q: %.40q", date, got)
@@ -102,10 +98,6 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 		t.Errorf("the bad file was changed: %v", err)
 	}
 	must(t, kind.save(s, friday, "again"))
-	if got := kind.found(s, friday); got != "again" {
-		t.Errorf("after a new one was written: %.40q", got)
-	}
-	if got := after(t, s, func(s *Store) string { return kind.found(s, friday) }); got != "again" {
-		t.Errorf("and after a restart: %.40q", got)
-	}
+	equal(t, kind.found(s, friday), "again", "after a new one was written")
+	equal(t, after(t, s, func(s *Store) string { return kind.found(s, friday) }), "again", "and after a restart")
 }

@@ -72,9 +72,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	})
 	wg.Wait()
 	for _, date := range dates {
-		if got := historical(t, s, date); got != date {
-			t.Errorf("%s: %s", date, got)
-		}
+		equal(t, historical(t, s, date), date, "%s", date)
 	}
 	s.history.Wait()
 	room := int64(0)
@@ -158,9 +156,7 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 	}
 	for range 2 { // before and after a restart
 		for product, want := range map[string][]string{gamma: {monday, wednesday, friday}, "gex/spx/series": {tuesday}, vix: nil} {
-			if got := s.DatesOf(product); !slices.Equal(got, want) {
-				t.Errorf("dates of %s %q, want %q", product, got, want)
-			}
+			equal(t, s.DatesOf(product), want, "dates of %s", product)
 		}
 		s = reopen(t, s)
 	}

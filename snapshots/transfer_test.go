@@ -48,9 +48,7 @@ func TestTransfer(t *testing.T) {
 		if got := from.Paths(); !refusing && !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", object}) {
 			t.Errorf("paths %v", got)
 		}
-		if !slices.Equal(published, paths) {
-			t.Errorf("published %v", published)
-		}
+		equal(t, published, paths, "published")
 		for _, path := range paths {
 			file, digest, err := from.Bytes(path)
 			if err != nil || digest == "" || digest != from.Digest(path) {
@@ -67,9 +65,7 @@ func TestTransfer(t *testing.T) {
 		must(t, err)
 		want := f
 		sameFile(t, got, want)
-		if s := historical(t, to, friday); s != "carried" {
-			t.Errorf("the history serves %s", s)
-		}
+		equal(t, historical(t, to, friday), "carried", "the history serves")
 		if got, err := to.Object(sha(body)); err != nil || string(got) != "carried" {
 			t.Errorf("object %q, %v", got, err)
 		}

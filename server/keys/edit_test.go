@@ -121,13 +121,15 @@ func TestRevoke(t *testing.T) {
 func TestFaultUnfinishedFilesAreRemoved(t *testing.T) {
 	path := keyPath(t)
 	create(t, path, Key{Name: "a"})
-	unfinished, foreign := filepath.Join(filepath.Dir(path), ".tmp-keys.json-23"), filepath.Join(filepath.Dir(path), ".tmp-other.json-1")
-	write(t, unfinished, "half")
-	write(t, foreign, "half")
-	unlock, err := lock(path + ".lock")
-	if err != nil {
-		t.Fatal(err)
+	unfinished := filepath.Join(filepath.Dir(path), ".tmp-keys.json-23")
+	foreign := []string{".tmp-other.json-1", ".tmp-keys.json", ".tmp-keys.json-x", ".tmp-keys.json-a-1", "keys.json-3"}
+	for i, name := range foreign {
+		foreign[i] = filepath.Join(filepath.Dir(path), name)
+		write(t, foreign[i], "half")
 	}
+	write(t, unfinished, "half")
+	unlock, err := lock(path + ".lock")
+	must(t, err)
 	done := make(chan error)
 	go func() {
 		_, err := Revoke(path, "a", now)
@@ -145,8 +147,8 @@ func TestFaultUnfinishedFilesAreRemoved(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	if exists(unfinished) || !exists(foreign) {
-		t.Errorf("left: %v, a foreign file: %v", exists(unfinished), exists(foreign))
+	if exists(unfinished) || slices.ContainsFunc(foreign, func(path string) bool { return !exists(path) }) {
+		t.Errorf("left: %v, or a foreign file is gone", exists(unfinished))
 	}
 }
 
@@ -181,9 +183,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 	real := filepath.Join(dir, "real.json")
 	create(t, real, Key{Name: "a"})
 	link, folder, foreign := filepath.Join(dir, "link"), filepath.Join(dir, "folder"), filepath.Join(dir, "foreign")
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(folder, 0o700))
 	write(t, foreign, `{"apiVersion":1}`)
 	cases := map[string]string{folder: "is not a regular file", foreign: `unknown field "apiVersion"`}
 	if err := os.Symlink(real, link); err == nil {
@@ -192,9 +192,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 	if checksModes {
 		open := filepath.Join(dir, "open")
 		write(t, open, content(t, real))
-		if err := os.Chmod(open, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chmod(open, 0o640))
 		cases[open] = "has mode 0640: others than its owner may use it; run chmod 600 " + open
 	}
 	for path, want := range cases {
@@ -222,9 +220,7 @@ func TestFileIsFull(t *testing.T) {
 		keys[i] = Key{ID: publicID(digest), Name: strings.Repeat("𝔫", MaxName), SHA256: digest, Created: now, Expires: now, Revoked: now}
 	}
 	text, err := encode(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	write(t, path, string(text))
 	t.Logf("%d bytes", len(text))
 	_, _, err = Create(path, Key{Name: "one more"}, now)
