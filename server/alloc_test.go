@@ -24,9 +24,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 		Dir: t.TempDir(), Source: "simulated",
 		DatedProducts: []string{"gex/spx", "gex/spx/intraday", "sectors/rotation", "vix-term-structure"}, Deltas: map[string][]string{"gex/spx/series": {""}, "options/flow/unusual": {"", "100"}}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := store.Close(); err != nil {
 			t.Error(err)
@@ -35,18 +33,14 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	save := func(resource string, s *snapshots.Snapshot) {
 		t.Helper()
 		file := snapshots.File{Product: resource, Edition: &snapshots.Edition{Default: s}, Dated: true}
-		if err := store.Save([]snapshots.File{file}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, store.Save([]snapshots.File{file}, nil))
 	}
 	for _, resource := range []string{"gex/spx", "gex/spx/intraday", "sectors/rotation", "vix-term-structure"} {
 		for _, snapshot := range s.of(resource) {
 			save(resource, snapshot)
 		}
 	}
-	if err := store.Publish(s.editions); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Publish(s.editions))
 	save("gex/spx", s.dated[slices.Max(store.DatesOf("gex/spx"))])
 	return store
 }
@@ -65,9 +59,7 @@ func TestNoAllocations(t *testing.T) {
 	delta, csv := flow.Default.Delta([]byte(announced(earlier))), s.editions["gex/spx/series"].Default.Form("csv")
 	dictionary := "Accept-Encoding: gzip, deflate, br, zstd, dcb, dcz\r\nAvailable-Dictionary: "
 	proxies, err := limits.ParseProxies("192.0.2.0/24,127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		c.Finder, c.Addresses, c.Proxies = store, limits.NewAddresses(1_000_000), proxies
 		c.NextChange = func(_ string, now time.Time) time.Time { return now.Add(9 * time.Second) }
@@ -137,9 +129,7 @@ func TestNoAllocations(t *testing.T) {
 					answered := 0
 					for got = 0; answered < n; {
 						m, err := conn.Read(b[got:])
-						if err != nil {
-							t.Fatal(err)
-						}
+						must(t, err)
 						got += m
 						answered = bytes.Count(b[:got], []byte("HTTP/1.1 "+c.status))
 						if c.body != nil && (answered < n || !bytes.HasSuffix(b[:got], c.body)) {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -63,9 +64,7 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 				"Vary": "Accept-Encoding, X-API-Key", "X-Content-Type-Options": "nosniff",
 				"Cache-Tag": "strikecache," + resourceOf(target) + "," + want.snapshot.Meta.AsOf.Format(time.DateOnly),
 			} {
-				if resp.Header.Get(name) != value {
-					t.Errorf("%s: %s is %q, want %q", target, name, resp.Header.Get(name), value)
-				}
+				equal(t, resp.Header.Get(name), value, "%s: %s", target, name)
 			}
 		}
 	}
@@ -77,56 +76,36 @@ func resourceOf(target string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, "/api/v1/"), "/api/public/")
 }
 
-// max-age counts down to the next refresh, from the interval to 1, and is 1 while a refresh is under way.
+// max-age counts down to the next refresh, from the interval to 1, and is 1 while a refresh is under way. It follows a
+// publication at once.
 func TestMaxAgeCountsDown(t *testing.T) {
+	f := newFinder(t)
+	var left atomic.Int64
+	var asked atomic.Value
+	c := clientOf(t, newServer(f, func(c *server.Config) {
+		c.NextChange = func(resource string, at time.Time) time.Time {
+			asked.Store(resource)
+			return at.Add(time.Duration(left.Load()))
+		}
+	}))
+	const gamma = "/api/v1/gex/spx"
 	for _, x := range []struct {
-		target, resource     string
-		left, want, interval int
+		target, resource string
+		left             time.Duration
+		want, interval   int
 	}{
-		{"/api/v1/gex/spx", "gex/spx", 17, 17, 25}, {"/api/v1/gex/spx", "gex/spx", 1, 1, 25}, {"/api/v1/gex/spx", "gex/spx", 0, 1, 25},
-		{"/api/v1/gex/spx", "gex/spx", -4000, 1, 25}, {"/api/v1/gex/spx", "gex/spx", 26, 25, 25}, {"/api/v1/gex/spx", "gex/spx", 1 << 30, 25, 25},
-		{"/api/v1/gex/spx/historical", "gex/spx", 7, 7, 25}, {"/api/v1/gex/spx/historical?date=2026-11-20", "gex/spx", 7, 7, 25},
-		{"/api/v1/gex/spx/intraday", "gex/spx/intraday", 7, 7, 60}, {"/api/v1/gex/spx/intraday?date=2026-11-20", "gex/spx/intraday", 61, 60, 60},
-		{"/api/v1/options/flow/unusual?limit=1", "options/flow/unusual", 9, 9, 60}, {"/api/public/vix-term-structure", "vix-term-structure", 59, 59, 60},
-		{"/api/v1/sectors/rotation?date=2026-11-19", "sectors/rotation", 9, 9, 60}, {"/api/public/vix-term-structure?date=2026-11-19", "vix-term-structure", 9, 9, 60},
+		{gamma, "gex/spx", 17 * time.Second, 17, 25}, {gamma, "gex/spx", 9900 * time.Millisecond, 10, 25}, {gamma, "gex/spx", 100 * time.Millisecond, 1, 25}, {gamma, "gex/spx", 0, 1, 25},
+		{gamma, "gex/spx", -4000 * time.Second, 1, 25}, {gamma, "gex/spx", 26 * time.Second, 25, 25}, {gamma, "gex/spx", 1 << 60, 25, 25},
+		{gamma + "/historical", "gex/spx", 7 * time.Second, 7, 25}, {gamma + "/historical?date=2026-11-20", "gex/spx", 7 * time.Second, 7, 25},
+		{gamma + "/intraday", "gex/spx/intraday", 7 * time.Second, 7, 60}, {gamma + "/intraday?date=2026-11-20", "gex/spx/intraday", 61 * time.Second, 60, 60},
+		{"/api/v1/options/flow/unusual?limit=1", "options/flow/unusual", 9 * time.Second, 9, 60}, {"/api/public/vix-term-structure", "vix-term-structure", 59 * time.Second, 59, 60},
+		{"/api/v1/sectors/rotation?date=2026-11-19", "sectors/rotation", 9 * time.Second, 9, 60}, {"/api/public/vix-term-structure?date=2026-11-19", "vix-term-structure", 9 * time.Second, 9, 60},
 	} {
-		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) {
-			c.NextChange = func(resource string, now time.Time) time.Time {
-				if resource != x.resource {
-					t.Errorf("%s: the server asks when %s changes", x.target, resource)
-				}
-				return now.Truncate(time.Second).Add(time.Duration(x.left) * time.Second)
-			}
-		}))
+		left.Store(int64(x.left))
+		f.publications.Add(1)
 		resp, _ := do(t, c, "GET", x.target)
-		if want := fmt.Sprintf("public, max-age=%d, stale-while-revalidate=%d, stale-if-error=86400", x.want, x.interval); resp.Header.Get("Cache-Control") != want {
-			t.Errorf("%s, %d seconds before the next refresh: %s, want %s", x.target, x.left, resp.Header.Get("Cache-Control"), want)
-		}
-	}
-}
-
-// The server asks once a second, and once after a publication, for the next change.
-func TestCountdown(t *testing.T) {
-	var c server.Countdown
-	start, asked := time.Unix(1_800_000_000, 0), 0
-	for _, x := range []struct {
-		at           time.Duration
-		publications uint64
-		left, asked  int
-	}{
-		{300 * time.Millisecond, 2, 10, 1}, {999 * time.Millisecond, 2, 10, 1}, {time.Second, 2, 9, 2}, {time.Second, 4, 9, 3}, {8 * time.Second, 4, 2, 4},
-		{9 * time.Second, 4, 1, 5}, {10 * time.Second, 4, 1, 6}, {11 * time.Second, 4, 1, 7}, {11 * time.Second, 6, 1, 8}, {0, 6, 10, 9},
-	} {
-		left := c.Left(start.Add(x.at), x.publications, func(string, time.Time) time.Time { asked++; return start.Add(9900 * time.Millisecond) })
-		if left != x.left || asked != x.asked {
-			t.Errorf("after %s: %d seconds left, want %d; asked %d times, want %d", x.at, left, x.left, asked, x.asked)
-		}
-	}
-	for _, fraction := range []time.Duration{0, 1, 500 * time.Millisecond, time.Second - 1} { // a change that is always five seconds away
-		var c server.Countdown
-		if left := c.Left(start.Add(fraction), 2, func(_ string, now time.Time) time.Time { return now.Add(5 * time.Second) }); left != 5 {
-			t.Errorf("%s after the second: %d seconds left", fraction, left)
-		}
+		equal(t, resp.Header.Get("Cache-Control"), fmt.Sprintf("public, max-age=%d, stale-while-revalidate=%d, stale-if-error=86400", x.want, x.interval), "%s, %v before the next refresh", x.target, x.left)
+		equal(t, asked.Load(), any(x.resource), "%s: the resource that the server asks for", x.target)
 	}
 }
 
@@ -187,9 +166,7 @@ func TestConditionalRequests(t *testing.T) {
 	gamma, other := s.editions["gex/spx"].Default, s.dated["2026-11-17"]
 	tag := func(c snapshots.Coding) string { return gamma.ETag(c) }
 	modified, err := http.ParseTime(gamma.LastModified())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := func(d time.Duration) string { return modified.Add(d).Format(http.TimeFormat) }
 	for _, e := range []struct {
 		name, noneMatch, modifiedSince string
@@ -219,9 +196,7 @@ func TestConditionalRequests(t *testing.T) {
 				"ETag": tag(snapshots.Identity), "Last-Modified": at(0), "Vary": "Accept-Encoding, X-API-Key",
 				"Cache-Control": "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400", "Access-Control-Allow-Origin": "*",
 			} {
-				if got := resp.Header.Get(name); got != want {
-					t.Errorf("%s %s: %s is %q, want %q", method, e.name, name, got, want)
-				}
+				equal(t, resp.Header.Get(name), want, "%s %s: %s", method, e.name, name)
 			}
 			if resp.Header.Get("Date") == "" || e.status == 304 && resp.Header.Get("Content-Length") != "" {
 				t.Errorf("%s %s: %v", method, e.name, resp.Header)
@@ -356,9 +331,7 @@ func TestTagsMatchForTheirCallerAlone(t *testing.T) {
 
 func TestRateLimits(t *testing.T) {
 	proxies, err := limits.ParseProxies("127.0.0.0/8")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	web, secrets := withKeys(t, newFinder(t), func(c *server.Config) {
 		c.Addresses, c.Proxies = limits.NewAddresses(3), proxies
 	}, keys.Key{Name: "slow", PerMinute: 2})

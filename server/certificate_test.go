@@ -17,9 +17,7 @@ import (
 func inForce(t *testing.T, p *server.Certificate) string {
 	t.Helper()
 	cert, err := p.Config().GetCertificate(&tls.ClientHelloInfo{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return cert.Leaf.Subject.CommonName
 }
 
@@ -36,9 +34,7 @@ func TestReload(t *testing.T) {
 		certFile, keyFile := first.write(t, dir)
 		var log logText
 		p, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(log.logger())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer p.Close()
 		for _, step := range []struct {
 			name    string
@@ -97,9 +93,7 @@ func TestOpen(t *testing.T) {
 	}
 	certFile, keyFile = issue(t, "old", time.Now().Add(-time.Hour), time.Minute).write(t, dir)
 	p, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.Close()
 	if p.Err() == nil || inForce(t, p) != "old" {
 		t.Errorf("expired: %v", p.Err())

@@ -88,11 +88,7 @@ func TestSplitRequests(t *testing.T) {
 		t.Fatalf("%q", want)
 	}
 	for cut := 1; cut < len(raw); cut += 3 {
-		if got := served(raw[:cut], raw[cut:]); got != want {
-			t.Errorf("cut at %d: %q", cut, got)
-		}
+		equal(t, served(raw[:cut], raw[cut:]), want, "cut at %d", cut)
 	}
-	if got := served(strings.Split(raw, "")...); got != want {
-		t.Errorf("byte by byte: %q", got)
-	}
+	equal(t, served(strings.Split(raw, "")...), want, "byte by byte")
 }

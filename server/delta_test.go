@@ -30,9 +30,7 @@ func withDeltas(t testing.TB, f *finder) (*snapshots.Store, *snapshots.Snapshot)
 	store := storeOf(t, &finder{editions: map[string]*snapshots.Edition{
 		"options/flow/unusual": {Default: earlier, Variants: map[string]*snapshots.Snapshot{"100": earlier}},
 	}, dated: f.dated, tracks: f.tracks, others: f.others})
-	if err := store.Publish(f.editions); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Publish(f.editions))
 	return store, earlier
 }
 
@@ -46,14 +44,10 @@ func announced(s *snapshots.Snapshot) string {
 func undo(t testing.TB, body []byte, earlier *snapshots.Snapshot) []byte {
 	t.Helper()
 	z, err := zstd.NewReader(nil, zstd.WithDecoderDictRaw(0, earlier.Body(snapshots.Identity)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer z.Close()
 	plain, err := z.DecodeAll(body, nil) // the decoder skips the frame with the digest
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return plain
 }
 
@@ -138,9 +132,7 @@ func TestDeltas(t *testing.T) {
 		}
 	}
 	counted := responses(web.Stats())
-	if n := counted[server.Responses{Resource: "options/flow/unusual", Status: 200, Coding: "dcz"}]; n != 12 {
-		t.Errorf("%d deltas counted: %v", n, counted)
-	}
+	equal(t, counted[server.Responses{Resource: "options/flow/unusual", Status: 200, Coding: "dcz"}], 12, "deltas counted: %v", counted)
 }
 
 func sum(s *snapshots.Snapshot) []byte {

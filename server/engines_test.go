@@ -80,16 +80,10 @@ func TestReadLate(t *testing.T) {
 		requests.WriteString("GET /" + route + " HTTP/1.1\r\nHost: a\r\nX-Number: " + strconv.Itoa(i/12) + "\r\n\r\n") // each head twice
 		want = append(want, string(f.editions[resourceOf("/"+route)].Default.Body(snapshots.Identity)))
 	}
-	if _, err := io.WriteString(c, requests.String()); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	write(t, c, requests.String())
+	must(t, c.CloseWrite())
 	all, err := io.ReadAll(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, body := range want {
 		head, rest, _ := strings.Cut(string(all), "\r\n\r\n")
 		if !strings.HasPrefix(head, "HTTP/1.1 200 OK\r\n") || !strings.HasPrefix(rest, body) {
@@ -110,22 +104,16 @@ func TestForgetsWhatChanged(t *testing.T) {
 		c := dial(t, listen(t, newServer(nil, func(c *server.Config) { c.Finder, c.Addresses = store, addresses })))
 		ask := func(method, target, fields string) (string, string) {
 			t.Helper()
-			if _, err := io.WriteString(c, method+" "+target+" HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			write(t, c, method+" "+target+" HTTP/1.1\r\nHost: a\r\n"+fields+"\r\n")
 			b := make([]byte, 1<<20)
 			n, err := c.Read(b) // small answers come whole
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			head, body, _ := bytes.Cut(b[:n], []byte("\r\n\r\n"))
 			return string(head), string(body)
 		}
 		for i := range 200 {
 			s := seal(t, "vix-term-structure", `{"n":`+strconv.Itoa(i)+`}`)
-			if err := store.Publish(map[string]*snapshots.Edition{"vix-term-structure": {Default: s}}); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Publish(map[string]*snapshots.Edition{"vix-term-structure": {Default: s}}))
 			for range 2 {
 				if _, body := ask("GET", "/api/public/vix-term-structure", ""); body != string(s.Body(snapshots.Identity)) {
 					t.Fatalf("%s: publication %d: %s", name, i, body)
@@ -161,9 +149,7 @@ func TestForgetsWhatChanged(t *testing.T) {
 		}
 		for _, day := range []string{"first", "second"} { // files of dates are written without a publication
 			edition := &snapshots.Edition{Default: sealOf(t, "2026-11-19", "gex/spx", `{"day":"`+day+`"}`)}
-			if err := store.Save([]snapshots.File{{Product: "gex/spx", Edition: edition, Dated: true}}, nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, store.Save([]snapshots.File{{Product: "gex/spx", Edition: edition, Dated: true}}, nil))
 			if _, body := ask("GET", "/api/v1/gex/spx/historical?date=2026-11-19", ""); !strings.Contains(body, day) {
 				t.Errorf("%s: %s", name, body)
 			}
@@ -210,9 +196,7 @@ func TestStopsUnderRequests(t *testing.T) {
 	var clients sync.WaitGroup
 	for range 20 {
 		c := dial(t, address)
-		if _, err := io.WriteString(c, strings.Repeat(series, ahead)+series[:half]); err != nil {
-			t.Fatal(err)
-		}
+		write(t, c, strings.Repeat(series, ahead)+series[:half])
 		answers := bufio.NewReader(c)
 		next := func() (last bool) {
 			resp, err := http.ReadResponse(answers, nil)

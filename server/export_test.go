@@ -5,7 +5,6 @@ import (
 	"io"
 	"net"
 	"slices"
-	"time"
 )
 
 // IsPage says whether a path belongs to a page or to a file that a page loads.
@@ -18,10 +17,4 @@ func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, a
 	defer func(old func(context.Context, string, string) (net.Conn, error)) { askTransport.DialContext = old }(askTransport.DialContext)
 	askTransport.DialContext = dial
 	return AskReady(ctx, "http://127.0.0.1:1", io.Discard)
-}
-
-type Countdown = countdown
-
-func (c *countdown) Left(now time.Time, publications uint64, next func(string, time.Time) time.Time) int {
-	return c.left(now, publications, next, "gex/spx")
 }

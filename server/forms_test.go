@@ -46,9 +46,7 @@ func TestForms(t *testing.T) {
 					"Cache-Tag": plain.Header.Get("Cache-Tag"), "Vary": "Accept-Encoding, X-API-Key", "Last-Modified": plain.Header.Get("Last-Modified"),
 					"X-Source": "simulated", "X-As-Of": answer.Meta.AsOf.Format("2006-01-02T15:04:05Z"), "X-Freshness": "", "Use-As-Dictionary": "",
 				} {
-					if got := get.Header.Get(field); got != want {
-						t.Errorf("%s%s: %s is %q, want %q", target, name, field, got, want)
-					}
+					equal(t, get.Header.Get(field), want, "%s%s: %s", target, name, field)
 				}
 			}
 			for _, tag := range []string{form.ETag(snapshots.Brotli), "W/" + form.ETag(snapshots.Identity), `"a", ` + form.ETag(snapshots.Zstd)} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -12,9 +13,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -46,6 +49,22 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(bothEngines{m}, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
 }
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal fails the test unless got is what is wanted.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %.300v, want %.300v", fmt.Sprintf(what, args...), got, want)
+	}
+}
+
 // Requests.
 const (
 	vix    = "GET /api/public/vix-term-structure HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -63,11 +82,13 @@ type finder struct {
 	tracks   map[string]*snapshots.Snapshot            // of gex/spx/intraday, by date
 	others   map[string]map[string]*snapshots.Snapshot // of other dated resources, by resource and date
 	err      error
+
+	publications atomic.Uint64
 }
 
 func (f *finder) Current(resource string) *snapshots.Edition { return f.editions[resource] }
 
-func (f *finder) Publications() uint64 { return 0 }
+func (f *finder) Publications() uint64 { return f.publications.Load() }
 
 func (f *finder) of(resource string) map[string]*snapshots.Snapshot {
 	if resource == "gex/spx/intraday" {
@@ -106,9 +127,7 @@ func sealOf(t testing.TB, date, endpoint, data string) *snapshots.Snapshot {
 	s, err := snapshots.Seal([]byte(data), snapshots.Meta{
 		Endpoint: endpoint, Source: "simulated", AsOf: asOf, RefreshSeconds: 60, Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -165,9 +184,7 @@ func formed(t testing.TB, s *snapshots.Snapshot) *snapshots.Snapshot {
 		snapshots.Form{Name: "csv", ContentType: "text/csv; charset=utf-8", Body: []byte("a,b\r\n" + strings.Repeat("1,2\r\n", 100) + text)},
 		snapshots.Form{Name: "line", ContentType: "text/plain; charset=utf-8", Body: []byte("$SPX: Call Wall, 6000, " + text)},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -191,15 +208,11 @@ func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...key
 	path, secrets := filepath.Join(t.TempDir(), "keys.json"), map[string]string{}
 	for _, spec := range specs {
 		secret, _, err := keys.Create(path, spec, time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		secrets[spec.Name] = secret
 	}
 	table, err := keys.Open(path, &keys.Counts{}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(table.Close)
 	return newServer(f, func(c *server.Config) { c.Keys = table }, change), secrets
 }
@@ -231,9 +244,7 @@ func serveOn(t testing.TB, web *server.Server, ln loop.Listener) (shutdown func(
 func serve(t testing.TB, web *server.Server) (address string, shutdown func(context.Context) error) {
 	t.Helper()
 	ln, err := loop.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return ln.Addr().String(), serveOn(t, web, ln)
 }
 
@@ -257,21 +268,15 @@ func clientOf(t testing.TB, web *server.Server) *http.Client {
 func do(t testing.TB, c *http.Client, method, target string, headers ...string) (*http.Response, []byte) {
 	t.Helper()
 	req, err := http.NewRequest(method, "http://strikecache"+target, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
 	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return resp, body
 }
 
@@ -279,14 +284,17 @@ func do(t testing.TB, c *http.Client, method, target string, headers ...string) 
 func dial(t testing.TB, address string) *net.TCPConn {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(patience)))
 	return c.(*net.TCPConn)
+}
+
+// write sends a text on a connection.
+func write(t testing.TB, c net.Conn, text string) {
+	t.Helper()
+	_, err := io.WriteString(c, text)
+	must(t, err)
 }
 
 // exchange sends raw bytes on a new connection and returns all bytes that come back until the server closes it. With done,
@@ -299,9 +307,7 @@ func exchange(t testing.TB, address, raw string, done bool) string {
 	if err == nil && done {
 		err = c.CloseWrite()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := io.ReadAll(c)
 	if err != nil {
 		t.Fatalf("%.60q: %v after %.80q", raw, err, got)
@@ -374,8 +380,6 @@ const bigBody = 8 << 20
 func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
 	t.Helper()
 	s, err := snapshots.SealIn([]byte(`"`+strings.Repeat(text, size/len(text))+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }

@@ -37,9 +37,7 @@ func TestPages(t *testing.T) {
 		wanted := map[string]string{"Content-Type": want.typ, "X-Content-Type-Options": "nosniff", "Vary": "Accept-Encoding", "Cache-Control": "no-cache"}
 		maps.Copy(wanted, want.fields)
 		for name, value := range wanted {
-			if got := strings.Join(plain.Header.Values(name), "|"); got != value {
-				t.Errorf("%s: %s is %q, want %q", path, name, got, value)
-			}
+			equal(t, strings.Join(plain.Header.Values(name), "|"), value, "%s: %s", path, name)
 		}
 		tags := map[string]bool{plain.Header.Get("ETag"): true}
 		for _, coding := range []string{"gzip", "br", "zstd"} {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -58,6 +59,16 @@ func TestAsk(t *testing.T) {
 		if err := server.AskReady(t.Context(), base, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
 			t.Errorf("%q: %v", base, err)
 		}
+	}
+}
+
+// A service manager that is gone is in the log, and stops nothing.
+func TestNotifyOfAManagerThatIsGone(t *testing.T) {
+	var log logText
+	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
+	server.NotifyReady("x", log.logger())
+	if !strings.Contains(log.String(), "service manager not notified") {
+		t.Error(log.String())
 	}
 }
 

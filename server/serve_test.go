@@ -130,9 +130,7 @@ func (l *exhausted) SetDeadline(t time.Time) error {
 func newExhausted(t testing.TB, failures int64) *exhausted {
 	t.Helper()
 	ln, err := loop.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	e := &exhausted{TCPListener: ln.(*net.TCPListener)}
 	e.left.Store(failures)
 	return e
@@ -150,11 +148,19 @@ func (l *exhausted) Accept() (net.Conn, error) {
 	return l.TCPListener.Accept()
 }
 
+// onlyFasthttp skips a test in the run with the other engine, which does not call Accept of a listener.
+func onlyFasthttp(t *testing.T) {
+	if engine != server.EngineFasthttp {
+		t.Skip("needs the engine fasthttp")
+	}
+}
+
 // A server without free descriptors, or with a connection that fails, pauses between its tries to accept, logs this once, and
 // later accepts again.
 func TestFaultAccept(t *testing.T) {
+	onlyFasthttp(t)
 	var log logText
-	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log, c.Engine = log.logger(), server.EngineFasthttp }), newExhausted(t, 5), time.Now()
+	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log = log.logger() }), newExhausted(t, 5), time.Now()
 	shutdown := serveOn(t, web, ln)
 	answered(t, dial(t, ln.Addr().String()))
 	if took := time.Since(began); took < 500*time.Millisecond {
@@ -173,17 +179,16 @@ func TestFaultAccept(t *testing.T) {
 
 // Connections that the kernel has accepted when the server is told to stop are answered.
 func TestShutdownServesTheBacklog(t *testing.T) {
+	onlyFasthttp(t)
 	for _, stalled := range []bool{false, true} {
-		web, ln := newServer(newFinder(t), func(c *server.Config) { c.Engine = server.EngineFasthttp }), newExhausted(t, 1)
+		web, ln := newServer(newFinder(t)), newExhausted(t, 1)
 		ln.stalled = stalled
 		ln.fail = make(chan struct{}) // the accept loop waits while the clients connect and ask, and then still pauses
 		shutdown := serveOn(t, web, ln)
 		var clients []net.Conn
 		for range 20 {
 			c := dial(t, ln.Addr().String())
-			if _, err := io.WriteString(c, vix); err != nil {
-				t.Fatal(err)
-			}
+			write(t, c, vix)
 			clients = append(clients, c)
 		}
 		until(t, "the server accepts", func() bool { return ln.tried.Load() > 0 }) // one that is stopped before it accepts closes the listener at once
@@ -209,9 +214,7 @@ func TestShutdownEndsAtTheLimit(t *testing.T) {
 	web := newServer(f)
 	address, shutdown := serve(t, web)
 	stuck := dial(t, address)
-	if _, err := io.WriteString(stuck, gamma); err != nil {
-		t.Fatal(err)
-	}
+	write(t, stuck, gamma)
 	if _, err := io.ReadFull(stuck, make([]byte, 100)); err != nil {
 		t.Fatal(err)
 	}

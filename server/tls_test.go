@@ -28,22 +28,16 @@ type keyPair struct{ Cert, Key []byte }
 func issue(t testing.TB, name string, from time.Time, valid time.Duration) keyPair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: from.Add(valid),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"localhost"}, BasicConstraintsValid: true, IsCA: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return keyPair{
 		Cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		Key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
@@ -61,12 +55,8 @@ func (p keyPair) write(t testing.TB, dir string) (certFile, keyFile string) {
 	t.Helper()
 	certFile, keyFile = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	for path, b := range map[string][]byte{certFile: p.Cert, keyFile: p.Key} {
-		if err := os.WriteFile(path+".new", b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path+".new", b, 0o600))
+		must(t, os.Rename(path+".new", path))
 	}
 	return certFile, keyFile
 }
@@ -82,9 +72,7 @@ func newTLSEnds(t testing.TB) *tlsEnds {
 	issued := issueNow(t, "a")
 	certFile, keyFile := issued.write(t, t.TempDir())
 	pair, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(pair.Close)
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(issued.Cert) {
@@ -113,9 +101,7 @@ func (s *tlsEnds) handshake(c net.Conn) (net.Conn, error) {
 func (s *tlsEnds) dial(t testing.TB, address string) net.Conn {
 	t.Helper()
 	c, err := s.handshake(dial(t, address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -133,9 +119,7 @@ func TestTLSAnswersAlike(t *testing.T) {
 	} {
 		want := exchange(t, without, raw, false)
 		c := secure.dial(t, with)
-		if _, err := io.WriteString(c, raw); err != nil {
-			t.Fatal(err)
-		}
+		write(t, c, raw)
 		b, err := io.ReadAll(c) // fails unless the server closes TLS properly
 		got := string(b)
 		if err != nil || undated(got) != undated(want) || !strings.HasPrefix(got, "HTTP/1.1 ") {

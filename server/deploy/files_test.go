@@ -94,9 +94,7 @@ type composeFile struct {
 
 func compose(t *testing.T, name string) (c composeFile) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text(t, name)), &c); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text(t, name)), &c))
 	return c
 }
 
@@ -215,13 +213,9 @@ func TestUnit(t *testing.T) {
 	analyze := program(t, "systemd-analyze")
 	path := filepath.Join(t.TempDir(), "strikecache.service")
 	unit = strings.ReplaceAll(unit, "ExecStart=strikecache", "ExecStart="+strikecache(t))
-	if err := os.WriteFile(path, []byte(unit), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(unit), 0o600))
 	socket := filepath.Join(filepath.Dir(path), "strikecache.socket") // it belongs to the service of the same name
-	if err := os.WriteFile(socket, []byte(text(t, "strikecache.socket")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(socket, []byte(text(t, "strikecache.socket")), 0o600))
 	if out := run(t, analyze, "verify", path, socket); strings.Contains(out, "strikecache") {
 		t.Errorf("verify: %s", out)
 	}
@@ -250,12 +244,8 @@ func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 	cmd := exec.Command(strace, "-D", "-f", "-qq", "-c", "-o", trace, // with -D, cmd.Process is the server
 		strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir())
 	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer hung.Stop()
 	said := ""

@@ -37,12 +37,18 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func strikecache(t *testing.T) string {
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	path, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func strikecache(t *testing.T) string {
+	t.Helper()
+	path, err := binary()
+	must(t, err)
 	return path
 }
 
@@ -75,9 +81,7 @@ func run(t *testing.T, name string, args ...string) string {
 func text(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -87,12 +91,8 @@ func live(t *testing.T) (public, admin string) {
 	cmd := exec.Command(strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir(),
 		"--underlyings", "SPX,QQQ", "--sim-start", "2026-11-20T16:00:00Z", "--sim-speed", "0")
 	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	lines, ended := bufio.NewScanner(log), make(chan struct{})
 	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	t.Cleanup(func() {
@@ -130,9 +130,7 @@ func live(t *testing.T) (public, admin string) {
 func fetched(t *testing.T, url string) string {
 	t.Helper()
 	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

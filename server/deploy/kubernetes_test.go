@@ -60,9 +60,7 @@ func TestKubernetes(t *testing.T) {
 	objects, decoder := map[string]object{}, yaml.NewDecoder(strings.NewReader(text(t, "kubernetes.yaml")))
 	for range 4 {
 		var o object
-		if err := decoder.Decode(&o); err != nil {
-			t.Fatal(err)
-		}
+		must(t, decoder.Decode(&o))
 		objects[o.Kind+" "+o.Metadata.Name] = o
 	}
 	set, public, admin, monitor := objects["StatefulSet strikecache"], objects["Service strikecache"], objects["Service strikecache-admin"], objects["ServiceMonitor strikecache"]

@@ -24,9 +24,7 @@ func (q infinity) rows(t *testing.T, answer string) (rows []map[string]any) {
 	switch {
 	case q.Type == "csv":
 		lines, err := csv.NewReader(strings.NewReader(answer)).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, line := range lines[1:] {
 			row := map[string]any{}
 			for i, name := range lines[0] {
@@ -69,9 +67,7 @@ func TestLevelsDashboard(t *testing.T) {
 			Targets []infinity
 		}
 	}
-	if err := json.Unmarshal([]byte(text(t, "grafana-levels.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text(t, "grafana-levels.json")), &d))
 	var variable struct{ InfinityQuery infinity }
 	if err := json.Unmarshal(d.Templating.List[1].Query, &variable); err != nil || d.Templating.List[1].Name != "u" {
 		t.Fatalf("%v: %+v", err, d.Templating.List)

@@ -35,9 +35,7 @@ func exposedBy(t *testing.T, scrape string) map[string][]string {
 	t.Helper()
 	metrics := map[string][]string{"up": {"instance", "job"}} // of Prometheus itself
 	process, err := prometheus.DefaultGatherer.Gather()       // which has the same metrics of the process and of Go as ours
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, f := range process {
 		metrics[f.GetName()] = metrics["up"]
 	}
@@ -101,9 +99,7 @@ func TestAlerts(t *testing.T) {
 		Labels, Annotations map[string]string
 	}
 	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal([]byte(text(t, "alerts.yml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, yaml.Unmarshal([]byte(text(t, "alerts.yml")), &file))
 	series, tests, readme := text(t, scraped), text(t, "alerts_test.yml"), text(t, "README.md")
 	metrics, code := exposed(t), regexp.MustCompile(`strikecache_api_errors_total{code="[a-z_]+"}`)
 	rules := slices.Concat(file.Groups[0].Rules, file.Groups[1].Rules, file.Groups[2].Rules)
@@ -139,9 +135,7 @@ type panel struct {
 func dashboard(t *testing.T) []panel {
 	t.Helper()
 	var d struct{ Panels []panel }
-	if err := json.Unmarshal([]byte(text(t, "grafana.json")), &d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text(t, "grafana.json")), &d))
 	return d.Panels
 }
 
@@ -191,9 +185,7 @@ func TestPromtool(t *testing.T) {
 		"dashboard.yml": rules.String(), "alerts.yml": text(t, "alerts.yml"),
 		"prometheus.yml": compose(t, "compose.yaml").Configs["prometheus"].Content, "single.yml": compose(t, "compose-single.yaml").Configs["prometheus"].Content,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	run(t, promtool, "check", "rules", "alerts.yml", filepath.Join(dir, "dashboard.yml"))
 	run(t, promtool, "test", "rules", "alerts_test.yml")

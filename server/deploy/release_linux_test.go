@@ -45,9 +45,7 @@ var firstRelease = sync.OnceValues(func() (string, error) { return release("rele
 func released(t *testing.T, name string) (content, version string) {
 	t.Helper()
 	dir, err := firstRelease()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said := regexp.MustCompile(`^strikecache (\d\S+) go\S+ linux/` + runtime.GOARCH + `$`).FindStringSubmatch(run(t, filepath.Join(dir, binaryName), "version"))
 	if said == nil {
 		t.Fatal("the binary of the release has no version")
@@ -68,17 +66,13 @@ func TestRelease(t *testing.T) {
 		t.Errorf("SHA256SUMS:\n%swant\n%s", sums, want.String())
 	}
 	again, err := release("again")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if second := text(t, filepath.Join(again, "SHA256SUMS")); second != sums {
 		t.Errorf("the second run wrote\n%sthe first\n%s", second, sums)
 	}
 	binary, _ := released(t, binaryName)
 	file, err := elf.NewFile(strings.NewReader(binary))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		t.Error("the binary is not static")
 	}
@@ -258,12 +252,8 @@ func TestReleaseImageServes(t *testing.T) {
 	}
 	cmd.Env = c.Env
 	log, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, cmd.Start())
 	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
 	defer hung.Stop()
 	said, ready := "", false

@@ -20,9 +20,7 @@ func TestCommands(t *testing.T) {
 		}) string {
 			t.Helper()
 			out.Reset()
-			if err := command.Run(all, to); err != nil {
-				t.Fatal(err)
-			}
+			must(t, command.Run(all, to))
 			return out.String()
 		}
 		secret := strings.TrimSuffix(run(createCommand{Name: "dash board", PerMinute: 600, ExpiresIn: 30 * 24 * time.Hour}), "\n")

@@ -100,9 +100,7 @@ func TestCountsDiskFault(t *testing.T) {
 		if n := log.count("level=ERROR"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}
-		if err := os.Remove(dir); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Remove(dir))
 		if passed(); c.Err() != nil || log.count("saved again") != 1 || !strings.Contains(content(t, path), ":3}") {
 			t.Errorf("mended: %v, %s", c.Err(), log)
 		}

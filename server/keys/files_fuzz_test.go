@@ -33,18 +33,14 @@ func FuzzKeyFile(f *testing.F) {
 		if err != nil && strings.Contains(err.Error(), "year outside of range") {
 			return // 9999-12-31T23:59:59-01:00 is in the year 10000
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		write(t, path, string(again))
 		back, err := List(path)
 		if err != nil || !reflect.DeepEqual(back, keys) {
 			t.Fatalf("%v: %s", err, again)
 		}
 		table, err := Open(path, &Counts{}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		table.Close()
 		if table.Len() != len(keys) {
 			t.Errorf("%d of %d keys in force", table.Len(), len(keys))
@@ -85,13 +81,9 @@ func FuzzCounts(f *testing.F) {
 			t.Errorf("loaded in part: %v", err)
 		}
 		c.of(someID).Admit(0, 0, now.UnixNano())
-		if err := c.write(now); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.write(now))
 		again, err := read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for id, u := range c.usage {
 			n := u.Today(now.UnixNano())
 			if back := again.of(id).Today(now.UnixNano()); n < 0 || back != min(n, 1<<53) {

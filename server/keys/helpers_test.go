@@ -39,6 +39,14 @@ func (l *logged) count(text string) int { return strings.Count(l.String(), text)
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // now is when the clock of a synctest bubble begins.
 var now = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
@@ -50,25 +58,19 @@ func keyPath(t testing.TB) string {
 func create(t testing.TB, path string, spec Key) (string, Key) {
 	t.Helper()
 	secret, key, err := Create(path, spec, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return secret, key
 }
 
 func write(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func content(t testing.TB, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return string(b)
 }
 
@@ -80,9 +82,7 @@ func exists(path string) bool {
 func open(t testing.TB, path string, counts *Counts, log *logged) *Table {
 	t.Helper()
 	table, err := Open(path, counts, log.logger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(table.Close)
 	return table
 }

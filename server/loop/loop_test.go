@@ -69,9 +69,7 @@ func start(t *testing.T, most int) (*Server, *clock, string) {
 func startWith(t *testing.T, most, loops int, handler func(*clock) Handler) (*Server, *clock, string) {
 	t.Helper()
 	ln, err := Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c := &clock{}
 	c.add(time.Hour)
 	s := New(Config{
@@ -98,20 +96,28 @@ func startWith(t *testing.T, most, loops int, handler func(*clock) Handler) (*Se
 	return s, c, ln.Addr().String()
 }
 
-func dial(t *testing.T, address, send string) *net.TCPConn {
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
 	t.Helper()
-	c, err := net.Dial("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+func dial(t *testing.T, address, send string) *net.TCPConn {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(c, send); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetDeadline(time.Now().Add(patience)))
+	write(t, c, send)
 	return c.(*net.TCPConn)
+}
+
+func write(t *testing.T, c net.Conn, send string) {
+	t.Helper()
+	_, err := io.WriteString(c, send)
+	must(t, err)
 }
 
 func read(t *testing.T, c net.Conn, n int) string {
@@ -171,9 +177,7 @@ func TestLinger(t *testing.T) {
 	}
 	s.life.Stopping.Store(true)
 	defer s.life.Stopping.Store(false)
-	if _, err := io.WriteString(c, strings.Repeat("b\r\n\r\n", 20_000)); err != nil {
-		t.Fatal(err)
-	}
+	write(t, c, strings.Repeat("b\r\n\r\n", 20_000))
 	if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {
 		t.Errorf("%.50q %v", b, err)
 	}
@@ -184,18 +188,14 @@ func TestHalfCloseTearsNothing(t *testing.T) {
 	for _, together := range []bool{false, true} { // the last request and those behind it
 		s, _, address := start(t, 1)
 		c := dial(t, address, "a\r\n\r\n")
-		if err := c.SetReadBuffer(64 << 10); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.SetReadBuffer(64<<10))
 		read(t, c, 3)
 		s.life.Stopping.Store(true)
 		want, behind := "A:"+string(medium)+"medium", strings.Repeat("b\r\n\r\n", 1000)
 		if together {
 			cork(t, c, "medium\r\n\r\n"+strings.Repeat(behind, 5))
 		} else {
-			if _, err := io.WriteString(c, "medium\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			write(t, c, "medium\r\n\r\n")
 			want = strings.TrimPrefix(want, read(t, c, 100)) // the whole answer is in the kernels
 			cork(t, c, behind)
 		}
@@ -257,9 +257,7 @@ func TestArrivedInTime(t *testing.T) {
 			c := dial(t, address, x.first)
 			read(t, c, len(x.answer))
 			stall(t, s, func() {
-				if _, err := io.WriteString(c, x.rest); err != nil {
-					t.Error(err)
-				}
+				write(t, c, x.rest)
 				clock.add(time.Hour)
 			})
 			if got := read(t, c, len(x.last)); got != x.last {
@@ -273,13 +271,9 @@ func TestArrivedInTime(t *testing.T) {
 func TestTakenInTime(t *testing.T) {
 	s, clock, address := start(t, 10)
 	c := dial(t, address, "")
-	if err := c.SetReadBuffer(64 << 10); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.SetReadBuffer(64<<10))
 	const requests = 12 // of which the kernels hold some
-	if _, err := io.WriteString(c, strings.Repeat("medium\r\n\r\n", requests)); err != nil {
-		t.Fatal(err)
-	}
+	write(t, c, strings.Repeat("medium\r\n\r\n", requests))
 	want := strings.Repeat("A:"+string(medium)+"medium", requests)
 	read(t, c, 1)
 	time.Sleep(2 * sweepEvery) // the kernels hold all that they take
@@ -326,9 +320,7 @@ func TestLongTurn(t *testing.T) {
 	read(t, second, 3)
 	stall(t, s, func() {
 		for c, requests := range map[*net.TCPConn]string{first: "1\r\n\r\n2\r\n\r\n3\r\n\r\n", second: "4\r\n\r\n5\r\n\r\n6\r\n\r\n"} {
-			if _, err := io.WriteString(c, requests); err != nil {
-				t.Error(err)
-			}
+			write(t, c, requests)
 		}
 	})
 	read(t, first, 9)
@@ -389,9 +381,7 @@ func TestFirstRequestHasLonger(t *testing.T) {
 	if b, err := io.ReadAll(kept); len(b) > 0 || err != nil {
 		t.Errorf("kept: %q %v", b, err)
 	}
-	if _, err := io.WriteString(fresh, "b\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	write(t, fresh, "b\r\n\r\n")
 	if b, err := io.ReadAll(fresh); string(b) != "A:b" || err != nil {
 		t.Errorf("fresh: %q %v", b, err)
 	}
@@ -408,9 +398,7 @@ func TestFirstRequestHasLonger(t *testing.T) {
 func TestAcceptLeavesPassedConnections(t *testing.T) {
 	for want, ln := range map[int]Listener{3: &net.TCPListener{}, 1: Passed{}} {
 		life, tries := Life{Stop: make(chan struct{})}, 0
-		if err := life.Shutdown(t.Context(), nil, nil); err != nil {
-			t.Fatal(err)
-		}
+		must(t, life.Shutdown(t.Context(), nil, nil))
 		err := life.Accept(ln, func() error { tries++; return os.ErrDeadlineExceeded }, func(time.Time) error { return nil }, slog.New(slog.DiscardHandler))
 		if tries != want || err != nil {
 			t.Errorf("%T: accepts %d times, want %d; %v", ln, tries, want, err)
