@@ -1,7 +1,6 @@
 package deploy_test
 
 import (
-	"bufio"
 	"encoding/json"
 	"maps"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -241,26 +239,9 @@ func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 		t.Fatalf("%d calls are allowed, %d are privileged", len(allowed), len(privileged))
 	}
 	trace := filepath.Join(t.TempDir(), "trace")
-	cmd := exec.Command(strace, "-D", "-f", "-qq", "-c", "-o", trace, // with -D, cmd.Process is the server
-		strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir())
-	log, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
-	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
-	defer hung.Stop()
-	said := ""
-	for lines := bufio.NewScanner(log); lines.Scan(); { // until the server and strace have ended
-		said += lines.Text() + "\n"
-		if strings.Contains(lines.Text(), "msg=refreshed job=vix") {
-			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-				t.Error(err)
-			}
-		}
-	}
-	// On a busy machine, a refresh of low priority may not end in time while each of its calls is traced.
-	if err := cmd.Wait(); err != nil && !strings.Contains(said, "has not ended within") {
-		t.Errorf("%v\n%s", err, said)
-	}
+	serveUntil(t, exec.Command(strace, "-D", "-f", "-qq", "-c", "-o", trace, // with -D, the process of the command is the server
+		strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sim-small"),
+		func(log string) bool { return strings.Contains(log, "msg=refreshed job=vix") })
 	made := 0
 	for line := range strings.Lines(text(t, trace)) {
 		fields := strings.Fields(line)

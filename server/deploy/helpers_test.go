@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -33,6 +34,10 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	code := m.Run()
+	if server.process != nil {
+		server.process.Kill()
+		server.process.Wait()
+	}
 	os.RemoveAll(scratch)
 	os.Exit(code)
 }
@@ -85,45 +90,66 @@ func text(t *testing.T, name string) string {
 	return string(b)
 }
 
-// live starts a server of the simulated market, waits until it is ready, and returns the URLs of its two listeners.
+// server is that of [live].
+var server struct {
+	once          sync.Once
+	process       *os.Process
+	public, admin string
+}
+
+// live starts a server of the simulated market, once for all tests, waits until it is ready, and returns the URLs of its two
+// listeners. TestMain ends it.
 func live(t *testing.T) (public, admin string) {
 	t.Helper()
-	cmd := exec.Command(strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir(),
-		"--underlyings", "SPX,QQQ", "--sim-start", "2026-11-20T16:00:00Z", "--sim-speed", "0")
+	cmd, log := exec.Command(strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", filepath.Join(scratch, "data"),
+		"--underlyings", "SPX,QQQ", "--sim-start", "2026-11-20T16:00:00Z", "--sim-speed", "0", "--sim-small"), filepath.Join(scratch, "log")
+	server.once.Do(func() {
+		file, err := os.Create(log)
+		must(t, err)
+		defer file.Close()
+		cmd.Stderr = file
+		must(t, cmd.Start())
+		server.process = cmd.Process
+		address := regexp.MustCompile(`msg=(serving|"serving admin") address=(http://\S+)`)
+		for deadline := time.Now().Add(5 * time.Minute); server.admin == "" || exec.Command(cmd.Path, "verify", "--ready", server.admin).Run() != nil; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not ready within 5 minutes:\n%s", text(t, log))
+			}
+			for _, m := range address.FindAllStringSubmatch(text(t, log), -1) {
+				if m[1] == "serving" {
+					server.public = m[2]
+				} else {
+					server.admin = m[2]
+				}
+			}
+		}
+	})
+	if server.public == "" || server.admin == "" {
+		t.Fatal("the server has not started")
+	}
+	return server.public, server.admin
+}
+
+// serveUntil runs a server until its log shows that it has done enough, and then tells it to stop.
+func serveUntil(t *testing.T, cmd *exec.Cmd, enough func(log string) bool) {
+	t.Helper()
 	log, err := cmd.StderrPipe()
 	must(t, err)
 	must(t, cmd.Start())
-	lines, ended := bufio.NewScanner(log), make(chan struct{})
 	hung := time.AfterFunc(5*time.Minute, func() { cmd.Process.Kill() })
-	t.Cleanup(func() {
-		hung.Stop()
-		cmd.Process.Kill()
-		<-ended
-		cmd.Wait()
-	})
-	said := ""
-	address := regexp.MustCompile(`address=(http://\S+)`)
-	for (public == "" || admin == "") && lines.Scan() {
+	defer hung.Stop()
+	said, done := "", false
+	for lines := bufio.NewScanner(log); lines.Scan(); { // until the server ends
 		said += lines.Text() + "\n"
-		if m := address.FindStringSubmatch(lines.Text()); m != nil && strings.Contains(lines.Text(), `"serving admin"`) {
-			admin = m[1]
-		} else if m != nil {
-			public = m[1]
+		if !done && enough(said) {
+			done = true
+			must(t, cmd.Process.Signal(syscall.SIGTERM))
 		}
 	}
-	go func() {
-		defer close(ended)
-		io.Copy(io.Discard, log) // the server must not wait for its log to be read
-	}()
-	if public == "" || admin == "" {
-		t.Fatalf("the server does not say its addresses:\n%s", said)
+	// On a busy machine, a refresh of low priority may not end in time.
+	if err := cmd.Wait(); !done || err != nil && !strings.Contains(said, "has not ended within") {
+		t.Errorf("did enough: %t, ended with %v:\n%s", done, err, said)
 	}
-	for deadline := time.Now().Add(5 * time.Minute); exec.Command(strikecache(t), "verify", "--ready", admin).Run() != nil; {
-		if time.Now().After(deadline) {
-			t.Fatal("not ready within 5 minutes")
-		}
-	}
-	return public, admin
 }
 
 // fetched returns the body of a URL, which must answer 200.
