@@ -233,9 +233,7 @@ func TestObjectsOfAnUnreadFile(t *testing.T) {
 	must(t, os.WriteFile(path, bytes.Replace(file, []byte(`"format":1`), []byte(`"format":2`), 1), 0o600))
 	s = openWith(t, s.opts)
 	must(t, save(s, gamma, friday, single(t, `"next"`)))
-	if n := objects(t, s); n != want {
-		t.Errorf("%d of %d objects are left", n, want)
-	}
+	equal(t, objects(t, s), want, "objects")
 	must(t, errors.Join(s.Close(), os.WriteFile(path, file, 0o600)))
 	s = openWith(t, s.opts)
 	if got := historical(t, s, monday); got != monday || objects(t, s) != want {

@@ -135,9 +135,7 @@ func after(t *testing.T, s *Store, find func(s *Store) string) string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.CopyFS(dir, os.DirFS(s.opts.Dir)))
-	if _, bad, err := Verify(dir); err != nil || len(bad) != 0 {
-		t.Errorf("bad files %v, %v", bad, err)
-	}
+	verified(t, dir)
 	again := open(t, dir)
 	defer again.Close()
 	equal(t, again.Stats().BadFiles, 0, "bad files found at the start")
@@ -185,9 +183,7 @@ func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause erro
 		if got := f.fired.Load(); got != int64(i+1) {
 			t.Fatalf("%d faults fired, want %d", got, i+1)
 		}
-		if got := kind.found(s, friday); got != text {
-			t.Errorf("found %s, want %s from memory", got, text)
-		}
+		equal(t, kind.found(s, friday), text, "from memory")
 		if got := historical(t, s, friday); kind.dir == "" && got != text+strings.Repeat(" more", 2000) {
 			t.Errorf("the history has %.20s", got)
 		}
@@ -264,9 +260,7 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 		t.Logf("figure: %d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
 	})
 	for _, line := range []string{"level=ERROR", "disk refuses writes", "disk writable again, all pending files saved"} {
-		if n := log.count(line); n != 1 {
-			t.Errorf("%q is logged %d times: %s", line, n, log)
-		}
+		equal(t, log.count(line), 1, "lines with %q: %s", line, log)
 	}
 	equal(t, log.count("\n"), 2, "lines: %s", log)
 	s := open(t, dir)
@@ -293,13 +287,9 @@ func TestFaultDiskAtClose(t *testing.T) {
 			tried := f.fired.Load()
 			time.Sleep(10 * retryEvery)
 			synctest.Wait()
-			if got := f.fired.Load(); got != tried {
-				t.Errorf("%d attempts before Close ended, %d after", tried, got)
-			}
+			equal(t, f.fired.Load(), tried, "attempts, also after Close ended")
 		})
-		if got := historical(t, open(t, dir), friday); mended != (got == "waits") {
-			t.Errorf("mended %t: %s after a restart", mended, got)
-		}
+		equal(t, historical(t, open(t, dir), friday) == "waits", mended, "there after a restart")
 	}
 }
 

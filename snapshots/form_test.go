@@ -82,9 +82,7 @@ func TestForms(t *testing.T) {
 		sameForms(t, "of a date", got, s)
 		store = reopen(t, store)
 	}
-	if _, bad, err := Verify(store.opts.Dir); err != nil || len(bad) > 0 {
-		t.Errorf("%v, %v", bad, err)
-	}
+	verified(t, store.opts.Dir)
 }
 
 // With another meta a form has the same bytes, other header fields, and another tag: a client that polls learns of the freshness.

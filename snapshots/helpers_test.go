@@ -150,9 +150,7 @@ func sameSnapshot(t testing.TB, name string, got, want *Snapshot) {
 		equal(t, got.ETag(c), want.ETag(c), "%s: %v tag", name, c)
 	}
 	equal(t, got.Data(), want.Data(), "%s: data", name)
-	if !reflect.DeepEqual(got.Meta, want.Meta) {
-		t.Errorf("%s: meta\n got %+v\nwant %+v", name, got.Meta, want.Meta)
-	}
+	equal(t, got.Meta, want.Meta, "%s: meta", name)
 }
 
 func sameFile(t testing.TB, got, want File) {
@@ -221,6 +219,15 @@ func damage(t testing.TB, s *Store, name string) {
 	b := bytesOf(t, s, name)
 	b[len(b)-1] ^= 1
 	put(t, s, name, string(b))
+}
+
+// verified returns how many files Verify finds, of which none is bad.
+func verified(t testing.TB, dir string) int {
+	t.Helper()
+	files, bad, err := Verify(dir)
+	must(t, err)
+	equal(t, bad, nil, "bad files")
+	return files
 }
 
 func exists(t testing.TB, s *Store, name string) bool {

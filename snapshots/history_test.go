@@ -46,9 +46,7 @@ func reading(s *Store, answer *Snapshot) (end func()) {
 // Writing a past date, as back-fill does, leaves the newest date the newest, in a new store and after a restart.
 func TestHistorical(t *testing.T) {
 	s := open(t, t.TempDir())
-	if got := historical(t, s, ""); got != "none" {
-		t.Errorf("%s before the first", got)
-	}
+	equal(t, historical(t, s, ""), "none", "before the first")
 	for _, date := range []string{wednesday, monday, friday} {
 		must(t, save(s, gamma, date, single(t, `"`+date+`"`)))
 	}
@@ -202,9 +200,7 @@ func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 	historical(t, s, monday)
 	must(t, os.Remove(dir))
 	must(t, os.Rename(dir+"~", dir))
-	if got := historical(t, s, monday); got != monday {
-		t.Errorf("when the file can be read again: %s, dates %q", got, s.DatesOf(gamma))
-	}
+	equal(t, historical(t, s, monday), monday, "when the file can be read again")
 }
 
 // A reader that finds a damaged file does not remove its date if a new answer meanwhile replaces the file.

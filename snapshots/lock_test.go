@@ -35,9 +35,7 @@ func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
 	f := single(t, `2`)
 	f.Product, f.Current, f.Dated = gamma, true, true
 	must(t, s.Save([]File{f}, nil))
-	if _, bad, err := Verify(s.opts.Dir); len(bad) != 0 || err != nil {
-		t.Errorf("bad files %v, %v", bad, err)
-	}
+	verified(t, s.opts.Dir)
 	s = reopen(t, s)
 	equal(t, historical(t, s, ""), "2", "after a restart")
 }
@@ -51,9 +49,7 @@ func TestBind(t *testing.T) {
 	s := open(t, t.TempDir())
 	for range 2 {
 		for range 2 {
-			if err := s.Bind(market); err != nil {
-				t.Errorf("the same: %v", err)
-			}
+			must(t, s.Bind(market))
 		}
 		if err := s.Bind(otherMarket); err == nil || !strings.Contains(err.Error(), market) || !strings.Contains(err.Error(), otherMarket) {
 			t.Errorf("another: %v", err)
@@ -63,9 +59,7 @@ func TestBind(t *testing.T) {
 	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n" || err != nil {
 		t.Errorf("the text is %q, %v", b, err)
 	}
-	if n, bad, err := Verify(s.opts.Dir); n != 0 || len(bad) != 0 || err != nil {
-		t.Errorf("the identity is counted as a dated file: %d, %v, %v", n, bad, err)
-	}
+	equal(t, verified(t, s.opts.Dir), 0, "dated files beside the identity")
 }
 
 // A disk that refuses writes prevents the start on a new directory, but not on one whose identity is stored.
@@ -76,8 +70,6 @@ func TestBindOnARefusingDisk(t *testing.T) {
 			must(t, s.Bind(market))
 		}
 		f.on.Store(true)
-		if err := s.Bind(market); (err == nil) != known {
-			t.Errorf("known %t: bound with %v", known, err)
-		}
+		equal(t, s.Bind(market) == nil, known, "bound")
 	}
 }

@@ -18,9 +18,7 @@ func TestPublish(t *testing.T) {
 	editions := map[string]*Edition{gamma: numbered(1), pain: numbered(2)}
 	must(t, s.Publish(editions))
 	editions[vix] = numbered(9) // the caller may change the map now
-	if e := s.Current(vix); e != nil {
-		t.Errorf("the published map is still used: %v", e)
-	}
+	equal(t, s.Current(vix), nil, "the published map is still used")
 	must(t, s.Publish(map[string]*Edition{vix: numbered(3)}))
 	must(t, s.Publish(map[string]*Edition{gamma: numbered(4)})) // the others keep their own
 	for resource, want := range map[string]int{gamma: 4, pain: 2, vix: 3} {
@@ -84,8 +82,6 @@ func TestCurrentDoesNotAllocate(t *testing.T) {
 	s := open(t, t.TempDir())
 	must(t, s.Publish(map[string]*Edition{gamma: numbered(1)}))
 	for _, resource := range []string{gamma, pain, "unknown"} {
-		if n := testing.AllocsPerRun(10_000, func() { s.Current(resource) }); n != 0 {
-			t.Errorf("%s: %v allocations", resource, n)
-		}
+		equal(t, testing.AllocsPerRun(10_000, func() { s.Current(resource) }), 0, "allocations for %s", resource)
 	}
 }

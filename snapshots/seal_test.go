@@ -39,16 +39,10 @@ func TestSealedBody(t *testing.T) {
 		s, err := Seal(given, m)
 		must(t, err)
 		clear(given) // the snapshot has its own
-		if got := string(s.Body(Identity)); got != want {
-			t.Errorf("body\n got %s\nwant %s", got, want)
-		}
-		if got := string(s.Data()); got != string(data) {
-			t.Errorf("Data() = %s, want %s", got, data)
-		}
+		equal(t, string(s.Body(Identity)), want, "body")
+		equal(t, string(s.Data()), string(data), "data")
 		equal(t, s.cost(), int64(len(s.Body(Identity))+len(s.Body(Gzip))+len(s.Body(Brotli))+len(s.Body(Zstd))), "cost()")
-		if m.Receipt.DataSHA256 != "" {
-			t.Error("the caller's meta changed")
-		}
+		equal(t, m.Receipt.DataSHA256, "", "digest in the caller's meta")
 	}
 }
 

@@ -66,8 +66,6 @@ func TestLastModified(t *testing.T) {
 		"parts of a second, since": {computed, computed.Add(1900 * time.Millisecond), computed.Add(time.Second)},
 	} {
 		m := Meta{ComputedAt: c.computed, Freshness: Freshness{Since: c.since}}
-		if got := lastModified(m); got != c.want.Format(http.TimeFormat) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		equal(t, lastModified(m), c.want.Format(http.TimeFormat), "%s", name)
 	}
 }

@@ -25,9 +25,7 @@ func TestVerifyComparesCodings(t *testing.T) {
 		}
 	}
 	must(t, save(s, gamma, friday, single(t, `{"a":1}`)))
-	if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 0 {
-		t.Errorf("a good file: %v, %v", bad, err)
-	}
+	verified(t, s.opts.Dir)
 }
 
 // A process can read the stored files while another process owns the directory. It changes nothing.
@@ -81,9 +79,7 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 		if i < len(bad) && (bad[i].Path != path || !errors.Is(bad[i].Err, ErrTorn)) {
 			t.Errorf("verify names %s, %v, want %s", bad[i].Path, bad[i].Err, path)
 		}
-		if log.count(passedOver+`" file=`+path+" ") != 1 {
-			t.Errorf("the start does not name %s: %s", path, log)
-		}
+		equal(t, log.count(passedOver+`" file=`+path+" "), 1, "lines of the start with %s: %s", path, log)
 	}
 	if n := s.Stats().BadFiles; n != 3 || len(s.DatesOf(gamma)) != 0 {
 		t.Errorf("%d bad files, dates %q", n, s.DatesOf(gamma))

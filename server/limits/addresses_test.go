@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"testing"
-	"unsafe"
 )
 
 func TestAddressesShareABucket(t *testing.T) {
@@ -42,16 +41,6 @@ func v4(n uint32) netip.Addr {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], n)
 	return netip.AddrFrom4(b)
-}
-
-// The table takes the memory that its comment says.
-func TestAddressesMemory(t *testing.T) {
-	if got := unsafe.Sizeof(addressSet{}) * addressSets; got != 1_081_344 {
-		t.Errorf("%d bytes", got)
-	}
-	if MaxAddresses != 65_536 {
-		t.Errorf("%d addresses", MaxAddresses)
-	}
 }
 
 // A new address takes the slot of the fullest bucket: addresses that have used more stay limited.

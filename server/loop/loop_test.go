@@ -129,6 +129,14 @@ func read(t *testing.T, c net.Conn, n int) string {
 	return string(b)
 }
 
+// ends fails the test unless exactly these bytes come until the server has ended a connection.
+func ends(t *testing.T, c net.Conn, want string) {
+	t.Helper()
+	if b, err := io.ReadAll(c); string(b) != want || err != nil {
+		t.Errorf("%d bytes, want %d: %.60q, want %.60q, %v", len(b), len(want), b, want, err)
+	}
+}
+
 // open says whether a connection has not ended after the loops have looked for timeouts several times.
 func open(t *testing.T, c net.Conn) bool {
 	t.Helper()
@@ -148,18 +156,14 @@ func TestLastAnswerUnsent(t *testing.T) {
 		clock.add(29 * time.Second) // the answer has 30 s
 		read(t, c, 2+len(big)+len(send)-4-100)
 		if strings.Contains(send, "close") {
-			if b, err := io.ReadAll(c); len(b) > 0 || err != nil { // without a move of the clock
-				t.Errorf("%q %v", b, err)
-			}
+			ends(t, c, "") // without a move of the clock
 			continue
 		}
 		if clock.add(74 * time.Second); !open(t, c) {
 			t.Error("an idle connection ends before 75 s")
 		}
 		clock.add(2 * time.Second)
-		if b, err := io.ReadAll(c); len(b) > 0 || err != nil {
-			t.Errorf("%q %v", b, err)
-		}
+		ends(t, c, "")
 		if n := s.cfg.Connections.Open.Load(); n > 1 {
 			t.Errorf("%d connections", n)
 		}
@@ -172,15 +176,11 @@ func TestLinger(t *testing.T) {
 	s, _, address := start(t, 1)
 	c := dial(t, address, "a\r\n\r\n")
 	read(t, c, 3)
-	if b, err := io.ReadAll(dial(t, address, "a\r\n\r\n")); string(b) != "too many:a\r\n\r\n" || err != nil {
-		t.Errorf("%q %v", b, err)
-	}
+	ends(t, dial(t, address, "a\r\n\r\n"), "too many:a\r\n\r\n")
 	s.life.Stopping.Store(true)
 	defer s.life.Stopping.Store(false)
 	write(t, c, strings.Repeat("b\r\n\r\n", 20_000))
-	if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {
-		t.Errorf("%.50q %v", b, err)
-	}
+	ends(t, c, "A:b")
 }
 
 // Requests and the end of a client's sending, which arrive while an answer is on its way, do not tear the answer.
@@ -200,9 +200,7 @@ func TestHalfCloseTearsNothing(t *testing.T) {
 			cork(t, c, behind)
 		}
 		until(t, "the server has closed", func() bool { return s.cfg.Connections.Open.Load() == 0 })
-		if b, err := io.ReadAll(c); string(b) != want || err != nil {
-			t.Errorf("together %v: %d bytes of %d, %v", together, len(b), len(want), err)
-		}
+		ends(t, c, want)
 		s.life.Stopping.Store(false)
 	}
 }
@@ -355,9 +353,7 @@ func TestBacklog(t *testing.T) {
 		until(t, "it is stopping", s.life.Stopping.Load)
 	})
 	for _, c := range clients {
-		if b, err := io.ReadAll(c); string(b) != "A:b" || err != nil {
-			t.Errorf("%q %v", b, err)
-		}
+		ends(t, c, "A:b")
 	}
 }
 
@@ -378,20 +374,14 @@ func TestFirstRequestHasLonger(t *testing.T) {
 		})
 	}
 	clock.add(FirstDrainTimeout - time.Millisecond)
-	if b, err := io.ReadAll(kept); len(b) > 0 || err != nil {
-		t.Errorf("kept: %q %v", b, err)
-	}
+	ends(t, kept, "")
 	write(t, fresh, "b\r\n\r\n")
-	if b, err := io.ReadAll(fresh); string(b) != "A:b" || err != nil {
-		t.Errorf("fresh: %q %v", b, err)
-	}
+	ends(t, fresh, "A:b")
 	if !open(t, silent) {
 		t.Error("the silent connection ends before a second")
 	}
 	clock.add(2 * time.Millisecond)
-	if b, err := io.ReadAll(silent); len(b) > 0 || err != nil {
-		t.Errorf("silent: %q %v", b, err)
-	}
+	ends(t, silent, "")
 }
 
 // Once the server stops, the connections of a passed listener are left to the next process.
