@@ -91,7 +91,7 @@ type slow struct {
 	tcp     *net.TCPConn  // of the kernel, under Conn
 	timeout time.Duration // that must end it
 	every   time.Duration // between pieces
-	began   time.Time     // when it began to be slow
+	began   time.Time     // when it began to be slow; zero: not yet
 	last    []byte        // the last bytes from the server
 }
 
@@ -106,10 +106,10 @@ func (c *slow) drip(first, start, piece string) error {
 			return err
 		}
 	}
-	c.began = time.Now()
 	if _, err := io.WriteString(c, start); err != nil {
 		return err
 	}
+	c.began = time.Now()
 	ended := make(chan struct{})
 	var dripping sync.WaitGroup
 	dripping.Go(func() {
@@ -205,10 +205,7 @@ const early, late = 1100 * time.Millisecond, time.Minute
 // run starts a server, and lets slow clients hold connections beside an ordinary client. secure is the TLS of the server,
 // and own is the TLS of the slow clients.
 func (c slowClient) run(t *testing.T, f *finder, count int, secure, own *tlsEnds) {
-	timeout := 8 * time.Second // the clients of a busy machine must get to their first byte in it
-	if secure != nil {
-		timeout *= 2 // the handshake takes some of it
-	}
+	timeout := 4 * time.Second
 	if full() {
 		timeout = c.by.full
 	}
@@ -220,32 +217,16 @@ func (c slowClient) run(t *testing.T, f *finder, count int, secure, own *tlsEnds
 		}
 	})
 	address, stop, others := listen(t, web), make(chan struct{}), make(chan int, 1)
-	go func() { others <- ordinary(t, address, f, secure, stop) }()
+	go func() { others <- ordinary(t, address, f, secure, timeout, stop) }()
 	var clients sync.WaitGroup
 	for range count {
-		dialed := time.Now() // before the server sets any deadline
-		plain, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Error(err)
-			break
-		}
 		clients.Go(func() {
-			defer plain.Close()
-			s := &slow{tcp: plain.(*net.TCPConn), timeout: timeout, every: min(timeout/20, time.Second/2), began: time.Now()}
-			err := plain.SetDeadline(time.Now().Add(timeout + late))
-			if err == nil {
-				s.Conn, err = own.handshake(plain)
+			for range 10 {
+				if c.hold(t, address, timeout, own) {
+					return
+				}
 			}
-			if err == nil {
-				err = c.drive(s)
-			}
-			took, total := time.Since(s.began), time.Since(dialed)
-			if err != nil || total < timeout-early || took > timeout+late {
-				t.Errorf("%s: ended after %v, of %v in all, with %v", c.name, took, total, err)
-			}
-			if status, ok := strings.CutPrefix(string(s.last), "HTTP/1.1 "); ok != (c.status != "") || !strings.HasPrefix(status, c.status) {
-				t.Errorf("%s: answered %.60q, want %q", c.name, s.last, c.status)
-			}
+			t.Errorf("%s: a client took half of its timeout to begin, 10 times", c.name)
 		})
 	}
 	clients.Wait()
@@ -257,8 +238,40 @@ func (c slowClient) run(t *testing.T, f *finder, count int, secure, own *tlsEnds
 	t.Logf("figure: %d connections, %s, TLS %v: ended at the timeout of %v, with %d ordinary answers meanwhile", count, c.name, secure != nil, timeout, n)
 }
 
+// hold holds a connection until the server ends it. It returns false if the client, on a busy machine, began too late to tell.
+func (c slowClient) hold(t *testing.T, address string, timeout time.Duration, own *tlsEnds) bool {
+	dialed := time.Now() // before the server sets any deadline
+	plain, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Error(err)
+		return true
+	}
+	defer plain.Close()
+	s := &slow{tcp: plain.(*net.TCPConn), timeout: timeout, every: min(timeout/20, time.Second/2)}
+	if err = plain.SetDeadline(time.Now().Add(timeout + late)); err == nil {
+		s.Conn, err = own.handshake(plain)
+	}
+	if err == nil {
+		err = c.drive(s)
+	}
+	if s.began.IsZero() {
+		s.began = time.Now()
+	}
+	took, total := time.Since(s.began), time.Since(dialed)
+	if s.began.Sub(dialed) > timeout/2 {
+		return false
+	}
+	if err != nil || total < timeout-early || took > timeout+late {
+		t.Errorf("%s: ended after %v, of %v in all, with %v", c.name, took, total, err)
+	}
+	if status, ok := strings.CutPrefix(string(s.last), "HTTP/1.1 "); ok != (c.status != "") || !strings.HasPrefix(status, c.status) {
+		t.Errorf("%s: answered %.60q, want %q", c.name, s.last, c.status)
+	}
+	return true
+}
+
 // ordinary makes requests, on one connection and on new ones, until stop is closed, and returns how many were answered.
-func ordinary(t *testing.T, address string, f *finder, secure *tlsEnds, stop <-chan struct{}) (n int) {
+func ordinary(t *testing.T, address string, f *finder, secure *tlsEnds, timeout time.Duration, stop <-chan struct{}) (n int) {
 	want := f.editions["vix-term-structure"].Default.Body(snapshots.Identity)
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
@@ -275,7 +288,11 @@ func ordinary(t *testing.T, address string, f *finder, secure *tlsEnds, stop <-c
 		if n%10 == 0 {
 			transport.CloseIdleConnections()
 		}
+		began := time.Now()
 		resp, err := client.Get(scheme + address + "/api/public/vix-term-structure")
+		if err != nil && time.Since(began) > timeout/2 {
+			continue // on a busy machine: the server waits no longer for a request
+		}
 		if err != nil {
 			t.Error(err)
 			return n
