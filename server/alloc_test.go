@@ -140,9 +140,7 @@ func TestNoAllocations(t *testing.T) {
 				for range 200 { // allocate what later requests reuse, such as the answer of a date
 					ask()
 				}
-				if allocs := testing.AllocsPerRun(200, ask); allocs != 0 {
-					t.Errorf("%v allocations for %d requests", allocs, n)
-				}
+				equal(t, testing.AllocsPerRun(200, ask), 0, "allocations for %d requests", n)
 			}
 		})
 	}

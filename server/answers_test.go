@@ -153,9 +153,7 @@ func TestReadiness(t *testing.T) {
 			t.Errorf("%d %s", resp.StatusCode, body)
 		}
 		_, page := do(t, c, "GET", "/") // it has a place for the role in a fleet
-		if strings.Contains(string(page), `id="role"`) != strings.Contains(want, "role") {
-			t.Errorf("%s", page)
-		}
+		equal(t, strings.Contains(string(page), `id="role"`), strings.Contains(want, "role"), "a place for the role")
 	}
 }
 
@@ -283,9 +281,8 @@ func TestKeyedAnswers(t *testing.T) {
 		if resp.Header.Get("Content-Encoding") != coding.String() || !bytes.HasPrefix(body, gamma.Prefix(coding)) {
 			t.Errorf("%v: %v", coding, resp.Header)
 		}
-		if resp, _ := ask("HEAD", secrets["free"], "Accept-Encoding", coding.String()); resp.ContentLength != int64(len(body)) {
-			t.Errorf("%v: HEAD has length %d, GET %d", coding, resp.ContentLength, len(body))
-		}
+		resp, _ = ask("HEAD", secrets["free"], "Accept-Encoding", coding.String())
+		equal(t, resp.ContentLength, int64(len(body)), "%v: length to HEAD", coding)
 	}
 }
 
@@ -317,16 +314,12 @@ func TestTagsMatchForTheirCallerAlone(t *testing.T) {
 		for j, asking := range callers {
 			tag := first.Header.Get("ETag")
 			for _, list := range []string{tag, strings.TrimPrefix(tag, "W/"), `"x", ` + tag} {
-				if resp := ask(asking, "If-None-Match", list); (resp.StatusCode == 304) != (i == j) {
-					t.Errorf("the tag %s of caller %d gives caller %d %d", list, i, j, resp.StatusCode)
-				}
+				equal(t, ask(asking, "If-None-Match", list).StatusCode == 304, i == j, "304 to caller %d for the tag %s of caller %d", j, list, i)
 			}
 		}
 	}
 	long := `"` + strings.TrimPrefix(ask(callers[1], "", "").Header.Get("ETag"), `W/"`)[:30] + strings.Repeat("x", 4000) + `"`
-	if resp := ask(callers[1], "If-None-Match", long); resp.StatusCode != 200 {
-		t.Errorf("a long tag: %d", resp.StatusCode)
-	}
+	equal(t, ask(callers[1], "If-None-Match", long).StatusCode, 200, "a long tag")
 }
 
 func TestRateLimits(t *testing.T) {
@@ -376,8 +369,7 @@ func TestDatesOfAClockThatIsAhead(t *testing.T) {
 func TestDatesOfAnIncompleteMember(t *testing.T) {
 	for complete, want := range map[bool]string{true: "public, max-age=31536000, immutable", false: "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400"} {
 		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) { c.Complete = func() bool { return complete } }))
-		if resp, _ := do(t, c, "GET", "/api/v1/gex/spx/historical?date=2026-11-17"); resp.Header.Get("Cache-Control") != want {
-			t.Errorf("complete %v: %s, want %s", complete, resp.Header.Get("Cache-Control"), want)
-		}
+		resp, _ := do(t, c, "GET", "/api/v1/gex/spx/historical?date=2026-11-17")
+		equal(t, resp.Header.Get("Cache-Control"), want, "complete %v", complete)
 	}
 }

@@ -102,9 +102,7 @@ func TestOpen(t *testing.T) {
 
 func TestNone(t *testing.T) {
 	for f, bad := range map[server.TLSFlags]bool{{}: false, {Cert: "a"}: true, {Key: "a"}: true, {Cert: "a", Key: "b"}: false} {
-		if err := f.Check(); (err != nil) != bad {
-			t.Errorf("%+v: %v", f, err)
-		}
+		equal(t, f.Check() != nil, bad, "%+v refused", f)
 	}
 	p, err := server.TLSFlags{}.Open(slog.New(slog.DiscardHandler))
 	if p != nil || err != nil || p.Config() != nil || p.Err() != nil || !p.Expires().IsZero() {

@@ -42,9 +42,7 @@ func TestUnusualRequests(t *testing.T) {
 			for _, r := range responses {
 				statuses = append(statuses, strconv.Itoa(r.StatusCode))
 			}
-			if s := strings.Join(statuses, " "); s != c.statuses {
-				t.Errorf("%s, want %s", s, c.statuses)
-			}
+			equal(t, strings.Join(statuses, " "), c.statuses, "statuses")
 		})
 	}
 }

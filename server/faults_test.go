@@ -77,8 +77,6 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 		if (c.want == `"overloaded"`) != (strings.Contains(got, "503 ") && strings.Contains(got, "Retry-After: 1\r\n")) {
 			t.Errorf("%v: %q", c.err, got)
 		}
-		if logged := strings.Contains(log.String(), "unexpected EOF"); logged != (c.want == `"internal_error"`) {
-			t.Errorf("%s: log %s", c.target, log.String())
-		}
+		equal(t, strings.Contains(log.String(), "unexpected EOF"), c.want == `"internal_error"`, "%s: the cause in the log %s", c.target, log.String())
 	}
 }

@@ -84,9 +84,8 @@ func TestLandingPage(t *testing.T) {
 		page = strings.ReplaceAll(page, `src="`, `href="`)
 		for _, part := range strings.Split(page, `href="/`)[1:] {
 			path, _, _ := strings.Cut(part, `"`)
-			if resp, _ := do(t, c, "GET", "/"+path); resp.StatusCode != 200 {
-				t.Errorf("%s: link /%s: %d", source, path, resp.StatusCode)
-			}
+			resp, _ := do(t, c, "GET", "/"+path)
+			equal(t, resp.StatusCode, 200, "%s: link /%s", source, path)
 			links++
 		}
 		if links != 25 { // fifteen resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script

@@ -32,9 +32,7 @@ func TestAsk(t *testing.T) {
 		"without end":      {200, `{"ready":true` + strings.Repeat(" ", 1<<20) + `}`, "not as strikecache does"},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/readyz" {
-				t.Errorf("asked for %s", r.URL)
-			}
+			equal(t, r.URL.Path, "/readyz", "asked for")
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(c.status)
 			w.Write([]byte(c.body))

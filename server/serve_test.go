@@ -95,9 +95,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 				t.Errorf("%s, silent: %d %s %v", name, status, body, err)
 			}
 		}
-		if n := web.Stats().ConnectionsRefused; n != uint64(tried+len(silent)) {
-			t.Errorf("%s: %d refused, want %d", name, n, tried+len(silent))
-		}
+		equal(t, web.Stats().ConnectionsRefused, uint64(tried+len(silent)), "%s: refused", name)
 		t.Logf("figure: %s: %d asking and %d silent connections over the limit refused, %d served within it", name, surplus, len(silent), limit)
 		for _, c := range within[:2] {
 			answered(t, c)
@@ -192,9 +190,7 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 			clients = append(clients, c)
 		}
 		until(t, "the server accepts", func() bool { return ln.tried.Load() > 0 }) // one that is stopped before it accepts closes the listener at once
-		if n := web.Stats().ConnectionsOpen; n != 0 {
-			t.Errorf("%d connections are not in the backlog", n)
-		}
+		equal(t, web.Stats().ConnectionsOpen, 0, "connections that are not in the backlog")
 		close(ln.fail)
 		if err := shutdown(t.Context()); err != nil {
 			t.Error(err)

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"maps"
 	"strings"
 	"testing"
 
@@ -64,9 +63,7 @@ func TestStatsCountEveryResponse(t *testing.T) {
 		errors[c.code] += c.n
 	}
 	got := web.Stats()
-	if counted := responses(got); !maps.Equal(counted, want) {
-		t.Errorf("%v, want %v", counted, want)
-	}
+	equal(t, responses(got), want, "responses")
 	delete(errors, "")
 	for code, n := range errors {
 		equal(t, got.Errors[code], n, "%s", code)

@@ -31,9 +31,7 @@ func TestCommands(t *testing.T) {
 		}
 		two := publicID(digestOf(strings.TrimSuffix(run(createCommand{Name: "b", PerDay: 5}), "\n")))
 		time.Sleep(time.Hour)
-		if got := run(revokeCommand{"b"}); got != "revoked "+two+` "b" (a minute: unlimited, a day: 5, expires: never)`+"\n" {
-			t.Error(got)
-		}
+		equal(t, run(revokeCommand{"b"}), "revoked "+two+` "b" (a minute: unlimited, a day: 5, expires: never)`+"\n", "revoke")
 		if got := run(listCommand{}); got != strings.NewReplacer("ID1", one, "ID2", two).Replace(
 			`ID              NAME        CREATED               EXPIRES               PER MINUTE  PER DAY    STATE
 ID1  dash board  2000-01-01T00:00:00Z  2000-01-31T00:00:00Z  600         unlimited  active

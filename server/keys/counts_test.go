@@ -28,9 +28,7 @@ func TestCountsRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		take := func(c *Counts, want int64) {
 			t.Helper()
-			if v := c.of(someID).Admit(0, 0, time.Now().UnixNano()); v.Today != want {
-				t.Errorf("count %d, want %d", v.Today, want)
-			}
+			equal(t, c.of(someID).Admit(0, 0, time.Now().UnixNano()).Today, want, "count")
 		}
 		c := OpenCounts(path, log.logger())
 		if passed(); exists(path) {
@@ -39,9 +37,7 @@ func TestCountsRestart(t *testing.T) {
 		take(c, 1)
 		take(c, 2)
 		passed()
-		if got := content(t, path); got != `{"day":"2000-01-01","requests":{"k_0123456789ab":2}}` {
-			t.Errorf("file is %s", got)
-		}
+		equal(t, content(t, path), `{"day":"2000-01-01","requests":{"k_0123456789ab":2}}`, "file")
 		if info, err := os.Stat(path); err != nil || checksModes && info.Mode().Perm() != 0o600 {
 			t.Errorf("%v %v", info.Mode(), err)
 		}
@@ -97,9 +93,7 @@ func TestCountsDiskFault(t *testing.T) {
 				t.Error("no error")
 			}
 		}
-		if n := log.count("level=ERROR"); n != 1 {
-			t.Errorf("logged %d times", n)
-		}
+		equal(t, log.count("level=ERROR"), 1, "errors in the log")
 		must(t, os.Remove(dir))
 		if passed(); c.Err() != nil || log.count("saved again") != 1 || !strings.Contains(content(t, path), ":3}") {
 			t.Errorf("mended: %v, %s", c.Err(), log)

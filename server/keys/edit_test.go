@@ -24,9 +24,7 @@ func TestCreate(t *testing.T) {
 		ID: "k_" + digestOf(secret)[:12], Name: spec.Name, SHA256: digestOf(secret), Created: now,
 		Expires: spec.Expires, PerMinute: 600, PerDay: 100_000,
 	}
-	if key != want {
-		t.Errorf("%#v, want %#v", key, want)
-	}
+	equal(t, key, want, "key")
 	second, other := create(t, path, Key{Name: "another"})
 	if second == secret || other.ID == key.ID {
 		t.Error("two keys are the same")
@@ -71,9 +69,7 @@ func TestOneNameOneKey(t *testing.T) {
 	before := content(t, path)
 	_, _, err := Create(path, Key{Name: "twin"}, now.Add(2*time.Hour)) // the first has expired and is not revoked
 	wantError(t, "second", err, "create key: key file not changed: ", "key "+one.ID+` has the name "twin": give another name, or revoke that key first`)
-	if content(t, path) != before {
-		t.Error("a refused key changed the file")
-	}
+	equal(t, content(t, path), before, "the file after a refused key")
 	if _, err := Revoke(path, "twin", now); err != nil {
 		t.Error(err)
 	}
@@ -97,9 +93,7 @@ func TestRevoke(t *testing.T) {
 	if err != nil && strings.Contains(err.Error(), secret) {
 		t.Error("the error repeats the secret")
 	}
-	if content(t, path) != before {
-		t.Error("a refused revocation changed the file")
-	}
+	equal(t, content(t, path), before, "the file after a refused revocation")
 	later := now.Add(time.Hour)
 	create(t, path, Key{Name: one.ID}) // the id goes before the name
 	for _, by := range []string{"single", one.ID} {
@@ -203,9 +197,7 @@ func TestWritersLeaveForeignFilesAlone(t *testing.T) {
 		_, err = Open(path, &Counts{}, slog.New(slog.DiscardHandler))
 		wantError(t, "open "+path, err, want)
 	}
-	if content(t, foreign) != `{"apiVersion":1}` {
-		t.Error("the foreign file was changed")
-	}
+	equal(t, content(t, foreign), `{"apiVersion":1}`, "the foreign file")
 	if keys, err := List(real); err != nil || len(keys) != 1 {
 		t.Errorf("%v %v", keys, err)
 	}
@@ -225,7 +217,5 @@ func TestFileIsFull(t *testing.T) {
 	t.Logf("%d bytes", len(text))
 	_, _, err = Create(path, Key{Name: "one more"}, now)
 	wantError(t, "create", err, "10001 keys, at most 10000 are allowed")
-	if content(t, path) != string(text) {
-		t.Error("the file was changed")
-	}
+	equal(t, content(t, path), string(text), "the full file")
 }

@@ -42,17 +42,13 @@ func FuzzKeyFile(f *testing.F) {
 		table, err := Open(path, &Counts{}, slog.New(slog.DiscardHandler))
 		must(t, err)
 		table.Close()
-		if table.Len() != len(keys) {
-			t.Errorf("%d of %d keys in force", table.Len(), len(keys))
-		}
+		equal(t, table.Len(), len(keys), "keys in force")
 		for _, secret := range []string{"a", "b", "c", text[:min(len(text), 100)]} { // a and b are the secrets of the seeds
 			want := false
 			for _, k := range keys {
 				want = want || k.SHA256 == digestOf(secret) && k.State(now) == "active"
 			}
-			if _, ok := table.Lookup([]byte(secret), now.UnixNano()); ok != want {
-				t.Errorf("secret %q: known %v, want %v", secret, ok, want)
-			}
+			equal(t, lookup(table, secret, now) != nil, want, "secret %q is known", secret)
 		}
 	})
 }
