@@ -35,13 +35,13 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 		file := snapshots.File{Product: resource, Edition: &snapshots.Edition{Default: s}, Dated: true}
 		must(t, store.Save([]snapshots.File{file}, nil))
 	}
-	for _, resource := range []string{"gex/spx", "gex/spx/intraday", "sectors/rotation", "vix-term-structure"} {
-		for _, snapshot := range s.of(resource) {
+	for resource, dates := range s.past {
+		for _, snapshot := range dates {
 			save(resource, snapshot)
 		}
 	}
 	must(t, store.Publish(s.editions))
-	save("gex/spx", s.dated[slices.Max(store.DatesOf("gex/spx"))])
+	save("gex/spx", s.past["gex/spx"][slices.Max(store.DatesOf("gex/spx"))])
 	return store
 }
 
@@ -88,18 +88,18 @@ func TestNoAllocations(t *testing.T) {
 		{"304 by the tag of a delta", flowPath, dictionary + announced(gamma) + "\r\nIf-None-Match: W/" + delta.ETag + "\r\n", "304", nil},
 		{"304 of a delta", flowPath, dictionary + delta.Base + "\r\nIf-None-Match: \"a\", " + delta.ETag + "\r\n", "304", nil},
 		{"keyed with a dictionary", flowPath, dictionary + delta.Base + "\r\n" + key, "200", nil},
-		{"historical", "/api/v1/gex/spx/historical", "", "200", s.dated["2026-11-20"].Body(snapshots.Identity)},
-		{"historical date", "/api/v1/gex/spx/historical?date=2026-11-17", "", "200", s.dated["2026-11-17"].Body(snapshots.Identity)},
+		{"historical", "/api/v1/gex/spx/historical", "", "200", s.past["gex/spx"]["2026-11-20"].Body(snapshots.Identity)},
+		{"historical date", "/api/v1/gex/spx/historical?date=2026-11-17", "", "200", s.past["gex/spx"]["2026-11-17"].Body(snapshots.Identity)},
 		{"track", "/api/v1/gex/spx/intraday", "", "200", s.editions["gex/spx/intraday"].Default.Body(snapshots.Identity)},
-		{"track of a date", "/api/v1/gex/spx/intraday?date=2026-11-18", "", "200", s.tracks["2026-11-18"].Body(snapshots.Identity)},
+		{"track of a date", "/api/v1/gex/spx/intraday?date=2026-11-18", "", "200", s.past["gex/spx/intraday"]["2026-11-18"].Body(snapshots.Identity)},
 		{"csv", "/api/v1/gex/spx/series?format=csv", "", "200", csv.Body(snapshots.Identity)},
 		{"csv in br", "/api/v1/gex/spx/series?format=csv", "Accept-Encoding: gzip, br\r\n", "200", csv.Body(snapshots.Brotli)},
 		{"csv with a key", "/api/v1/gex/spx/series?format=csv", key, "200", csv.Body(snapshots.Identity)},
 		{"304 of csv", "/api/v1/gex/spx/series?format=csv", "If-None-Match: " + csv.ETag(snapshots.Gzip) + "\r\n", "304", nil},
 		{"csv of a limit", "/api/v1/options/flow/unusual?limit=100&format=csv", "", "200", formed(t, flow.Variants["100"]).Form("csv").Body(snapshots.Identity)},
-		{"csv of a date", "/api/v1/gex/spx/intraday?format=csv&date=2026-11-18", "", "200", s.tracks["2026-11-18"].Form("csv").Body(snapshots.Identity)},
+		{"csv of a date", "/api/v1/gex/spx/intraday?format=csv&date=2026-11-18", "", "200", s.past["gex/spx/intraday"]["2026-11-18"].Form("csv").Body(snapshots.Identity)},
 		{"line", "/api/v1/gex/spx/levels?format=line", "", "200", s.editions["gex/spx/levels"].Default.Form("line").Body(snapshots.Identity)},
-		{"curve of a date", "/api/public/vix-term-structure?date=2026-11-16", "", "200", s.others["vix-term-structure"]["2026-11-16"].Body(snapshots.Identity)},
+		{"curve of a date", "/api/public/vix-term-structure?date=2026-11-16", "", "200", s.past["vix-term-structure"]["2026-11-16"].Body(snapshots.Identity)},
 		{"keyed 200", "/api/v1/gex/spx", key, "200", nil},
 		{"keyed gzip", "/api/v1/gex/spx", key + "Accept-Encoding: gzip\r\n", "200", nil},
 		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: \"" + id + "." + gamma.ETag(snapshots.Gzip)[1:] + "\r\n", "304", nil},

@@ -29,7 +29,7 @@ func withDeltas(t testing.TB, f *finder) (*snapshots.Store, *snapshots.Snapshot)
 	flow.Variants["20"], flow.Variants["100"] = flow.Default, flow.Default
 	store := storeOf(t, &finder{editions: map[string]*snapshots.Edition{
 		"options/flow/unusual": {Default: earlier, Variants: map[string]*snapshots.Snapshot{"100": earlier}},
-	}, dated: f.dated, tracks: f.tracks, others: f.others})
+	}, past: f.past})
 	must(t, store.Publish(f.editions))
 	return store, earlier
 }

@@ -20,8 +20,8 @@ func TestForms(t *testing.T) {
 		"/api/v1/gex/spx/matrix?":                     s.editions["gex/spx/matrix"].Default,
 		"/api/v1/gex/spx/levels?x=1&":                 s.editions["gex/spx/levels"].Default,
 		"/api/v1/gex/spx/intraday?":                   s.editions["gex/spx/intraday"].Default,
-		"/api/v1/gex/spx/intraday?date=2026-11-20&":   s.tracks["2026-11-20"],
-		"/api/v1/gex/spx/intraday?date=2026-11-18&":   s.tracks["2026-11-18"], // immutable
+		"/api/v1/gex/spx/intraday?date=2026-11-20&":   s.past["gex/spx/intraday"]["2026-11-20"],
+		"/api/v1/gex/spx/intraday?date=2026-11-18&":   s.past["gex/spx/intraday"]["2026-11-18"], // immutable
 		"/api/v1/options/flow/unusual?":               flow.Default,
 		"/api/v1/options/flow/unusual?limit=100&a=b&": flow.Variants["100"],
 	} {

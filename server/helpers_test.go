@@ -61,7 +61,7 @@ func must(t testing.TB, err error) {
 func equal[T any](t testing.TB, got, want T, what string, args ...any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300v, want %.300v", fmt.Sprintf(what, args...), got, want)
+		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
 	}
 }
 
@@ -77,12 +77,9 @@ const (
 
 // finder is a server.Finder with a few sealed snapshots.
 type finder struct {
-	editions map[string]*snapshots.Edition
-	dated    map[string]*snapshots.Snapshot            // of gex/spx, by date
-	tracks   map[string]*snapshots.Snapshot            // of gex/spx/intraday, by date
-	others   map[string]map[string]*snapshots.Snapshot // of other dated resources, by resource and date
-	err      error
-
+	editions     map[string]*snapshots.Edition
+	past         map[string]map[string]*snapshots.Snapshot // by resource and date
+	err          error
 	publications atomic.Uint64
 }
 
@@ -90,17 +87,7 @@ func (f *finder) Current(resource string) *snapshots.Edition { return f.editions
 
 func (f *finder) Publications() uint64 { return f.publications.Load() }
 
-func (f *finder) of(resource string) map[string]*snapshots.Snapshot {
-	if resource == "gex/spx/intraday" {
-		return f.tracks
-	}
-	if other, found := f.others[resource]; found {
-		return other
-	}
-	return f.dated
-}
-
-func (f *finder) DatesOf(resource string) []string { return slices.Sorted(maps.Keys(f.of(resource))) }
+func (f *finder) DatesOf(resource string) []string { return slices.Sorted(maps.Keys(f.past[resource])) }
 
 func (f *finder) Historical(resource, date string) (*snapshots.Snapshot, error) {
 	if f.err != nil {
@@ -109,7 +96,7 @@ func (f *finder) Historical(resource, date string) (*snapshots.Snapshot, error) 
 	if dates := f.DatesOf(resource); date == "" && len(dates) > 0 {
 		date = dates[len(dates)-1]
 	}
-	if snapshot := f.of(resource)[date]; snapshot != nil {
+	if snapshot := f.past[resource][date]; snapshot != nil {
 		return snapshot, nil
 	}
 	return nil, snapshots.ErrNoSnapshot
@@ -146,18 +133,12 @@ func newFinder(t testing.TB) *finder {
 			"spx-max-pain":         {Default: december, Variants: map[string]*snapshots.Snapshot{"2026-12-18": december, "2026-11-27": november}},
 			"options/flow/unusual": {Default: flow["20"], Variants: flow},
 		},
-		dated: map[string]*snapshots.Snapshot{
-			"2026-11-17": sealOf(t, "2026-11-17", "gex/spx", `{"day":17}`), "2026-11-19": sealOf(t, "2026-11-19", "gex/spx", `{"day":19}`), "2026-11-20": sealOf(t, "2026-11-20", "gex/spx", `{"day":20}`),
-		},
-		tracks: map[string]*snapshots.Snapshot{
-			"2026-11-18": sealOf(t, "2026-11-18", "gex/spx/intraday", `{"track":18}`), "2026-11-20": sealOf(t, "2026-11-20", "gex/spx/intraday", `{"track":20}`),
-		},
-		others: map[string]map[string]*snapshots.Snapshot{},
+		past: map[string]map[string]*snapshots.Snapshot{},
 	}
-	for _, resource := range []string{"sectors/rotation", "vix-term-structure"} {
-		f.others[resource] = map[string]*snapshots.Snapshot{}
-		for _, date := range []string{"2026-11-13", "2026-11-16", "2026-11-19"} {
-			f.others[resource][date] = sealOf(t, date, resource, `{"day":`+date[8:]+`}`)
+	for resource, days := range map[string]string{"gex/spx": "17 19 20", "gex/spx/intraday": "18 20", "sectors/rotation": "13 16 19", "vix-term-structure": "13 16 19", "volatility/spx": "19"} {
+		f.past[resource] = map[string]*snapshots.Snapshot{}
+		for _, day := range strings.Fields(days) {
+			f.past[resource]["2026-11-"+day] = sealOf(t, "2026-11-"+day, resource, `{"day":`+day+`}`)
 		}
 	}
 	for _, name := range server.New(server.Config{Finder: f, Log: slog.New(slog.DiscardHandler)}).Resources() {
@@ -170,8 +151,8 @@ func newFinder(t testing.TB) *finder {
 	}
 	flow["20"], flow["100"] = formed(t, flow["20"]), formed(t, flow["100"])
 	f.editions["options/flow/unusual"].Default = flow["20"]
-	for date, track := range f.tracks {
-		f.tracks[date] = formed(t, track)
+	for date, track := range f.past["gex/spx/intraday"] {
+		f.past["gex/spx/intraday"][date] = formed(t, track)
 	}
 	return f
 }

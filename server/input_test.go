@@ -133,7 +133,7 @@ func TestErrors(t *testing.T) {
 		delete(s.editions, absent)
 	}
 	s.editions["gex/spx/series"] = &snapshots.Edition{Default: seal(t, "gex/spx/series", `{}`)} // without forms, from an older version
-	s.tracks["2026-11-18"] = seal(t, "gex/spx/intraday", `{}`)
+	s.past["gex/spx/intraday"]["2026-11-18"] = seal(t, "gex/spx/intraday", `{}`)
 	var log logText
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		unfedSectors(c)

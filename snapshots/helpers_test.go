@@ -48,7 +48,7 @@ func must(t testing.TB, err error) {
 func equal[T any](t testing.TB, got, want T, what string, args ...any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300v, want %.300v", fmt.Sprintf(what, args...), got, want)
+		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
 	}
 }
 
@@ -149,7 +149,7 @@ func sameSnapshot(t testing.TB, name string, got, want *Snapshot) {
 		}
 		equal(t, got.ETag(c), want.ETag(c), "%s: %v tag", name, c)
 	}
-	equal(t, got.Data(), want.Data(), "%s: data", name)
+	equal(t, string(got.Data()), string(want.Data()), "%s: data", name)
 	equal(t, got.Meta, want.Meta, "%s: meta", name)
 }
 

@@ -44,9 +44,7 @@ func TestDockerignore(t *testing.T) {
 		ignored = append(ignored, pattern[1:])
 	}
 	_, got, _ := strings.Cut(text(t, "Dockerfile.dockerignore"), "\n") // without its comment
-	if want := strings.Join(ignored, "\n") + "\n"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	equal(t, got, strings.Join(ignored, "\n")+"\n", "ignored")
 }
 
 // The image has one static binary and no shell: its last stage can run only the binary.
@@ -73,9 +71,7 @@ func TestDockerfile(t *testing.T) {
 			}
 		}
 	}
-	if stages != 2 {
-		t.Errorf("%d stages", stages)
-	}
+	equal(t, stages, 2, "stages")
 }
 
 // composeFile has the fields of a compose file that the tests read.
@@ -104,9 +100,7 @@ func TestCompose(t *testing.T) {
 		"compose.yaml":        "edge-1 edge-2 edge-3 grafana nats nginx prometheus refresher-1 refresher-2",
 	} {
 		c := compose(t, file)
-		if got := strings.Join(slices.Sorted(maps.Keys(c.Services)), " "); got != want {
-			t.Errorf("%s: services %s", file, got)
-		}
+		equal(t, strings.Join(slices.Sorted(maps.Keys(c.Services)), " "), want, "%s: services", file)
 		mounted, directories := map[string]bool{}, map[string]string{}
 		for name, service := range c.Services {
 			for _, config := range service.Configs {
@@ -131,9 +125,7 @@ func TestCompose(t *testing.T) {
 			}
 			directories[service.Volumes[0]] = name
 		}
-		if len(mounted) != len(c.Configs) {
-			t.Errorf("%s: %d of %d configs mounted", file, len(mounted), len(c.Configs))
-		}
+		equal(t, len(mounted), len(c.Configs), "%s: configs mounted", file)
 	}
 	if !strings.Contains(text(t, "Dockerfile"), "STRIKECACHE_ADMIN_LISTEN=:9090 ") {
 		t.Error("Prometheus does not ask the admin listener of the image")
@@ -217,9 +209,7 @@ func TestUnit(t *testing.T) {
 	if out := run(t, analyze, "verify", path, socket); strings.Contains(out, "strikecache") {
 		t.Errorf("verify: %s", out)
 	}
-	if n := strings.Count(text(t, "strikecache.socket"), "\nListenStream="); n != 1 {
-		t.Errorf("the socket unit has %d addresses, and the server takes one socket", n)
-	}
+	equal(t, strings.Count(text(t, "strikecache.socket"), "\nListenStream="), 1, "addresses of the socket unit, of which the server takes one")
 	if !strings.Contains(run(t, analyze, "security", "--help"), "--threshold") {
 		t.Skip("needs systemd-analyze security --offline, of systemd 250")
 	}

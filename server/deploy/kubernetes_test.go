@@ -87,9 +87,7 @@ func TestKubernetes(t *testing.T) {
 		t.Errorf("not every selector is %v", labels)
 	}
 	for name, value := range monitor.Spec.Selector["matchLabels"].(map[string]any) {
-		if admin.Metadata.Labels[name] != value {
-			t.Errorf("the ServiceMonitor wants %s=%v", name, value)
-		}
+		equal(t, any(admin.Metadata.Labels[name]), value, "the ServiceMonitor wants %s", name)
 	}
 	if maps.Equal(public.Metadata.Labels, admin.Metadata.Labels) || admin.Metadata.Labels[monitor.Spec.JobLabel] != "strikecache" {
 		t.Errorf("labels %v and %v, job of %s", public.Metadata.Labels, admin.Metadata.Labels, monitor.Spec.JobLabel)

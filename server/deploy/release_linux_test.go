@@ -61,14 +61,10 @@ func TestRelease(t *testing.T) {
 		content, _ := released(t, name)
 		fmt.Fprintf(&want, "%x  %s\n", sha256.Sum256([]byte(content)), name)
 	}
-	if sums != want.String() {
-		t.Errorf("SHA256SUMS:\n%swant\n%s", sums, want.String())
-	}
+	equal(t, sums, want.String(), "SHA256SUMS")
 	again, err := release("again")
 	must(t, err)
-	if second := text(t, filepath.Join(again, "SHA256SUMS")); second != sums {
-		t.Errorf("the second run wrote\n%sthe first\n%s", second, sums)
-	}
+	equal(t, text(t, filepath.Join(again, "SHA256SUMS")), sums, "SHA256SUMS of the second run")
 	binary, _ := released(t, binaryName)
 	file, err := elf.NewFile(strings.NewReader(binary))
 	must(t, err)
@@ -114,13 +110,9 @@ func TestDebianPackage(t *testing.T) {
 		found, _ := filepath.Glob(filepath.Join(root, "etc/systemd/system/*/strikecache.*"))
 		return len(found)
 	}
-	if links() != 2 {
-		t.Errorf("%d units are enabled", links())
-	}
+	equal(t, links(), 2, "enabled units")
 	do("--purge", "strikecache")
-	if links() != 0 {
-		t.Errorf("%d units of the removed package are enabled", links())
-	}
+	equal(t, links(), 0, "enabled units of the removed package")
 	if _, err := os.Stat(filepath.Join(root, "usr")); !os.IsNotExist(err) {
 		t.Errorf("files stay below /usr: %v", err)
 	}

@@ -53,7 +53,7 @@ func must(t testing.TB, err error) {
 func equal[T any](t testing.TB, got, want T, what string, args ...any) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300v, want %.300v", fmt.Sprintf(what, args...), got, want)
+		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
 	}
 }
 
