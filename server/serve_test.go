@@ -156,6 +156,7 @@ func onlyFasthttp(t *testing.T) {
 // A server without free descriptors, or with a connection that fails, pauses between its tries to accept, logs this once, and
 // later accepts again.
 func TestFaultAccept(t *testing.T) {
+	t.Parallel()
 	onlyFasthttp(t)
 	var log logText
 	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log = log.logger() }), newExhausted(t, 5), time.Now()
@@ -177,6 +178,7 @@ func TestFaultAccept(t *testing.T) {
 
 // Connections that the kernel has accepted when the server is told to stop are answered.
 func TestShutdownServesTheBacklog(t *testing.T) {
+	t.Parallel()
 	onlyFasthttp(t)
 	for _, stalled := range []bool{false, true} {
 		web, ln := newServer(newFinder(t)), newExhausted(t, 1)
@@ -226,6 +228,7 @@ func TestShutdownEndsAtTheLimit(t *testing.T) {
 // A stopping server waits a second for a client that has sent no request, or is in a TLS handshake, and less for other idle
 // clients. It closes their connections properly.
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	for _, secure := range []*tlsEnds{nil, newTLSEnds(t)} {
 		web := newServer(newFinder(t), func(c *server.Config) { c.TLS, c.ReadTimeout, c.IdleTimeout = secure.server(), time.Hour, time.Hour })
 		address, shutdown := serve(t, web)

@@ -175,6 +175,7 @@ func (c *slow) read(raw string, size int64, n int) error {
 // Any number of slow clients are disconnected at their timeout, and other clients are answered meanwhile, with TLS and
 // without.
 func TestFaultSlowClients(t *testing.T) {
+	t.Parallel()
 	count, secure := scaled(400), newTLSEnds(t)
 	needFiles(t, 2*(2*len(slowClients)+len(bareClients))*count+200)
 	f := newFinder(t)
