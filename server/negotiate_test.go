@@ -135,7 +135,7 @@ func FuzzConditional(f *testing.F) {
 	for _, s := range []string{
 		"", "*", `"a"`, "TAG", "W/TAG", `"a", W/"b",,TAG ,"c"`, `"a" TAG`, "W/*", `"a`, `"a", *`, "*, TAG", "*, *", "*junk", "**", `"a b", TAG`, "w/TAG", `"a,b",TAG`, `"",""`, "\"\xff\"", "TAGTAG", " \tTAG\t",
 		"DELTA", `"a", W/DELTA`, `DELTA"`, ", ,\tTAG,", "TAGjunk", "TAG, *", `"a" b, TAG`, strings.Trim(own, `"`), own[:20],
-		own[:len(own)-1], `"` + own[2:], strings.ToUpper(own), strings.Replace(own, "-gz", "-", 1), strings.Replace(own, "-gz", "-xx", 1), strings.Replace(own, "-gz", "-dcz-", 1), delta[:len(delta)-2] + `"`,
+		own[:len(own)-1], `"` + own[2:], strings.ToUpper(own), strings.Replace(own, "-gz", "-", 1), strings.Replace(own, "-gz", "-xx", 1), strings.Replace(own, "-gz", "-dcz-", 1), delta[:len(delta)-2] + `"`, `"x` + delta[2:],
 	} {
 		f.Add([]byte(s))
 	}

@@ -168,9 +168,7 @@ func TestFaultAccept(t *testing.T) {
 	if n := ln.tried.Load(); n < 6 {
 		t.Errorf("%d tries: the fault did not happen", n)
 	}
-	if err := shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	must(t, shutdown(t.Context()))
 	if text := log.String(); strings.Count(text, "not accepted for now") != 1 || !strings.Contains(text, "too many open files") {
 		t.Errorf("log %s", text)
 	}
@@ -194,9 +192,7 @@ func TestShutdownServesTheBacklog(t *testing.T) {
 		until(t, "the server accepts", func() bool { return ln.tried.Load() > 0 }) // one that is stopped before it accepts closes the listener at once
 		equal(t, web.Stats().ConnectionsOpen, 0, "connections that are not in the backlog")
 		close(ln.fail)
-		if err := shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, shutdown(t.Context()))
 		for _, c := range clients {
 			if status, _, err := response(c); status != 200 || err != nil {
 				t.Errorf("stalled %v: %d %v", stalled, status, err)
@@ -236,9 +232,7 @@ func TestShutdown(t *testing.T) {
 		answered(t, idle)
 		until(t, "both are admitted", func() bool { return web.Stats().ConnectionsOpen >= 2 })
 		began := time.Now()
-		if err := shutdown(t.Context()); err != nil {
-			t.Error(err)
-		}
+		must(t, shutdown(t.Context()))
 		if took := time.Since(began); took < time.Second {
 			t.Errorf("a client that has connected had %v for its first request", took)
 		}

@@ -70,9 +70,8 @@ func TestOneNameOneKey(t *testing.T) {
 	_, _, err := Create(path, Key{Name: "twin"}, now.Add(2*time.Hour)) // the first has expired and is not revoked
 	wantError(t, "second", err, "create key: key file not changed: ", "key "+one.ID+` has the name "twin": give another name, or revoke that key first`)
 	equal(t, content(t, path), before, "the file after a refused key")
-	if _, err := Revoke(path, "twin", now); err != nil {
-		t.Error(err)
-	}
+	_, err = Revoke(path, "twin", now)
+	must(t, err)
 	create(t, path, Key{Name: "twin"}) // the name is free again
 }
 
@@ -138,9 +137,7 @@ func TestFaultUnfinishedFilesAreRemoved(t *testing.T) {
 		t.Error("a writer without the lock removed the file of the one with it")
 	}
 	unlock()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	must(t, <-done)
 	if exists(unfinished) || slices.ContainsFunc(foreign, func(path string) bool { return !exists(path) }) {
 		t.Errorf("left: %v, or a foreign file is gone", exists(unfinished))
 	}
