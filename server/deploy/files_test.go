@@ -21,7 +21,7 @@ func TestFlagsExist(t *testing.T) {
 	for _, command := range []string{"serve", "verify", "keys create"} {
 		help += run(t, strikecache(t), append(strings.Fields(command), "--help")...)
 	}
-	others := strings.Fields("--addr --build --cap-drop --chown --config --from --http-listen --interval --jetstream --name --now --pass --price --profile --read-only --reference --retries --start-period --store --symbol --timeout --user --web")
+	others := strings.Fields("--addr --all --build --cap-drop --chown --config --from --http-listen --interval --jetstream --name --now --pass --price --profile --read-only --reference --retries --start-period --store --symbol --timeout --user --web")
 	named := regexp.MustCompile(`--[a-z][a-z-]+|STRIKECACHE_[A-Z_]+`)
 	for _, file := range []string{"Dockerfile", "compose.yaml", "compose-single.yaml", "kubernetes.yaml", "strikecache.service", "strikecache.socket", "alerts.yml", "grafana.json", "grafana-levels.json", "README.md", "SOURCE.md", "CHANGELOG.md"} {
 		today, _, _ := strings.Cut(text(t, file), "### Removed") // a changelog also names flags of before
