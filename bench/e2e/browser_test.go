@@ -19,9 +19,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// hasten makes the page's clock run 20 times as fast, so that minutes take seconds, and records each request of the page.
-const hasten = `(() => {
-	const factor = 20, now = Date.now, start = now(), later = setTimeout, every = setInterval, ask = fetch;
+// asIs and hastened are how fast the page's clock runs: hastened, minutes take seconds, and the page is drawn 20 times as often.
+const asIs, hastened = 1, 20
+
+// watched gives the page its clock, and records each request of the page.
+const watched = `(factor => {
+	const now = Date.now, start = now(), later = setTimeout, every = setInterval, ask = fetch;
 	Date.now = () => start + (now() - start) * factor;
 	window.setTimeout = (f, ms, ...args) => later(f, ms / factor, ...args);
 	window.setInterval = (f, ms, ...args) => every(f, ms / factor, ...args);
@@ -30,7 +33,7 @@ const hasten = `(() => {
 		window.asked.push({url: target, tag: init?.headers?.["If-None-Match"] ?? ""});
 		return ask(target, init);
 	};
-})()`
+})(%d)`
 
 // browser is a Chromium with one page.
 type browser struct {
@@ -71,7 +74,7 @@ func startChromium(path string) {
 }
 
 // browse opens a page in Chromium. The page has the focus, as the only page of a user has.
-func browse(t *testing.T, address string) *browser {
+func browse(t *testing.T, address string, clock int) *browser {
 	t.Helper()
 	path := installed(t, "chromium")
 	chromium.once.Do(func() { startChromium(path) })
@@ -90,7 +93,7 @@ func browse(t *testing.T, address string) *browser {
 	if err := chromedp.Listen(ctx, b.heard); err != nil {
 		t.Fatal(err)
 	}
-	b.onLoad(hasten)
+	b.onLoad(fmt.Sprintf(watched, clock))
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -292,7 +292,7 @@ func startAskedUpstream(t *testing.T) *askedUpstream {
 	calendar := compute.NewCalendar(nil, nil)
 	u := &askedUpstream{documents: startUpstream(t), quotes: 1}
 	u.now = calendar.Previous(calendar.SessionDate(time.Now())).At(11, 0, 0, compute.NewYork)
-	u.documents.market = simulated.New(simulated.Config{Seed: 7, Calendar: calendar, Now: func() time.Time {
+	u.documents.market = simulated.New(simulated.Config{Seed: 7, Every: 5, Calendar: calendar, Now: func() time.Time {
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		return u.now

@@ -190,8 +190,8 @@ func (o *output) lines() []string {
 	return strings.FieldsFunc(o.String(), func(r rune) bool { return r == '\n' })
 }
 
-// command returns a command of the binary. Unless args say otherwise, it uses free ports, an empty data directory, and three
-// underlyings.
+// command returns a command of the binary. Unless args say otherwise, it uses free ports, an empty data directory, and SPX
+// alone.
 func command(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
@@ -200,7 +200,7 @@ func command(t testing.TB, args ...string) *exec.Cmd {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_UNDERLYINGS=SPX,SPY,XLF", "STRIKECACHE_SIM_SMALL=true", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
+	cmd.Env = append(cmd.Env, "STRIKECACHE_LISTEN=127.0.0.1:0", "STRIKECACHE_ADMIN_LISTEN=", "STRIKECACHE_UNDERLYINGS=SPX", "STRIKECACHE_SIM_SMALL=true", "STRIKECACHE_DATA_DIR="+filepath.Join(t.TempDir(), "data"))
 	return cmd
 }
 

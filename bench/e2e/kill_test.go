@@ -139,7 +139,7 @@ func TestFaultKills(t *testing.T) {
 	seed := cmp.Or(*killSeed, rand.Uint64())
 	t.Logf("repeat the choices with -args -kill-seed %d", seed)
 	k := &killing{t: t, rand: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), kills: map[string]int{}, answers: newAnswers()}
-	p := serveReady(t, "--data-dir", k.dir, "--underlyings", "SPX,SPY,XLF") // the kills come in the middle of its back-fill
+	p := serveReady(t, "--data-dir", k.dir, "--underlyings", "SPX,XLF") // the kills come in the middle of its back-fill
 	p.kill()
 	k.look()
 	dates := datesOf(k.disk, "gex-spx")
@@ -179,7 +179,7 @@ func TestFaultKills(t *testing.T) {
 
 // cycle starts the binary, loads it, kills it, and looks at what it left.
 func (k *killing) cycle(n int) {
-	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--underlyings", "SPX,SPY,XLF",
+	args := []string{"serve", "--data-dir", k.dir, "--log-level", "debug", "--underlyings", "SPX,XLF",
 		"--sim-speed", []string{"1000", "3000", "10000"}[k.rand.IntN(3)]}
 	if !k.start.IsZero() {
 		args = append(args, "--sim-start", k.start.Format(time.RFC3339))
@@ -249,7 +249,7 @@ func (k *killing) cycle(n int) {
 	}
 	k.look()
 	for _, what := range []string{slices.Max(datesOf(k.disk, "gex-spx")), "current"} {
-		if out, errs, code := recompute(k.t, k.dir, what); code != 0 {
+		if out, errs, code := run(k.t, command(k.t, "recompute", "--data-dir", k.dir, "--date", what)); code != 0 {
 			k.t.Errorf("recompute %s: exit %d, %s%s", what, code, out, errs)
 		}
 	}

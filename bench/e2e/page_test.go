@@ -106,7 +106,10 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
-	b := browse(t, p.url)
+	b := browse(t, "about:blank", asIs)
+	b.origin = p.url
+	b.onLoad(`if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copied = text; }`) // the machine has one clipboard, and more than one test
+	b.do(chromedp.Navigate(p.url))
 	b.until("every panel has its answer", allLoaded)
 	b.until("every chart is drawn", allDrawn)
 	if got := b.text("#banners"); !strings.Contains(got, "The market is simulated") {
@@ -116,6 +119,7 @@ func TestPage(t *testing.T) {
 	b.tables(p)
 	b.volatility(p)
 	b.zeroDTE(p)
+	b.levels(p)
 	b.matrix(p)
 	b.words()
 	b.keyboard()
@@ -334,6 +338,29 @@ func (b *browser) zeroDTE(p *process) {
 	b.do(chromedp.KeyEvent("0"))
 	b.until("the key leads to the view", `location.hash === "#zero-dte" && Math.abs(document.querySelector("#zero-dte").getBoundingClientRect().top) < 200`)
 	eval[chromedp.Void](b, `history.replaceState(null, "", location.pathname); scrollTo({top: 0, behavior: "instant"})`)
+}
+
+// levels compares the panel with the answer, and copies a price and the line. The page says so to screen readers.
+func (b *browser) levels(p *process) {
+	wall := dataOf[gammaData](p, gammaPath).CallWall
+	_, line := p.get(levelsPath + "?format=line")
+	for _, c := range []struct{ selector, says, text string }{
+		{fmt.Sprintf(`#levels .copy[aria-label="Copy Call Wall %s"]`, grouped(wall)), "Call Wall " + grouped(wall) + " copied.", fmt.Sprint(wall)},
+		{"#levels .line button", "The line copied.", strings.TrimSpace(string(line))},
+	} {
+		b.press(c.selector, kb.Enter)
+		b.until(c.says, fmt.Sprintf(`window.copied === %q && document.querySelector("#levels output").textContent === %q`, c.text, c.says))
+	}
+	levels := dataOf[struct {
+		Levels []struct {
+			Distance float64 `json:"distance_pct"`
+		}
+		Futures []struct{ Levels []struct{ Price float64 } }
+	}](p, levelsPath)
+	b.has("#levels table", percent(levels.Levels[0].Distance), grouped(levels.Futures[0].Levels[0].Price))
+	if href := eval[string](b, `document.querySelector("#levels .line a").getAttribute("href")`); href != levelsPath+"?format=csv" {
+		b.t.Errorf("CSV: %s", href)
+	}
 }
 
 // has checks that an element has texts.

@@ -57,7 +57,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		r.Header.Del("Accept-Encoding")
 		r.Header.Del("If-None-Match") // so that every answer has a body to change
 	}
-	b := browse(t, proxy.URL)
+	b := browse(t, proxy.URL, hastened)
 	b.until("every panel has its answer", allLoaded)
 	freshness := func(state, reason string) func(string, int, []byte) (int, []byte) {
 		return func(path string, status int, body []byte) (int, []byte) {
@@ -173,7 +173,7 @@ func TestPageWithoutAnswers(t *testing.T) {
 	installed(t, "chromium")
 	address := freeAddress(t)
 	p := serve(t, append([]string{"--listen", address}, noUpstream...)...)
-	b := browse(t, p.url)
+	b := browse(t, p.url, hastened)
 	b.until("every panel has asked", allLoaded)
 	b.until("the page says why", `document.querySelector("#status").innerText.includes("The server has no answers yet. The upstream cannot be reached.")`)
 	if n := eval[int](b, `document.body.innerText.split(/cannot be reached|no answer yet|does not answer/).length - 1`); n != 1 {
@@ -208,7 +208,7 @@ func TestPageOfASourceWithoutAll(t *testing.T) {
 	in.put("options/_SPX.json", in.made("options/_SPX.json"))
 	p := serve(t, "--data-dir", t.TempDir(), "--source", "folder", "--folder", in.dir)
 	p.until("the chain is served", func() bool { return p.answers(gammaPath, http.StatusOK) })
-	b := browse(t, p.url)
+	b := browse(t, p.url, hastened)
 	for _, panel := range []string{"#vix", "#sectors"} {
 		b.see(panel)
 		b.eventually(panel+" says why", func() bool {

@@ -17,7 +17,7 @@ func TestPageUnderlyings(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
-	b := browse(t, p.url+"/?expiration=2026-12-18&span=hour")
+	b := browse(t, p.url+"/?expiration=2026-12-18&span=hour", asIs)
 	const options, active = `[...document.querySelectorAll("#underlyings [role=option]")].map(e => e.id.slice(11)).join()`, `document.querySelector("#underlying").getAttribute("aria-activedescendant")`
 	b.until("the picker is there", `document.querySelector("#underlying")?.value === "SPX"`)
 	b.press("#underlying", kb.ArrowDown)
@@ -72,37 +72,5 @@ func TestPageUnderlyings(t *testing.T) {
 	}
 	b.press("#status a", kb.Enter)
 	b.until("its link shows SPX", `location.search === "" && document.querySelector("#underlying")?.value === "SPX"`)
-	b.clean()
-}
-
-// A price and the line are copied, and the page says so to screen readers.
-func TestPageLevels(t *testing.T) {
-	t.Parallel()
-	installed(t, "chromium")
-	p := shared(t)
-	b := browse(t, "about:blank")
-	b.origin = p.url
-	b.onLoad(`if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copied = text; }`) // the machine has one clipboard, and more than one test
-	b.do(chromedp.Navigate(p.url + "/#levels"))
-	b.until("the levels are there", `document.querySelector("#levels[aria-busy=false] .copy")`)
-	wall := dataOf[gammaData](p, gammaPath).CallWall
-	_, line := p.get("/api/v1/gex/spx/levels?format=line")
-	for _, c := range []struct{ selector, says, text string }{
-		{fmt.Sprintf(`#levels .copy[aria-label="Copy Call Wall %s"]`, grouped(wall)), "Call Wall " + grouped(wall) + " copied.", fmt.Sprint(wall)},
-		{"#levels .line button", "The line copied.", strings.TrimSpace(string(line))},
-	} {
-		b.press(c.selector, kb.Enter)
-		b.until(c.says, fmt.Sprintf(`window.copied === %q && document.querySelector("#levels output").textContent === %q`, c.text, c.says))
-	}
-	levels := dataOf[struct {
-		Levels []struct {
-			Distance float64 `json:"distance_pct"`
-		}
-		Futures []struct{ Levels []struct{ Price float64 } }
-	}](p, "/api/v1/gex/spx/levels")
-	b.has("#levels table", percent(levels.Levels[0].Distance), grouped(levels.Futures[0].Levels[0].Price))
-	if href := eval[string](b, `document.querySelector("#levels .line a").getAttribute("href")`); href != "/api/v1/gex/spx/levels?format=csv" {
-		t.Errorf("CSV: %s", href)
-	}
 	b.clean()
 }

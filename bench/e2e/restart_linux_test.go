@@ -142,10 +142,7 @@ func TestRestartThroughPassedSocket(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const each = 2 // clients that keep their connections, and clients that do not
-			restarts := 3
-			if full() {
-				restarts = 10
-			}
+			restarts := count(10)
 			socket, err := net.Listen("tcp", "127.0.0.1:0")
 			file := fileOf(t, socket.(*net.TCPListener), err)
 			flags := append([]string{"serve", "--data-dir", storedDay(t), "--sim-speed", "0", "--sim-start", marketStart}, x.flags...)
@@ -212,7 +209,7 @@ func TestPassedSocketRefused(t *testing.T) {
 			t.Errorf("%q: exit %d, %s", want, code, stderr)
 		}
 	}
-	cmd := command(t, "serve")
+	cmd := command(t, append([]string{"serve"}, noUpstream...)...)
 	cmd.Env = append(cmd.Env, "LISTEN_FDS=1", fmt.Sprintf("LISTEN_PID=%d", os.Getpid()))
 	cmd.ExtraFiles = []*os.File{listens}
 	if p := serveWith(t, cmd); strings.HasSuffix(p.url, listener.Addr().String()) || strings.Contains(p.logged(), "passed by") {

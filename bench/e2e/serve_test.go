@@ -109,7 +109,7 @@ func TestEndBeforeServing(t *testing.T) {
 // Further connections are refused.
 func TestFewDescriptors(t *testing.T) {
 	t.Parallel()
-	cmd := command(t, "serve", "--sim-speed", "0")
+	cmd := command(t, append([]string{"serve"}, noUpstream...)...)
 	cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `ulimit -n 200 && exec "$0" "$@"`}, cmd.Args...)
 	p := serveWith(t, cmd)
 	if !strings.Contains(p.logged(), "served=72") {

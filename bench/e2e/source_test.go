@@ -29,7 +29,7 @@ type inbox struct {
 }
 
 func newInbox(t *testing.T) *inbox {
-	return &inbox{t, t.TempDir(), simulated.New(simulated.Config{Seed: 7, Now: time.Now, Calendar: compute.NewCalendar(nil, nil)})}
+	return &inbox{t, t.TempDir(), simulated.New(simulated.Config{Seed: 7, Every: 5, Now: time.Now, Calendar: compute.NewCalendar(nil, nil)})}
 }
 
 func (i *inbox) path(name upstream.Name) string {
@@ -219,31 +219,5 @@ func TestCollector(t *testing.T) {
 	}
 	if out, _, code := collect(t, "--help"); code != 0 || !strings.Contains(out, "tenths of a cent") {
 		t.Errorf("--help: exit %d, %s", code, out)
-	}
-}
-
-// check needs no server, and its exit code says whether a file would be refused.
-func TestCheckCommand(t *testing.T) {
-	t.Parallel()
-	in := newInbox(t)
-	in.put("options/XLF.json", in.made("options/XLF.json"))
-	in.put("quotes/XLK.json", `{"timestamp":`)
-	for _, c := range []struct {
-		args   []string
-		code   int
-		stdout string
-		stderr string
-	}{
-		{[]string{in.path("options/XLF.json")}, 0, "accepted as options/XLF.json", ""},
-		{[]string{in.path("options/XLF.json"), in.path("quotes/XLK.json")}, 1, "REFUSED as upstream_malformed", "refuse 1 of 2 files"},
-		{[]string{in.path("options")}, 1, "REFUSED as upstream_missing: no document has this path", "refuse 1 of 1 files"},
-		{[]string{in.dir + "/options/../quotes/XLK.json"}, 1, "REFUSED as upstream_malformed", "refuse 1 of 1 files"},
-		{[]string{"-"}, 1, "", "it reads files, not standard input"},
-		{nil, 1, "", `expected "<file> ..."`},
-	} {
-		stdout, stderr, code := run(t, command(t, append([]string{"check"}, c.args...)...))
-		if code != c.code || !strings.Contains(stdout, c.stdout) || !strings.Contains(stderr, c.stderr) {
-			t.Errorf("%q: exit %d, %q %q", c.args, code, stdout, stderr)
-		}
 	}
 }

@@ -33,7 +33,7 @@ type fakeUpstream struct {
 
 func startUpstream(t *testing.T) *fakeUpstream {
 	u := &fakeUpstream{}
-	u.market = simulated.New(simulated.Config{Seed: 7, Now: time.Now, Calendar: compute.NewCalendar(nil, nil)})
+	u.market = simulated.New(simulated.Config{Seed: 7, Every: 5, Now: time.Now, Calendar: compute.NewCalendar(nil, nil)})
 	server := httptest.NewServer(u)
 	t.Cleanup(server.Close)
 	u.address = server.Listener.Addr().String()
@@ -89,7 +89,7 @@ func TestTheLargestChain(t *testing.T) {
 	u := startUpstream(t)
 	u.chain = largest
 	p := serve(t, "--data-dir", t.TempDir(), "--source", "cboe", "--cboe-base-url", "http://"+u.address+quotesBase,
-		"--cboe-requests-per-minute", "6000", "--underlyings", "SPX,XLF")
+		"--cboe-requests-per-minute", "6000")
 	p.until("a chain of 79,872 rows is served", func() bool {
 		resp, body := p.get(gammaPath)
 		return resp.StatusCode == http.StatusOK && bytes.Contains(body, []byte(`"listed":79872`))

@@ -54,16 +54,21 @@ func TestWidgets(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
 	origin := []string{"Origin", "https://pro.openbb.co"}
-	preflight := append([]string{"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key"}, origin...)
+	preflight := append([]string{"Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key, if-none-match"}, origin...)
 	mayAsk := func(path string) []byte {
 		t.Helper()
 		allowed, _, err := fetch(http.MethodOptions, p.url+path, preflight...)
-		if err != nil || allowed.StatusCode != http.StatusNoContent || !strings.Contains(allowed.Header.Get("Access-Control-Allow-Headers"), "X-API-Key") {
+		if err != nil || allowed.StatusCode != http.StatusNoContent || !strings.HasPrefix(allowed.Header.Get("Access-Control-Allow-Headers"), "X-API-Key, If-None-Match") {
 			t.Errorf("preflight of %s: %v, %v", path, allowed, err)
 		}
 		resp, body, err := fetch(http.MethodGet, p.url+path, origin...)
 		if err != nil || resp.StatusCode != http.StatusOK || resp.Header.Get("Access-Control-Allow-Origin") != "*" {
 			t.Errorf("%s: %v, %v", path, resp, err)
+		}
+		for _, field := range []string{"ETag", "RateLimit", "X-RateLimit-Remaining"} { // which a script may read
+			if !slices.Contains(strings.Split(resp.Header.Get("Access-Control-Expose-Headers"), ", "), field) && strings.HasPrefix(path, "/api/") {
+				t.Errorf("%s: no script may read %s: %v", path, field, resp.Header)
+			}
 		}
 		return body
 	}
