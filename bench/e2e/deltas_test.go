@@ -163,7 +163,8 @@ func TestFaultDeltasInChromium(t *testing.T) {
 		h := r.Header
 		h.Set("Cache-Control", staleTime.ReplaceAllString(h.Get("Cache-Control"), "stale-while-revalidate=600"))
 	})
-	b := browse(t, "about:blank", hastened)
+	b := browse(t, "about:blank")
+	b.hurry = true
 	b.origin = front.URL
 	all := b.downloads()
 	loaded := func(path string) []download {

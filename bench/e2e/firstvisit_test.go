@@ -35,7 +35,7 @@ func TestFirstVisit(t *testing.T) {
 	installed(t, "chromium")
 	p := shared(t)
 	for _, width := range []int64{1400, 2560, 390} {
-		b := browse(t, "about:blank", asIs)
+		b := browse(t, "about:blank")
 		b.origin = p.url
 		b.onLoad(watchShifts)
 		b.onLoad(`(now => { Date.now = () => now; })(Date.now())`) // ages stay as they are, however slow the machine is

@@ -91,7 +91,7 @@ func TestFleet(t *testing.T) {
 
 // pageSaysTheRole checks that the page of an edge says the role, and asks for it after its first chart.
 func pageSaysTheRole(t *testing.T, url string) {
-	b := browse(t, url, asIs)
+	b := browse(t, url)
 	b.until("the page says the role", `document.querySelector("#role strong").innerText === "edge"`)
 	asked := eval[[]string](b, `asked.map(a => a.url)`)
 	if first := asked[0]; !strings.HasPrefix(first, trackPath) && !strings.HasPrefix(first, gammaPath) || !eval[bool](b, `!!document.querySelector(".plot canvas")`) {

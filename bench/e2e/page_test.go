@@ -106,7 +106,7 @@ func TestPage(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
-	b := browse(t, "about:blank", asIs)
+	b := browse(t, "about:blank")
 	b.origin = p.url
 	b.onLoad(`if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copied = text; }`) // the machine has one clipboard, and more than one test
 	b.do(chromedp.Navigate(p.url))

@@ -14,7 +14,7 @@ func TestReferencePages(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
-	b := browse(t, p.url+"/docs", asIs)
+	b := browse(t, p.url+"/docs")
 	for _, path := range []string{"/docs", "/methods"} {
 		for _, width := range []int64{1400, 320} {
 			b.view(width, 900, "light")
@@ -42,7 +42,7 @@ func TestDocsSearch(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
-	b := browse(t, p.url+"/docs", asIs)
+	b := browse(t, p.url+"/docs")
 	b.until("the search is there", `document.querySelector(".search").checkVisibility()`)
 	b.do(chromedp.KeyEvent("/"))
 	b.until("the key / leads to the search", `document.activeElement.id === "search"`)

@@ -17,7 +17,7 @@ func TestPageUnderlyings(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
-	b := browse(t, p.url+"/?expiration=2026-12-18&span=hour", asIs)
+	b := browse(t, p.url+"/?expiration=2026-12-18&span=hour")
 	const options, active = `[...document.querySelectorAll("#underlyings [role=option]")].map(e => e.id.slice(11)).join()`, `document.querySelector("#underlying").getAttribute("aria-activedescendant")`
 	b.until("the picker is there", `document.querySelector("#underlying")?.value === "SPX"`)
 	b.press("#underlying", kb.ArrowDown)
