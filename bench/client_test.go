@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -106,29 +104,16 @@ func TestReadingAllocatesNothing(t *testing.T) {
 // A server that answers what is no HTTP, or nothing, has failed requests with a reason.
 func TestWrongAnswersAreFailures(t *testing.T) {
 	for text, reason := range map[string]string{"220 smtp\r\n": "no HTTP/1 status line", "": "connection closed before the end"} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		go func() {
-			for {
-				conn, err := listener.Accept()
-				if err != nil {
-					return
-				}
-				go func() {
-					http.ReadRequest(bufio.NewReader(conn))
-					io.WriteString(conn, text)
-					conn.Close()
-				}()
+		to := serverTarget(t, func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
 			}
-		}()
-		to, _, err := parseTarget("http://"+listener.Addr().String(), time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+			io.WriteString(conn, text)
+			conn.Close()
+		})
 		got := load(t.Context(), loadCommand{target: to, Connections: 1, Rate: 100, Duration: 50 * time.Millisecond})
-		listener.Close()
 		if got.Failed != got.Requests || got.Requests != 5 || !strings.Contains(fmt.Sprint(got.Errors), reason) {
 			t.Errorf("%q: %d of %d failed, %v, want %q", text, got.Failed, got.Requests, got.Errors, reason)
 		}

@@ -19,7 +19,6 @@ func TestFleet(t *testing.T) {
 	refresher := f.add(false, storedDay(t))
 	refresher.start()
 	f.refreshes() // before a member with fewer dates may
-	f.addEmpty(false)
 	late := f.addEmpty(true, "--log-level", "debug")
 	for _, m := range f.members {
 		m.completes()

@@ -151,18 +151,19 @@ func writeFile(t testing.TB, path, text string) string {
 	return path
 }
 
-// until polls a condition. When patience is over, the test fails with what it waited for and with the texts of more.
+// until polls a condition, the less often the longer it waits. When patience is over, the test fails with what it waited for and with
+// the texts of more.
 func until(t testing.TB, what string, holds func() bool, more ...func() string) {
 	t.Helper()
-	pause := time.Millisecond
-	for deadline := time.Now().Add(patience); !holds(); pause = min(2*pause, 50*time.Millisecond) {
-		if time.Now().After(deadline) {
+	for began := time.Now(); !holds(); {
+		waited := time.Since(began)
+		if waited > patience {
 			for _, tell := range more {
 				what += "\n" + tell()
 			}
 			t.Fatalf("not within %v: %s", patience, what)
 		}
-		time.Sleep(pause)
+		time.Sleep(min(max(waited/20, time.Millisecond), 500*time.Millisecond))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -99,7 +100,7 @@ func (s *sharedServer) stop() {
 func storedDay(t testing.TB) string {
 	t.Helper()
 	shared(t)
-	to := filepath.Join(t.TempDir(), "data")
+	to, others := filepath.Join(t.TempDir(), "data"), regexp.MustCompile(`^(\.|usage|keys\.json$)|\b(spy|xlf|ndx|aapl)\b`)
 	err := filepath.WalkDir(market.dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func storedDay(t testing.TB) string {
 		switch name := d.Name(); {
 		case d.IsDir():
 			return os.MkdirAll(target, 0o700)
-		case strings.HasPrefix(name, ".") || strings.HasPrefix(name, "usage") || name == "keys.json" || strings.Contains(name, "ndx") || strings.Contains(name, "aapl"):
+		case others.MatchString(name):
 			return nil
 		}
 		return os.Link(path, target)

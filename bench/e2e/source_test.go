@@ -3,10 +3,7 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"math"
 	"net/http"
 	"os"
 	"os/exec"
@@ -55,67 +52,27 @@ func (i *inbox) put(name upstream.Name, body string) {
 	}
 }
 
-// gamma returns the spot and the source that are served, 0 without an answer.
-func (p *process) gamma() (spot float64, source string) {
-	p.t.Helper()
-	var answer struct {
-		Data struct{ Spot float64 }
-		Meta struct{ Source string }
-	}
-	resp, body := p.get(gammaPath)
-	if err := json.Unmarshal(body, &answer); err != nil || resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusServiceUnavailable {
-		p.t.Fatalf("%d %s", resp.StatusCode, body)
-	}
-	return answer.Data.Spot, answer.Meta.Source
-}
-
-var currentPrice = regexp.MustCompile(`"current_price":[0-9.]+`)
-
-// What a collector puts into a folder is served under the name of its vendor. A half-written file is refused by name, and the
-// answer before it stays. The tests of refresh/folder and of check have all other files that are refused.
+// What a collector puts into a folder is served under the name of its vendor, and is recomputed under this name. The tests of package
+// refresh have files that are half-written, replaced or refused.
 func TestSourceOfOnesOwn(t *testing.T) {
 	t.Parallel()
-	const spx = upstream.Name("options/_SPX.json")
+	spx, xlf := upstream.Options("_SPX"), upstream.Options("XLF")
 	in, dir := newInbox(t), t.TempDir()
 	p := serve(t, "--data-dir", dir, "--source", "folder", "--folder", in.dir, "--source-name", "acme-data", "--underlyings", "SPX,XLF,ZZZ")
 	if !strings.Contains(p.logged(), `underlyings_without_file="[XLF ZZZ]"`) || p.answers(gammaPath, http.StatusOK) {
 		t.Errorf("an empty folder: %s", p.logged())
 	}
-	whole := in.made(spx)
-	var chain struct {
-		Data struct {
-			Price float64 `json:"current_price"`
-		}
+	in.put(spx, in.made(spx))
+	p.until("the chain is served", func() bool { return p.answers(gammaPath, http.StatusOK) })
+	if source := p.envelope(gammaPath).Meta.Source; source != "acme-data" {
+		t.Errorf("the source is %s", source)
 	}
-	if err := json.Unmarshal([]byte(whole), &chain); err != nil {
-		t.Fatal(err)
-	}
-	price := math.Round(chain.Data.Price)
-	priced := func(price float64) string {
-		return currentPrice.ReplaceAllString(whole, fmt.Sprintf(`"current_price":%v`, price))
-	}
-	in.put(spx, priced(price))
-	serves := func(price float64) {
-		t.Helper()
-		p.until(fmt.Sprintf("%v is served", price), func() bool { spot, source := p.gamma(); return spot == price && source == "acme-data" })
-	}
-	serves(price)
 	if _, page := p.get("/"); !strings.Contains(string(page), "<strong>acme-data</strong>") {
 		t.Error("the page does not show the name of the source")
 	}
-	before := len(p.logged())
-	in.put(spx, whole[:len(whole)/2])
-	p.until("the half-written file is named", func() bool {
-		log := p.logged()[before:]
-		return strings.Contains(log, "upstream_malformed") && strings.Contains(log, string(spx))
-	})
-	serves(price)
-	in.put(spx, priced(price+1))
-	serves(price + 1)
-
-	in.put(upstream.Options("XLF"), in.made(upstream.Options("XLF")))
+	in.put(xlf, in.made(xlf))
 	p.until("the flow has the chain of XLF", func() bool {
-		_, body := p.get("/api/v1/options/flow/unusual")
+		_, body := p.get(flowPath)
 		return strings.Contains(string(body), `{"symbol":"XLF"`)
 	})
 	if n := strings.Count(p.logged(), "ZZZ"); n != 1 {
@@ -125,7 +82,7 @@ func TestSourceOfOnesOwn(t *testing.T) {
 	if out := does(t, "recompute", "--data-dir", dir, "--source", "acme-data", "--date", "current", "--product", "gex/spx"); !strings.Contains(out, "gex/spx identical") {
 		t.Errorf("recompute: %s", out)
 	}
-	if out := does(t, "check", in.path(spx), in.path("options/XLF.json")); strings.Count(out, ": accepted as options/") != 2 {
+	if out := does(t, "check", in.path(spx), in.path(xlf)); strings.Count(out, ": accepted as options/") != 2 {
 		t.Errorf("check: %s", out)
 	}
 }
