@@ -252,7 +252,7 @@ func datedFiles(t testing.TB, dir string) map[string]string {
 }
 
 // runningMarket has the arguments of a simulated market of 12 seconds a second, with new answers every 5 seconds.
-var runningMarket = []string{"--sim-speed", "12", "--gex-every", "60s", "--underlyings", "SPX,XLF"}
+var runningMarket = []string{"--sim-speed", "12", "--gex-every", "60s"}
 
 // The faults of a fleet of a simulated market, under load.
 func TestFaultFleet(t *testing.T) {
@@ -350,7 +350,7 @@ func (u *askedUpstream) oneAsker(t testing.TB, members []*member) (requests, tur
 // the same files.
 func TestFaultFleetAsksOnce(t *testing.T) {
 	t.Parallel()
-	x := newTrial(t, "cboe", "--cboe-requests-per-minute", "6000", "--gex-every", "5s", "--underlyings", "SPX,XLF")
+	x := newTrial(t, "cboe", "--cboe-requests-per-minute", "6000", "--gex-every", "5s")
 	x.nats = []*natsServer{startNATS(t)}
 	u := startAskedUpstream(t)
 	for i := range 3 {

@@ -95,7 +95,7 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 	unlimited, _ := newKey(t, dir, "unlimited", "--per-minute", "0", "--per-day", "0")
 	slow, _ := newKey(t, dir, "slow", "--per-minute", "1")
 	spent, _ := newKey(t, dir, "spent", "--per-day", "1")
-	c := newContract(serveReady(t, "--data-dir", dir))
+	c := newContract(serveReady(t, "--data-dir", dir, "--sim-speed", "0", "--sim-start", marketStart))
 	dates := c.sessions()
 
 	c.everything(dates)

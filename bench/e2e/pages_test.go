@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The pages about the interface and the methods fit every window. They load nothing from elsewhere, and link to each other.
+// The pages about the interface and the methods fit every window. They load nothing from elsewhere, and link to each other. The first
+// has a search.
 func TestReferencePages(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
@@ -33,16 +34,14 @@ func TestReferencePages(t *testing.T) {
 		b.press(`nav a[href="`+other+`"]`, "\r")
 		b.until("the other page opens", `location.pathname === "`+other+`" && document.readyState === "complete"`)
 	}
+	b.view(1400, 1000, "light")
+	b.search(p)
+	b.withoutJavaScript(p)
 	b.clean()
 }
 
-// The search of /docs finds fields and endpoints, works by keyboard, and is in the address. Without JavaScript the page shows the
-// same, except the search.
-func TestDocsSearch(t *testing.T) {
-	t.Parallel()
-	installed(t, "chromium")
-	p := shared(t)
-	b := browse(t, p.url+"/docs")
+// search finds fields and endpoints of /docs by keyboard. What it looks for is in the address.
+func (b *browser) search(p *process) {
 	b.until("the search is there", `document.querySelector(".search").checkVisibility()`)
 	b.do(chromedp.KeyEvent("/"))
 	b.until("the key / leads to the search", `document.activeElement.id === "search"`)
@@ -66,26 +65,27 @@ func TestDocsSearch(t *testing.T) {
 	b.do(chromedp.KeyEvent("no such thing"))
 	b.until("nothing is found", `document.querySelector("#count").textContent.startsWith("Nothing")`)
 	if got, want := b.text("#gex-u .curl"), "curl -sS --compressed '"+p.url+"/api/v1/gex/spx'"; got != want {
-		t.Errorf("%q, want %q", got, want)
+		b.t.Errorf("%q, want %q", got, want)
 	}
+}
 
-	// Without JavaScript, the page shows the same.
+// withoutJavaScript checks that /docs shows the same, except the search.
+func (b *browser) withoutJavaScript(p *process) {
 	b.do(chromedp.Navigate(p.url + "/docs"))
 	b.until("the search is there", `document.querySelector(".search").checkVisibility()`)
 	const shown = `[...document.querySelectorAll("main tr[id], article, pre, summary")].filter(e => e.checkVisibility()).map(e => e.id || e.className || e.textContent.slice(0, 80))`
 	with := eval[[]string](b, shown)
 	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		t.Fatal(err)
+		b.t.Fatal(err)
 	}
 	b.do(chromedp.Reload())
 	b.until("the page is there", `document.readyState === "complete" && document.querySelector("#headers")`)
 	if eval[bool](b, `document.querySelector(".search").checkVisibility()`) {
-		t.Error("a search is shown that cannot work")
+		b.t.Error("a search is shown that cannot work")
 	}
 	if without := eval[[]string](b, shown); !slices.Equal(with, without) || len(with) < 300 {
-		t.Errorf("%d parts are shown with JavaScript, and %d without", len(with), len(without))
+		b.t.Errorf("%d parts are shown with JavaScript, and %d without", len(with), len(without))
 	}
 	b.press("#gex-u .try summary", "\r")
 	b.until("the answer unfolds", `document.querySelector("#gex-u .try details pre").innerText.includes('"zero_gamma_flip"')`)
-	b.clean()
 }
