@@ -19,7 +19,7 @@ func TestSoak(t *testing.T) {
 		t.Skip("runs in make soak alone")
 	}
 	const length = 20 * time.Minute
-	p := serveReady(t, "--admin-listen", "127.0.0.1:0", "--sim-start", "2026-11-02T14:00:00Z", "--sim-speed", "2400", "--gex-every", "1h")
+	p := serveReady(t, "--underlyings", "SPX,SPY,XLF", "--admin-listen", "127.0.0.1:0", "--sim-start", "2026-11-02T14:00:00Z", "--sim-speed", "2400", "--gex-every", "1h")
 	before := p.backfilled()
 	paths := slices.Clone(targets)
 	for _, date := range before {
