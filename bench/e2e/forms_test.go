@@ -99,9 +99,9 @@ func TestReadersOfCSV(t *testing.T) {
 	}
 }
 
-// sameValue says whether two texts are the same, or the same number.
+// sameValue says whether two texts are the same but for their case (pandas has True), or the same number.
 func sameValue(a, b string) bool {
 	x, err := strconv.ParseFloat(a, 64)
 	y, err2 := strconv.ParseFloat(b, 64)
-	return a == b || err == nil && err2 == nil && x == y
+	return strings.EqualFold(a, b) || err == nil && err2 == nil && x == y
 }
