@@ -377,7 +377,7 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 	x.run(2, 30, refresherFaults...)
 }
 
-// storeDate stores a gamma answer under a past date.
+// storeDate stores answers of gamma and of volatility under a past date.
 func storeDate(t *testing.T, dir, source string) {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{Dir: dir, Source: source, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
@@ -385,12 +385,15 @@ func storeDate(t *testing.T, dir, source string) {
 		t.Fatal(err)
 	}
 	at := time.Date(2015, 1, 2, 21, 0, 0, 0, time.UTC)
-	answer, err := snapshots.Seal([]byte(`{"spot":2000}`), snapshots.Meta{
-		Endpoint: "gex/spx", Source: source, AsOf: at, ComputedAt: at, SessionDate: at.Format(time.DateOnly), Quality: []byte("{}"),
-		Freshness: snapshots.Freshness{State: "closed", Since: at}, Receipt: snapshots.Receipt{Method: "gex/1", Inputs: []snapshots.Input{}},
-	})
-	if err == nil {
-		err = store.Save([]snapshots.File{{Product: "gex/spx", Edition: &snapshots.Edition{Default: answer}, Dated: true}}, nil)
+	for product, method := range map[string]string{"gex/spx": "gex/1", "volatility/spx": "volatility/1"} {
+		answer, sealed := snapshots.Seal([]byte(`{"spot":2000}`), snapshots.Meta{
+			Endpoint: product, Source: source, AsOf: at, ComputedAt: at, SessionDate: at.Format(time.DateOnly), Quality: []byte("{}"),
+			Freshness: snapshots.Freshness{State: "closed", Since: at}, Receipt: snapshots.Receipt{Method: method, Inputs: []snapshots.Input{}},
+		})
+		if sealed != nil {
+			t.Fatal(sealed)
+		}
+		err = errors.Join(err, store.Save([]snapshots.File{{Product: product, Edition: &snapshots.Edition{Default: answer}, Dated: true}}, nil))
 	}
 	if err := errors.Join(err, store.Close()); err != nil {
 		t.Fatal(err)
