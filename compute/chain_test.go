@@ -4,9 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -43,61 +41,6 @@ func TestRoots(t *testing.T) {
 		if len(chain.Contracts) != 1 || chain.Contracts[0].Settlement != c.settlement {
 			t.Errorf("%s %s: %+v %+v", c.underlying, c.root, chain.Contracts, chain.Skipped)
 		}
-	}
-}
-
-// A row is counted under the first reason that applies: bad_symbol, duplicate, bad_number, unknown_root.
-func TestSkipOrder(t *testing.T) {
-	nan, inf := math.NaN(), math.Inf(1)
-	chain := build(t, index(7000, noon),
-		row{"SPX1260821C0740000x", blank(nan)}, // bad symbol, though the rest is bad, too
-		row{"SPX1260821C07400000", blank(nan)}, // bad number, though the root is unknown
-		row{"SPX1260821C07400000", blank(nan)}, // duplicate, though both have bad numbers
-		row{"SPX1260821P07400000", blank(1)},   // unknown root
-		row{"SPX260821C07400000", blank(nan)},  // bad number
-		row{"SPX260821C07400000", blank(5)},    // duplicate: the first stays, though it was bad
-		row{"SPX260821P07400000", blank(-1)},   // bad number
-		row{"SPXW260821C07400000", blank(inf)}, // bad number
-		row{"SPXW260821P07400000", blank(-inf)},
-		row{"SPXW260821P07500000", blank(0)},
-		row{"SPXW260821P07500000", blank(7)}, // duplicate
-		row{"SPXW260821P07600000", blank(2.5)},
-	)
-	equal(t, "skipped", chain.Skipped, compute.Skipped{BadSymbol: 1, Duplicate: 3, BadNumber: 5, UnknownRoot: 1})
-	equal(t, "total", chain.Skipped.Total(), 10)
-	equal(t, "listed", chain.Listed, 12)
-	equal(t, "bad numbers", chain.BadNumbers, 3) // -1 and the infinities; NaN stands for no number
-	if len(chain.Contracts) != 2 || chain.Contracts[0].OpenInterest != 0 || chain.Contracts[1].OpenInterest != 2.5 {
-		t.Errorf("kept %+v", chain.Contracts)
-	}
-}
-
-// The contracts have the order of all sums (METHODS.md §0): root, expiration, strike, call before put. The order of the rows does not
-// matter. Of duplicates, the first in the document stays.
-func TestContractOrder(t *testing.T) {
-	var rows []row
-	var want string
-	for _, root := range []string{"SPX", "SPXW"} {
-		for _, date := range []string{"251219", "260821", "260918"} {
-			for _, strike := range []int{500, 7000, 7025, 10_000} {
-				for _, right := range "CP" {
-					r := row{fmt.Sprintf("%s%s%c%08d", root, date, right, strike*1000), blank(float64(len(rows)))}
-					rows, want = append(rows, r), want+fmt.Sprintln(r.symbol, r.OpenInterest)
-				}
-			}
-		}
-	}
-	random := rand.New(rand.NewPCG(5, 6))
-	for range 20 {
-		random.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-		first := rows[0].symbol
-		chain := build(t, index(7000, noon), append(slices.Clone(rows), row{first, blank(1e6)}, row{first, blank(2e6)})...)
-		equal(t, "duplicates", chain.Skipped.Duplicate, 2)
-		var got string
-		for _, c := range chain.Contracts {
-			got += fmt.Sprintln(c.Symbol(), c.OpenInterest)
-		}
-		equal(t, "order", got, want)
 	}
 }
 
@@ -186,29 +129,4 @@ func FuzzSymbol(f *testing.F) {
 			equal(t, got.Symbol(), got, want)
 		}
 	})
-}
-
-// Each number of a row has its own range. A number outside it is absent and counted, and the others of the row are used.
-func TestRangesOfARow(t *testing.T) {
-	fields := func(q *compute.Quote) []*float64 {
-		return []*float64{&q.Bid, &q.Ask, &q.Last, &q.OpenInterest, &q.Volume, &q.IV, &q.Gamma, &q.Delta}
-	}
-	most := compute.Quote{Bid: 1e6, Ask: 1e6, Last: 1e6, OpenInterest: 1e8, Volume: 1e8, IV: 100, Gamma: 100, Delta: -1}
-	for i := range fields(&most) {
-		for _, scale := range []float64{1, 1.001, -1.001, 1e7} {
-			q := most
-			*fields(&q)[i] *= scale
-			chain := build(t, index(7000, noon), row{"SPXW260821C07000000", q}, row{"SPXW260821P07000000", most})
-			bad := 0
-			if scale != 1 {
-				*fields(&q)[i], bad = math.NaN(), 1
-			}
-			equal(t, "bad numbers", chain.BadNumbers, bad)
-			if math.IsNaN(q.OpenInterest) {
-				equal(t, "skipped", chain.Skipped, compute.Skipped{BadNumber: 1})
-			} else if got := fmt.Sprint(chain.Contracts[0].Quote); got != fmt.Sprint(q) {
-				t.Errorf("number %d, %v times its most: %s, want %v", i, scale, got, q)
-			}
-		}
-	}
 }

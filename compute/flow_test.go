@@ -12,13 +12,6 @@ import (
 	"strikecache/compute"
 )
 
-// fund is a document of a fund or stock, whose thresholds are 100 contracts and 25,000 dollars.
-func fund(symbol string, spot float64) compute.UnderlyingQuote {
-	u := index(spot, noon)
-	u.Symbol = symbol
-	return u
-}
-
 // trade is a contract that last traded ago seconds before noon, without a published volatility or delta.
 func trade(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
 	q := quoted(bid, ask, openInterest)
@@ -50,48 +43,7 @@ func only(t *testing.T, f compute.ChainFlow) compute.FlowItem {
 // one scores a single call of XLK with a spread of 10 %, which costs no quality.
 func one(t *testing.T, q compute.Quote) compute.FlowItem {
 	t.Helper()
-	return only(t, flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", q}))
-}
-
-// Every field of an item. 1000 contracts at 2.00 are 200,000 dollars, 8 times the threshold. 1000 contracts are twice 400 +
-// 100. The last trade was at the ask, 90 of 900 seconds ago. Since then, one standard
-// deviation of the option is 0.0454, and 2.5 of them exceed the half-spread of 0.1. The volatility rose by 5 points.
-func TestFlowItem(t *testing.T) {
-	q := trade(1.9, 2.1, 2.1, 1000, 400, 90)
-	q.IV, q.Delta = 0.25, 0.31
-	previous := map[string]float64{"XLK260821C00157500": 0.2}
-	f := flowOf(t, fund("XLK", 150), previous, row{"XLK260821C00157500", q})
-	equal(t, "flow symbol", f.Symbol, "XLK")
-	equal(t, "flow session", f.Session, day("2026-08-11"))
-	it := only(t, f)
-	equal(t, "item", string(marshal(t, it)), `{"id":"2026-08-11:XLK260821C00157500","symbol":"XLK","contract":"XLK260821C00157500",`+
-		`"option_type":"call","strike":157.5,"expiration":"2026-08-21","days_to_expiration":10,"score":47.1,"band":"notable",`+
-		`"volume":1000,"open_interest":400,"volume_oi_ratio":2.5,"premium":200000,"premium_basis":"mid","last_price":2.1,"bid":1.9,"ask":2.1,`+
-		`"implied_volatility":0.25,"iv_change":5,"delta":0.31,"moneyness_pct":5,"underlying_price":150,"side":"ask","direction":"bullish",`+
-		`"direction_confidence":0.6,"direction_basis":"inferred_from_last_vs_quote","opening_likely":true,"observed_at":"2026-08-11T15:58:30Z",`+
-		`"components":{"volume_oi":13.9,"premium":11.3,"size_surprise":0,"quote_location":11.9,"iv_change":10},"quality":1,`+
-		`"reasons":["VOL_OI 2.5x","PREMIUM 200K","AT_ASK L=1.00","IV +5.0"]}`)
-	again := only(t, flowOf(t, fund("XLK", 151), nil, row{"XLK260821C00157500", trade(3, 3, 3, 5000, 0, 0)}))
-	equal(t, "id of a contract and session", again.ID, it.ID)
-}
-
-// Unknown is null, never 0.
-func TestFlowItemNulls(t *testing.T) {
-	nan := math.NaN()
-	it := one(t, trade(nan, nan, 2, 1000, 0, 60))
-	isNull(t, "bid", it.Bid)
-	isNull(t, "ask", it.Ask)
-	isNull(t, "iv", it.IV)
-	isNull(t, "iv change", it.IVChange)
-	isNull(t, "delta", it.Delta)
-	isNull(t, "ratio at no open interest", it.VolumeOIRatio)
-	q := trade(1.9, 2.1, nan, 1000, 1000, 60)
-	q.IV = 0
-	it = one(t, q)
-	isNull(t, "last", it.LastPrice)
-	isNull(t, "iv of 0", it.IV)
-	equal(t, "not opening", it.OpeningLikely, false)
-	marshal(t, it)
+	return only(t, flowOf(t, of("XLK", 150), nil, row{"XLK260821C00157500", q}))
 }
 
 // An item that is written and read again is the same.
@@ -117,10 +69,18 @@ func ranked(a, b compute.FlowItem) int {
 	return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Premium, a.Premium), cmp.Compare(a.Contract, b.Contract))
 }
 
+// A reason has a fixed number of decimals, and a change of volatility its sign.
+func TestReasons(t *testing.T) {
+	q := trade(1.9, 2.1, 2.1, 1000, 400, 90)
+	q.IV, q.Delta = 0.25, 0.31
+	it := only(t, flowOf(t, of("XLK", 150), map[string]float64{"XLK260821C00157500": 0.2}, row{"XLK260821C00157500", q}))
+	equal(t, "reasons", fmt.Sprint(it.Reasons), "[VOL_OI 2.5x PREMIUM 200K AT_ASK L=1.00 IV +5.0]")
+}
+
 // Items of equal scores are ordered by premium in whole dollars, then by contract. Here all components are at their limits.
 func TestFlowOrder(t *testing.T) {
 	full := func(price float64) compute.Quote { return placed(0.95*price, 1.05*price, price+1, 1e6, 0, 0) }
-	f := flowOf(t, fund("XLK", 150), nil,
+	f := flowOf(t, of("XLK", 150), nil,
 		row{"XLK260821C00150000", full(2)}, row{"XLK260821C00151000", full(3)}, row{"XLK260821P00150000", full(2.000000001)},
 		row{"XLK260814P00150000", full(2)}, row{"XLK260821C00149000", trade(1.9, 2.1, 2, 1e6, 0, 3600)})
 	var got []string
@@ -163,41 +123,7 @@ func randomFlow(t *testing.T, random *rand.Rand, symbol string) compute.ChainFlo
 		previous[r.symbol] = amount(0.3)
 		rows = append(rows, r)
 	}
-	return flowOf(t, fund(symbol, 150), previous, rows...)
-}
-
-func TestFlowIsBounded(t *testing.T) {
-	random := rand.New(rand.NewPCG(13, 14))
-	seen := 0
-	for range 40 {
-		f := randomFlow(t, random, "XLK")
-		r := f.Rejected
-		if f.Eligible+r.Settled+r.NotThisSession+r.LowVolume+r.LowPrice+r.LowPremium != 300 {
-			t.Fatalf("%d eligible, %+v", f.Eligible, r)
-		}
-		if !slices.IsSortedFunc(f.Items, ranked) || len(f.Items) > compute.MaxFlowItems || len(f.Items) > f.Eligible {
-			t.Fatal("order or number of items")
-		}
-		for _, it := range f.Items {
-			seen++
-			c := it.Components
-			for _, part := range []struct{ got, most compute.Score }{{c.VolumeOI, 30}, {c.Premium, 25}, {c.SizeSurprise, 20},
-				{c.QuoteLocation, 15}, {c.IVChange, 10}, {it.Score, 100}} {
-				if !(part.got >= 0 && part.got <= part.most) {
-					t.Fatalf("%+v", it)
-				}
-			}
-			sum := float64(c.VolumeOI + c.Premium + c.SizeSurprise + c.QuoteLocation + c.IVChange)
-			nearly(t, "score", it.Score, float64(it.Quality)*sum, 0.05+1e-9)
-			if !(it.Quality >= 0.5 && it.Quality <= 1 && it.Confidence >= 0 && it.Confidence <= 0.6) {
-				t.Fatalf("%+v", it)
-			}
-			marshal(t, it)
-		}
-	}
-	if seen < 500 {
-		t.Errorf("only %d items", seen)
-	}
+	return flowOf(t, of(symbol, 150), previous, rows...)
 }
 
 // Chains of an older session are left out, also of the universe. Rejected contracts are summed. At most 100 items are kept.
@@ -239,7 +165,7 @@ func TestFlowKeepsTheBest(t *testing.T) {
 	for i := range 150 {
 		rows = append(rows, row{symbolOf("XLK260821C", float64(100+i)), trade(2, 2, 2, 1000, float64(i)*40, 60)})
 	}
-	f := flowOf(t, fund("XLK", 150), nil, rows...)
+	f := flowOf(t, of("XLK", 150), nil, rows...)
 	equal(t, "eligible", f.Eligible, 150)
 	equal(t, "items", len(f.Items), 100)
 	// The score falls with open interest: the strikes from 100 on are the best.
@@ -261,8 +187,13 @@ func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	equal(t, "differences of 0.10", contract(20, 20.1, 20.05).Shape, "flat")
 	equal(t, "one contract", contract(20).Shape, "flat")
 	equal(t, "a slow rise from the lowest point", contract(19.37, 19.11, 19.11, 19.15, 19.23, 19.31, 19.38, 19.44).Shape, "trough")
+	in := evening("2026-10-05", prices(17, 18)...)
+	in.VIX, in.VIX3M = new(18.34), new(20.0)
+	ratio, _ := curve(t, in)
+	text(t, "VIX over VIX3M of 0.917", ratio.CashRegime, "flattening")
+	equal(t, "opening with a volume of the open interest", one(t, trade(1.9, 2.1, 2, 1000, 1000, 60)).OpeningLikely, false)
 	equal(t, "side at f = 0.5", one(t, placed(1.9, 2.1, 2.1, 3000, 1e6, 450)).Side, "ask")
-	f := flowOf(t, fund("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
+	f := flowOf(t, of("XLK", 150), nil, row{"XLK260821C00157500", trade(.01, .19, .1, 2500, 0, 0)})
 	equal(t, "premium of 25,000", f.Rejected, compute.FlowRejected{})
 	item := one(t, trade(1.9, 2.1, 2, 3000, 1e6, 0)) // a spread of 10 % is not wide
 	equal(t, "quality", item.Quality, 1)

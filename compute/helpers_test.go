@@ -63,6 +63,13 @@ func index(spot float64, asOf string) compute.UnderlyingQuote {
 		CapturedAt: at(asOf).Add(15 * time.Minute)}
 }
 
+// of is the head of a chain of a symbol at noon, with quotes of the same instant.
+func of(symbol string, spot float64) compute.UnderlyingQuote {
+	u := index(spot, noon)
+	u.Symbol = symbol
+	return u
+}
+
 func symbolOf(series string, k float64) string { return fmt.Sprintf("%s%08.0f", series, k*1000) }
 
 func build(t testing.TB, u compute.UnderlyingQuote, rows ...row) *compute.Chain {

@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -89,32 +88,4 @@ func TestKeyLevelsOfFutures(t *testing.T) {
 		}
 		equal(t, c.what, got, c.want)
 	}
-}
-
-// On a whole chain the levels are those of the other answers.
-func TestKeyLevelsOfAChain(t *testing.T) {
-	each(t, func(t *testing.T, symbol, root string, spot float64, _ bool) {
-		chain := build(t, of(symbol, spot), weekly(root, spot)...)
-		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
-		pains := compute.MaxPains(chain, cal)
-		k := compute.NewKeyLevels(&r, pains[compute.DefaultMaxPain(pains)], cal)
-		want := map[string]*compute.Level{
-			"call_wall": r.Data.CallWall, "put_wall": r.Data.PutWall, "zero_gamma_flip": r.Data.Flip, "vol_trigger": r.Data.VolTrigger,
-			"abs_gamma_strike": r.Data.AbsGammaStrike, "max_pain": pains[compute.DefaultMaxPain(pains)].MaxPain,
-		}
-		for _, l := range k.Levels {
-			if w, known := want[l.Name]; known && (w == nil || *w != l.Price) {
-				t.Errorf("%s is %v, want %v", l.Name, l.Price, w)
-			}
-			delete(want, l.Name)
-		}
-		for name, w := range want {
-			if w != nil {
-				t.Errorf("%s is left out", name)
-			}
-		}
-		if len(k.Levels) < 6 || !slices.IsSortedFunc(k.Levels, func(a, b compute.KeyLevel) int { return int(b.Price - a.Price) }) {
-			t.Errorf("%s", served(t, k.Levels))
-		}
-	})
 }
