@@ -275,7 +275,7 @@ func FuzzDecodeChain(f *testing.F) {
 		}
 	}
 	for _, bad := range []string{ // outside the range of its kind
-		`"bid":-1`, `"ask":9e8`, `"last_trade_price":1000000.1`, `"open_interest":1e9`, `"open_interest":-1`, `"volume":-1`, `"volume":100000001`,
+		`"bid":-1`, `"bid":1000000.1`, `"ask":-1`, `"ask":1000000.1`, `"last_trade_price":1000000.1`, `"bid":1e6,"ask":1e6,"open_interest":1e8,"volume":1e8,"iv":100,"delta":-1,"gamma":-100`, `"open_interest":1e9`, `"open_interest":-1`, `"volume":-1`, `"volume":100000001`,
 		`"iv":-0.1`, `"iv":1e9`, `"delta":-1.0001`, `"delta":5e8`, `"gamma":101`, `"gamma":-101`, `"gamma":1e-9`,
 	} {
 		f.Add([]byte(strings.Replace(whole, "}", ","+bad+"}", 1)))
@@ -289,6 +289,15 @@ func FuzzDecodeChain(f *testing.F) {
 		strings.ReplaceAll(strings.Replace(whole, "SPXW260821C", "XLK1260230C", 1), ",", " ,\n"), `{"data":{},"data":{}}`, strings.Replace(whole, `"data":{`, `"data":{"options":[{}],`, 1), strings.Replace(whole, "7728.2002", "1e7", 1), strings.Replace(whole, `"option":`, `"option":null,"option":`, 2),
 	} {
 		f.Add([]byte(s))
+	}
+	var rows []string // in another order than that of the chain; of the duplicates the first counts, and of several reasons to skip a row the first
+	for i, symbol := range strings.Fields(`SPXW260918P07025000 SPXW260821P10000000 SPX260918C07000000 SPXW260821C10000000 SPXW260821C00500000 SPX1260821C07400000
+		SPX1260821P07400000 SPX260821P07400000 SPX260918C07000000 SPX1260821C07400000 SPX260821P07400000 SPX1260821C0740000x`) {
+		rows = append(rows, fmt.Sprintf(`{"option":%q,"open_interest":%d}`, symbol, 8*(i%5)-i%3), fmt.Sprintf(`{"option":%q,"open_interest":%d}`, symbol, i-5))
+	}
+	f.Add([]byte(strings.Replace(whole, rowP, strings.Join(rows, ","), 1)))
+	for _, change := range []string{"47.6801", "0.0", "null", "7728.2002", "-1e300", "7700.0"} { // of the session; the last three are from no usable price, and over 1000 %
+		f.Add([]byte(strings.Replace(whole, `"current_price"`, `"price_change":`+change+`,"current_price"`, 1)))
 	}
 	for _, change := range [][]string{ // refused
 		{`"options":[` + rowC + `,` + rowP + `]`, `"options":[]`}, {`"options":[` + rowC + `,` + rowP + `]`, `"options":null`},

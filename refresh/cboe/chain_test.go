@@ -2,8 +2,6 @@ package cboe
 
 import (
 	"errors"
-	"fmt"
-	"math"
 	"testing"
 )
 
@@ -28,32 +26,5 @@ func TestASecondArrayOfOptionsIsRefused(t *testing.T) {
 	body := document("2026-08-11 20:36:41", `"options":[],"options":[`+rowC+`],`+head)
 	if _, err := DecodeChain(body); !errors.Is(err, ErrMalformed) {
 		t.Error(err)
-	}
-}
-
-// The change of a session is that of price_change, because price_change_percent is wrong late in the evening. The first case is of a
-// recorded weekend.
-func TestChangeOfASession(t *testing.T) {
-	for _, c := range []struct {
-		change, percent string
-		want            float64 // NaN: unknown
-		bad             int
-	}{
-		{"47.6801", "0.6146", 0.6184, 0},
-		{"0.0", "0.5", 0, 0},
-		{"null", "0.6146", 0.6146, 0},
-		{"null", "null", math.NaN(), 0},
-		{"7757.6401", "0.6146", 0.6146, 1}, // from a price of 0
-		{"-1e300", "0.6146", 0.6146, 1},
-		{"7700.0", "0.6146", 0.6146, 1}, // 13,359 %
-	} {
-		body := fmt.Sprintf(`{"timestamp":"2026-08-09 22:38:43","data":{"symbol":"^SPX","current_price":7757.6401,"price_change":%s,"price_change_percent":%s,"last_trade_time":"2026-08-07T16:14:59"}}`, c.change, c.percent)
-		q, err := DecodeQuote([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := math.Round(q.PriceChangePercent*1e4) / 1e4; got != c.want && !(math.IsNaN(got) && math.IsNaN(c.want)) || q.BadNumbers != c.bad {
-			t.Errorf("%s and %s: %v, %d bad numbers, want %v and %d", c.change, c.percent, got, q.BadNumbers, c.want, c.bad)
-		}
 	}
 }
