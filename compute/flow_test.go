@@ -159,23 +159,6 @@ func TestMergeFlow(t *testing.T) {
 	equal(t, "two sessions", compute.MergeFlow([]compute.ChainFlow{xlk, old}).SessionDate, day("2026-08-11"))
 }
 
-// The best items of a chain are kept, at most 100.
-func TestFlowKeepsTheBest(t *testing.T) {
-	var rows []row
-	for i := range 150 {
-		rows = append(rows, row{symbolOf("XLK260821C", float64(100+i)), trade(2, 2, 2, 1000, float64(i)*40, 60)})
-	}
-	f := flowOf(t, of("XLK", 150), nil, rows...)
-	equal(t, "eligible", f.Eligible, 150)
-	equal(t, "items", len(f.Items), 100)
-	// The score falls with open interest: the strikes from 100 on are the best.
-	for _, it := range f.Items {
-		if it.Strike > 199 && it.Score > f.Items[99].Score {
-			t.Errorf("%s has %v", it.Contract, it.Score)
-		}
-	}
-}
-
 // A number that equals a threshold as a decimal counts as equal: labels agree with the rounded number beside them.
 func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	contract := func(values ...float64) compute.VIXCurve {

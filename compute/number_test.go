@@ -55,20 +55,6 @@ func TestNumberWithoutJSONIsNull(t *testing.T) {
 				t.Errorf("%T %v marshals as %s, %v", v, x, b, err)
 			}
 		}
-		if p := finiteOrNil(Ratio(x)); p != nil {
-			t.Errorf("finiteOrNil(%v) = %v", x, *p)
-		}
-	}
-	if p := finiteOrNil(Ratio(0)); p == nil || *p != 0 {
-		t.Errorf("finiteOrNil(0) = %v", p)
-	}
-	for x, want := range map[float64]float64{2: 2, 0.25: 0.25, 0: 0, -1: 0, math.Inf(1): 0} {
-		if got := positive(x); got != want {
-			t.Errorf("positive(%v) = %v", x, got)
-		}
-	}
-	if got := positive(math.NaN()); got != 0 {
-		t.Errorf("positive(NaN) = %v", got)
 	}
 }
 

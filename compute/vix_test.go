@@ -1,7 +1,9 @@
 package compute_test
 
 import (
+	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"strikecache/compute"
@@ -12,20 +14,14 @@ func future(symbol, expiration string, price float64) compute.FuturesSettlement 
 	return compute.FuturesSettlement{Product: "VX", Symbol: symbol, Expiration: day(expiration), Price: price}
 }
 
-// october5 returns rows of the settlement file of 2026-10-05: the monthly contracts, five weeklies that repeat the price of
-// the front month, and two other products.
-func october5() []compute.FuturesSettlement {
-	return []compute.FuturesSettlement{
-		future("VX40/V6", "2026-10-07", 17.4555), future("VX41/V6", "2026-10-14", 17.4555),
-		future("VX/V6", "2026-10-21", 17.4555), future("VX43/V6", "2026-10-28", 17.4555),
-		future("VX44/X6", "2026-11-04", 17.4555), future("VX45/X6", "2026-11-11", 17.4555),
-		future("VX/X6", "2026-11-18", 18.1393), future("VX/Z6", "2026-12-16", 18.5508),
-		future("VX/F7", "2027-01-20", 19.3327), future("VX/G7", "2027-02-17", 19.8344),
-		future("VX/H7", "2027-03-17", 20.0151), future("VX/J7", "2027-04-21", 20.375),
-		future("VX/K7", "2027-05-18", 20.525), future("VX/M7", "2027-06-16", 20.7995),
-		{Product: "VXM", Symbol: "VXM/V6", Expiration: day("2026-10-21"), Price: 17.4555},
-		{Product: "PBT", Symbol: "PBT/Z35", Expiration: day("2035-12-28"), Price: 85718},
+// prices returns monthly contracts from October 2026 on.
+func prices(values ...float64) (rows []compute.FuturesSettlement) {
+	contracts := strings.Fields(`VX/V6 2026-10-21 VX/X6 2026-11-18 VX/Z6 2026-12-16 VX/F7 2027-01-20 VX/G7 2027-02-17 VX/H7 2027-03-17
+		VX/J7 2027-04-21 VX/K7 2027-05-18`)
+	for i, price := range values {
+		rows = append(rows, future(contracts[2*i], contracts[2*i+1], price))
 	}
+	return rows
 }
 
 // evening returns the input for a file that is read on the evening of its date.
@@ -44,9 +40,9 @@ func curve(t *testing.T, in compute.VIXInput) (compute.VIXCurve, compute.VIXQual
 
 // A contract of the past is a bad row. A curve needs a contract that has not expired.
 func TestExpiredContracts(t *testing.T) {
-	_, q := curve(t, evening("2026-10-22", october5()...))
+	_, q := curve(t, evening("2026-10-22", prices(17, 18)...))
 	equal(t, "a contract in the past", q.BadRows, 1)
-	if _, _, ok := compute.VIXTermStructure(evening("2027-06-16", october5()...)); ok {
+	if _, _, ok := compute.VIXTermStructure(evening("2026-11-18", prices(17, 18)...)); ok {
 		t.Error("a curve without a contract")
 	}
 	if _, _, ok := compute.VIXTermStructure(evening("2026-10-05")); ok {
@@ -99,13 +95,68 @@ func TestStaleSessions(t *testing.T) {
 		"2026-10-05T03:59:59Z": 0, "2026-10-05T04:00:00Z": 1, // Monday begins in New York
 		"2026-10-06T15:00:00Z": 2, "2026-10-10T15:00:00Z": 5,
 	} {
-		in := evening("2026-10-02", october5()...)
+		in := evening("2026-10-02", prices(17, 18)...)
 		in.Now = at(now)
 		c, _ := curve(t, in)
 		equal(t, now, c.StaleSessions, want)
 	}
-	in := evening("2026-09-04", october5()...)
+	in := evening("2026-09-04", prices(17, 18)...)
 	in.Now = at("2026-09-07T15:00:00Z") // Labor Day
 	c, _ := curve(t, in)
 	equal(t, "Labor Day", c.StaleSessions, 0)
+}
+
+// On contango M1 to M2, M1 = 20: ≥ 8 steep_contango, ≥ 1.5 contango, > -1.5 flat, > -8 backwardation, else steep.
+func TestVIXRegime(t *testing.T) {
+	for _, c := range []struct {
+		m2   float64
+		want string
+	}{
+		{25, "steep_contango"}, {21.6, "steep_contango"}, {21.5999, "contango"}, {20.3001, "contango"}, {20.2999, "flat"},
+		{20, "flat"}, {19.7001, "flat"}, {19.7, "backwardation"}, {18.4001, "backwardation"}, {18.3999, "steep_backwardation"},
+		{10, "steep_backwardation"},
+	} {
+		r, _ := curve(t, evening("2026-10-05", prices(20, c.m2, 30)...))
+		text(t, fmt.Sprint("M2 ", c.m2), r.Regime, c.want)
+		equal(t, "basis", r.RegimeBasis, "m1_m2")
+	}
+}
+
+// A percentile is null with fewer than 20 values, including today's. It is the share of the values below today's, of equal
+// values half. Today's contango is 5 %.
+func TestPercentiles(t *testing.T) {
+	m1, m2 := 20.0, 21.0
+	for _, c := range []struct {
+		below, equal, above int
+		want                float64 // 0: null
+	}{
+		{0, 0, 0, 0}, {18, 0, 0, 0}, {19, 0, 0, 19.5 / 20 * 100}, {40, 0, 0, 40.5 / 41 * 100}, {0, 0, 40, 0.5 / 41 * 100},
+		{0, 38, 0, 50}, {10, 4, 6, 12.5 / 21 * 100},
+	} {
+		in := evening("2026-10-05", prices(m1, m2)...)
+		for i := range c.below + c.equal + c.above {
+			x := 10.0
+			switch {
+			case i < c.below:
+				x = 1
+			case i < c.below+c.equal:
+				x = (m2/m1 - 1) * 100
+			}
+			in.History = append(in.History, compute.VIXHistory{ContangoM1M2: new(compute.Ratio(x))})
+		}
+		r, _ := curve(t, in)
+		p := r.Percentiles
+		equal(t, fmt.Sprint(c), p.ContangoM1M2.N, len(in.History)+1)
+		if c.want == 0 {
+			isNull(t, fmt.Sprint(c), p.ContangoM1M2.Percentile)
+		} else {
+			near(t, fmt.Sprint(c), p.ContangoM1M2.Percentile, c.want, 1e-9)
+		}
+	}
+	in := evening("2026-10-05", prices(17, 18)...)
+	for range 19 {
+		in.History = append(in.History, compute.VIXHistory{ContangoM1M2: new(compute.Ratio(5.8824))}) // as 100/17 is stored
+	}
+	r, _ := curve(t, in)
+	near(t, "contango of many digits", r.Percentiles.ContangoM1M2.Percentile, 50, 1e-9)
 }
