@@ -2,21 +2,16 @@ package compute_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"strikecache/compute"
 )
 
-// baseDays are the base days of Tuesday 2026-08-11: 5 sessions back is 2026-08-04. A month back is Saturday 07-11, so
-// Friday 07-10. Three months back is Monday 05-11. The last is the last session of 2025.
-var baseDays = []string{"2025-12-31", "2026-05-11", "2026-07-10", "2026-08-04"}
-
-// quoteOf is a fund at a price, with the day's return in percent and closes on the base days.
-func quoteOf(price, dayReturn float64, closes ...float64) compute.Fund {
+// quoteOf is a fund at a price, with the day's return in percent and a close of 100 on the base days of Tuesday 2026-08-11.
+func quoteOf(price, dayReturn float64) compute.Fund {
 	f := compute.Fund{Quote: compute.UnderlyingQuote{Spot: price, PriceChangePercent: dayReturn, AsOf: at("2026-08-11T20:00:00Z")}}
-	for i, c := range closes {
-		f.Closes = append(f.Closes, compute.Close{Date: day(baseDays[i]), Price: c})
+	for _, base := range []string{"2025-12-31", "2026-05-11", "2026-07-10", "2026-08-04"} {
+		f.Closes = append(f.Closes, compute.Close{Date: day(base), Price: 100})
 	}
 	return f
 }
@@ -39,26 +34,19 @@ func rotation(t *testing.T, funds map[string]compute.Fund) compute.Rotation {
 	return r
 }
 
-func sector(t *testing.T, r compute.Rotation, symbol string) compute.SectorRow {
-	t.Helper()
-	i := slices.IndexFunc(r.Sectors, func(s compute.SectorRow) bool { return s.Symbol == symbol })
-	if i < 0 {
-		t.Fatalf("no %s", symbol)
-	}
-	return r.Sectors[i]
-}
-
 // Sectors with equal returns of the period and of the day are ranked by symbol.
 func TestSectorRankTies(t *testing.T) {
 	funds := market()
 	for symbol := range funds {
-		funds[symbol] = quoteOf(110, 1, 100, 100, 100, 100)
+		funds[symbol] = quoteOf(110, 1)
 	}
-	funds["XLE"] = quoteOf(110, 2, 100, 100, 100, 100)
-	r := rotation(t, funds)
+	funds["XLE"] = quoteOf(110, 2)
+	ranks := map[string]string{}
+	for _, s := range rotation(t, funds).Sectors {
+		ranks[s.Symbol] = fmt.Sprint(*s.Rank.Day, *s.Rank.Week, *s.Rank.Month, *s.Rank.Quarter, *s.Rank.YTD)
+	}
 	for i, symbol := range []string{"XLE", "XLB", "XLC", "XLF", "XLI", "XLK", "XLP", "XLRE", "XLU", "XLV", "XLY"} {
-		got := sector(t, r, symbol).Rank
-		equal(t, symbol, fmt.Sprint(*got.Day, *got.Week, *got.Month, *got.Quarter, *got.YTD), fmt.Sprint(i+1, i+1, i+1, i+1, i+1))
+		equal(t, symbol, ranks[symbol], fmt.Sprint(i+1, i+1, i+1, i+1, i+1))
 	}
 }
 
