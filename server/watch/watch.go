@@ -85,7 +85,11 @@ func AtHangup(log *slog.Logger, all ...interface {
 				files.Look()
 				errs = append(errs, files.Err())
 			}
-			log.Info("key file and certificate read after SIGHUP", "err", errors.Join(errs...))
+			if err := errors.Join(errs...); err != nil {
+				log.Error("key file or certificate not usable after SIGHUP: the old one stays in force", "err", err)
+			} else {
+				log.Info("key file and certificate read after SIGHUP")
+			}
 		}
 	}()
 }
