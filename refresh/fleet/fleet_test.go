@@ -37,6 +37,13 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // patience is how long a test waits for something that must happen.
 const patience = 2 * time.Minute
 
@@ -72,15 +79,20 @@ func startNATS(t *testing.T, dir string, port int, change ...func(*server.Option
 		c(options)
 	}
 	s, err := server.NewServer(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s.Start()
 	t.Cleanup(func() { stopNATS(s) })
 	if !s.ReadyForConnections(patience) {
 		t.Fatal("the NATS server does not start")
 	}
 	return s
+}
+
+// ownNATS starts a NATS server for a test that runs beside others.
+func ownNATS(t *testing.T) (url string) {
+	t.Helper()
+	t.Parallel()
+	return urlOf(startNATS(t, t.TempDir(), 0))
 }
 
 func stopNATS(s *server.Server) {
@@ -173,9 +185,7 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 		},
 		Removed: func(path string) { n.Removed(path) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.store = store
 	n.Member = New(Config{Flags: flags, Source: "simulated", Store: store, Process: n, Log: logger})
 	if prepare != nil {
@@ -300,9 +310,7 @@ func sealed(t *testing.T, source, product, data string, asOf time.Time) snapshot
 		Endpoint: product, Source: source, AsOf: asOf, ComputedAt: asOf, Freshness: snapshots.Freshness{State: "fresh", Since: asOf},
 		Receipt: snapshots.Receipt{Method: "test/1", Inputs: []snapshots.Input{}}, Quality: []byte("{}"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return snapshots.File{Product: product, Edition: &snapshots.Edition{Default: s}, Dated: true}
 }
 
@@ -348,9 +356,7 @@ func (n *node) files() map[string]string {
 		found[rel] = string(b)
 		return err
 	})
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	must(n.t, err)
 	return found
 }
 
@@ -365,9 +371,7 @@ type operator struct {
 func newOperator(t *testing.T, url string) *operator {
 	t.Helper()
 	conn, err := nats.Connect(url, nats.Timeout(patience))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(conn.Close)
 	o := &operator{t: t, conn: conn}
 	if o.js, err = jetstream.New(conn, jetstream.WithDefaultTimeout(patience)); err != nil {
@@ -436,8 +440,7 @@ func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
 
 // A new edge gets every file, and the answers of the refresher at the same time.
 func TestAnEdgeGetsEverything(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
+	at := ownNATS(t)
 	a := refresher(t, at)
 	for i := range 40 {
 		a.save(gamma, fmt.Sprintf(`"of day %d"`, i), friday.AddDate(0, 0, i-40))
@@ -448,9 +451,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 	sum := fmt.Sprintf("%x", sha256.Sum256(document))
 	f := sealed(t, "simulated", gamma, `"with a document"`, friday.AddDate(0, 0, -1))
 	f.Inputs = []snapshots.StoredInput{{Input: snapshots.Input{Name: "options/_SPX.json", SHA256: sum}}}
-	if err := a.store.Save([]snapshots.File{f}, []snapshots.Object{{SHA256: sum, Body: document}}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.store.Save([]snapshots.File{f}, []snapshots.Object{{SHA256: sum, Body: document}}))
 	follower := join(t, at, t.TempDir(), false)
 	e := join(t, at, t.TempDir(), true)
 	until(t, "the follower has all files", func() bool { return maps.Equal(follower.files(), a.files()) })
@@ -482,8 +483,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 
 // A member that may refresh waits. When the refresher stops, it goes on from the same files at once.
 func TestTakeOver(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
+	at := ownNATS(t)
 	a := refresher(t, at)
 	b := join(t, at, t.TempDir(), false)
 	a.save(gamma, `"1"`, friday)
@@ -507,8 +507,7 @@ func TestTakeOver(t *testing.T) {
 
 // A refresher that is killed after it has published, and before it has stored, gets what the others have.
 func TestKilledBeforeItStores(t *testing.T) {
-	t.Parallel()
-	url := urlOf(startNATS(t, t.TempDir(), 0))
+	url := ownNATS(t)
 	a, e := pair(t, url)
 	var files []snapshots.Packed
 	stop := errors.New("only packed")
@@ -517,9 +516,7 @@ func TestKilledBeforeItStores(t *testing.T) {
 			files = packed
 			return nil, stop
 		}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answer := sealed(t, "simulated", gamma, `"2"`, friday.Add(time.Minute))
 	answer.Current = true
 	if err := errors.Join(packer.Save([]snapshots.File{answer}, nil), packer.Close()); !errors.Is(err, stop) {
@@ -564,8 +561,7 @@ func TestTheEndOfALease(t *testing.T) {
 // A member whose clock is 20 minutes behind gives the lease up when it doubts its clock, and takes none while it doubts. A doubt counts
 // for nothing if the NATS server's clock shows the same: the answer that raised it was made by a clock that was ahead.
 func TestAClockInDoubt(t *testing.T) {
-	t.Parallel()
-	url := urlOf(startNATS(t, t.TempDir(), 0))
+	url := ownNATS(t)
 	shows := func(ahead time.Duration) func(*Member) {
 		return func(m *Member) {
 			m.keepFor, m.now = 2*time.Second, func() time.Time { return time.Now().Add(ahead) }
@@ -600,8 +596,7 @@ func TestAClockInDoubt(t *testing.T) {
 // A member whose refreshes fail gives the lease up, and leaves it to others. If it is alone, it takes the lease again, and keeps
 // it.
 func TestFailingRefreshes(t *testing.T) {
-	t.Parallel()
-	url := urlOf(startNATS(t, t.TempDir(), 0))
+	url := ownNATS(t)
 	impatient := func(m *Member) { m.offerFor, m.keepFor = 2*time.Second, 2*time.Second }
 	first := start(t, Flags{NATS: url}, t.TempDir(), impatient)
 	until(t, "the first refreshes", first.refreshes)
@@ -639,8 +634,7 @@ func TestFailingRefreshes(t *testing.T) {
 
 // A refresher whose lease another member has taken publishes nothing that a member accepts.
 func TestARefresherThatLostTheLease(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
+	at := ownNATS(t)
 	a, e := pair(t, at)
 	b := join(t, at, t.TempDir(), false)
 	until(t, "the second follows", func() bool { return b.shows(gamma, `"1"`) })
@@ -672,17 +666,11 @@ func TestARefresherThatLostTheLease(t *testing.T) {
 func body(t *testing.T, product string, f snapshots.File) []byte {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: "made", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer store.Close()
 	f.Product = product
-	if err := store.Save([]snapshots.File{f}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, store.Save([]snapshots.File{f}, nil))
 	b, _, err := store.Bytes(f.Date() + "/" + snapshots.FileName(product))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }

@@ -13,8 +13,7 @@ import (
 
 // TestRefusedObjects puts objects that no member may accept. Each is refused, named and counted, and nothing of it is written.
 func TestRefusedObjects(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
+	at := ownNATS(t)
 	a, e := pair(t, at)
 	o := newOperator(t, at)
 	lease := fmt.Sprint(a.Status().Lease)

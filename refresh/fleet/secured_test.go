@@ -17,9 +17,7 @@ func TestTLSAndPassword(t *testing.T) {
 	t.Parallel()
 	web, ca := httptest.NewTLSServer(nil), filepath.Join(t.TempDir(), "ca.pem") // it has a certificate that no system trusts
 	web.Close()
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: web.Certificate().Raw}), 0o600))
 	at := urlOf(startNATS(t, t.TempDir(), 0, func(o *server.Options) {
 		o.TLSConfig = &tls.Config{Certificates: web.TLS.Certificates, MinVersion: tls.VersionTLS12}
 		o.Username, o.Password = "strikecache", "secret"

@@ -16,8 +16,7 @@ import (
 
 // A member goes on when files were removed from the stream before it got them.
 func TestFilesThatAreGone(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
+	at := ownNATS(t)
 	a := refresher(t, at)
 	e := start(t, Flags{NATS: at, Edge: true}, t.TempDir(), nil)
 	disk := make(chan struct{})
@@ -47,8 +46,7 @@ func TestFilesThatAreGone(t *testing.T) {
 
 // A file of which a refresher that was killed has replaced the first part is published again, by that refresher or the next one.
 func TestAPartOfAFile(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
+	at := ownNATS(t)
 	a := refresher(t, at)
 	data, path := noise(2*maxPart), snapshots.CurrentPath(pain)
 	a.save(pain, data, friday)
@@ -82,40 +80,18 @@ func TestALostMessage(t *testing.T) {
 	}
 }
 
-// After an operator has removed all messages, the refresher publishes its files again.
-func TestAStreamThatWasPurged(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
-	a := refresher(t, at)
-	a.save(gamma, `"1"`, friday)
-	o := newOperator(t, at)
-	until(t, "the file is in the stream", func() bool { return o.digest("2026-11-20/gex-spx") != "" })
-	if err := o.stream.Purge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	e := join(t, at, t.TempDir(), true)
-	until(t, "a new edge follows", func() bool { return e.shows(gamma, `"1"`) })
-}
-
 // A stream that is deleted does not end a fleet. A file that the refresher cannot read does not hold up the others.
 func TestAFileThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	at := urlOf(startNATS(t, t.TempDir(), 0))
+	at := ownNATS(t)
 	a, e := pair(t, at)
 	a.save(pain, `"1"`, friday)
 	until(t, "the edge follows", func() bool { return e.shows(pain, `"1"`) })
 	disk := filepath.Join(a.dir, "simulated", "2026-11-20"+"/"+snapshots.FileName(pain))
 	b, err := os.ReadFile(disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	b[len(b)-3] ^= 1
-	if err := os.WriteFile(disk, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := newOperator(t, at).js.DeleteStream(t.Context(), "strikecache-simulated"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(disk, b, 0o600))
+	must(t, newOperator(t, at).js.DeleteStream(t.Context(), "strikecache-simulated"))
 	for i := range 3 {
 		data := fmt.Sprintf(`"%d"`, i+2)
 		a.save(gamma, data, friday.Add(time.Duration(i+1)*time.Minute))
