@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -46,19 +45,16 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		dir, counted := t.TempDir(), map[string]int{}
-		var log bytes.Buffer
 		r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
-			c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 			c.Observe = func(job, code string, refused []string, _ time.Duration) { counted[fmt.Sprint(job, code, refused)]++ }
 		})
-		defer r.close()
 		r.once()
 		for _, l := range lies {
 			before, accepted, editions := tree(t, dir), refresh.Accepted(r.Refresher, l.name), map[string]*snapshots.Edition{}
 			for _, name := range allResources {
 				editions[name] = r.store.Current(name)
 			}
-			log.Reset()
+			r.log.Reset()
 			clear(counted)
 			r.market.Fail(l.name, l.fault, 1)
 			time.Sleep(30 * time.Second)
@@ -67,8 +63,8 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 			if oneOfMany := l.job == "sectors"; ok != oneOfMany || len(counted) != 1 || counted[fmt.Sprint(l.job, l.reason, []string{string(l.reason)})] != 1 {
 				t.Errorf("%s: succeeded %v, counted %v", what, ok, counted)
 			}
-			if !strings.Contains(log.String(), "reason="+string(l.reason)) {
-				t.Errorf("%s: log %q", what, log.String())
+			if !strings.Contains(r.log.String(), "reason="+string(l.reason)) {
+				t.Errorf("%s: log %q", what, r.log.String())
 			}
 			if refresh.Accepted(r.Refresher, l.name) != accepted {
 				t.Errorf("%s: accepted", what)
@@ -115,13 +111,10 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var refused []string
-			var log bytes.Buffer
 			r := newRig(t, t.TempDir(), "2026-11-20 16:45", func(cfg *refresh.Config) {
 				cfg.Underlyings = []string{"SPX", "XLF", "SPY"}
-				cfg.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 				cfg.Observe = func(_, _ string, reasons []string, _ time.Duration) { refused = reasons }
 			})
-			defer r.close()
 			for name, f := range c.faults {
 				r.market.Fail(name, f, -1)
 			}
@@ -129,8 +122,8 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 				t.Errorf("%s: succeeded %v, refused %q, want %v and %q", c.what, ok, refused, c.partial, c.refused)
 			}
 			for i, name := range c.named {
-				if !strings.Contains(log.String(), name) || i < len(c.refused) && !strings.Contains(log.String(), c.refused[i]) {
-					t.Errorf("%s: the log does not name %s: %s", c.what, name, log.String())
+				if !strings.Contains(r.log.String(), name) || i < len(c.refused) && !strings.Contains(r.log.String(), c.refused[i]) {
+					t.Errorf("%s: the log does not name %s: %s", c.what, name, r.log.String())
 				}
 			}
 		})
@@ -141,23 +134,17 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 // at the time of the clock, without the documents of later times, and are served.
 func TestAClockBehindTheStoredAnswers(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-18 16:40")
+	play(t, "2026-11-18 16:40", func(t *testing.T, r *rig) {
 		r.once()
 		time.Sleep(48 * time.Hour)
 		r.once()
 		if err := r.ClockError(); err != nil {
 			t.Error(err)
 		}
-		r.close()
-		var log bytes.Buffer
-		again := newRig(t, r.dir, "2026-11-19 11:00", func(c *refresh.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
-		if n := strings.Count(log.String(), "level=ERROR"); n != 1 || !strings.Contains(log.String(), "clock is behind the stored answers") {
-			t.Errorf("%d lines:\n%s", n, log.String())
+		again := r.again("2026-11-19 11:00")
+		must(t, again.Restore())
+		if n := strings.Count(again.log.String(), "level=ERROR"); n != 1 || !strings.Contains(again.log.String(), "clock is behind the stored answers") {
+			t.Errorf("%d lines:\n%s", n, again.log.String())
 		}
 		if err := again.ClockError(); err == nil {
 			t.Error("the clock is not impaired")

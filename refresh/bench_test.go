@@ -1,3 +1,5 @@
+//go:build unix
+
 package refresh_test
 
 import (
@@ -8,6 +10,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -41,16 +44,24 @@ func BenchmarkRefresh(b *testing.B) {
 			c.Source, c.Underlyings = &alternating{bodies: bodies}, []string{"SPX"}
 		})
 	}
-	b.Run("first", func(b *testing.B) { benchmarkFirst(b, len(body), start) })
-	b.Run("later", func(b *testing.B) { benchmarkLater(b, len(body), start) })
+	b.Run("first", func(b *testing.B) { // of a process, whose compressors are warm from the runs before
+		b.SetBytes(int64(len(body)))
+		var r *rig
+		measure(b, func() { r = start(b) }, func() { r.once() }, func() { r.close() })
+	})
+	b.Run("later", func(b *testing.B) {
+		r, nothing := start(b), func() {}
+		r.once()
+		b.SetBytes(int64(len(body)))
+		b.ReportAllocs()
+		measure(b, nothing, r.once, nothing)
+	})
 	b.Run("encoding-json-decode-alone", func(b *testing.B) {
 		b.SetBytes(int64(len(body)))
 		b.ReportAllocs()
 		for b.Loop() {
 			var v any
-			if err := json.Unmarshal(body, &v); err != nil {
-				b.Fatal(err)
-			}
+			must(b, json.Unmarshal(body, &v))
 		}
 	})
 }
@@ -68,36 +79,30 @@ func moved(body []byte, spot, other string) []byte {
 	})
 }
 
-// benchmarkFirst measures the first refresh of a process, whose compressors are warm from the runs before.
-func benchmarkFirst(b *testing.B, size int, start func(b *testing.B) *rig) {
-	b.SetBytes(int64(size))
+// cpuTime returns the processor time that this process has used on all cores.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// measure measures run alone, which prepare comes before and end after. It reports the processor time, too.
+func measure(b *testing.B, prepare, run, end func()) {
 	var cpu time.Duration
 	for b.Loop() {
 		b.StopTimer()
-		r := start(b)
+		prepare()
 		before := cpuTime()
 		b.StartTimer()
-		r.once()
+		run()
 		b.StopTimer()
 		cpu += cpuTime() - before
-		r.close()
+		end()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(cpu.Microseconds())/1000/float64(b.N), "cpu-ms/op")
-}
-
-// benchmarkLater measures the refreshes after the first one.
-func benchmarkLater(b *testing.B, size int, start func(b *testing.B) *rig) {
-	r := start(b)
-	defer r.close()
-	r.once()
-	b.SetBytes(int64(size))
-	b.ReportAllocs()
-	before := cpuTime()
-	for b.Loop() {
-		r.once()
-	}
-	b.ReportMetric(float64((cpuTime()-before).Microseconds())/1000/float64(b.N), "cpu-ms/op")
 }
 
 // roundSource has the chains of one instant.
@@ -123,30 +128,18 @@ func BenchmarkRound(b *testing.B) {
 		for _, u := range refresh.DefaultUnderlyings {
 			name := refresh.ChainOf(u)
 			doc, err := source.At(name, at)
-			if err != nil {
-				b.Fatal(err)
-			}
+			must(b, err)
 			source.chains[name] = doc
 		}
 	}
 	next()
 	r := newRig(b, b.TempDir(), "2026-11-20 15:50", func(c *refresh.Config) { c.Source, c.Underlyings = source, refresh.DefaultUnderlyings })
-	defer r.close()
 	r.once()
-	var cpu time.Duration
-	for b.Loop() {
-		b.StopTimer()
-		next()
-		before := cpuTime()
-		b.StartTimer()
+	measure(b, next, func() {
 		for _, u := range refresh.DefaultUnderlyings {
 			if !refresh.RunJob(r.Refresher, b.Context(), strings.ToLower(u)) {
 				b.Fatal(u)
 			}
 		}
-		b.StopTimer()
-		cpu += cpuTime() - before
-		b.StartTimer()
-	}
-	b.ReportMetric(float64(cpu.Microseconds())/1000/float64(b.N), "cpu-ms/op")
+	}, func() {})
 }

@@ -99,15 +99,11 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 		for _, name := range []upstream.Name{chainOf("SPX"), upstream.Settlement("2026-11-19"), upstream.Quotes(vixIndex), upstream.History(vix3mIndex)} {
 			if body := c.documents[name]; body != "" {
 				d, err := newDocument(&upstream.Document{Name: name, Body: []byte(body), FileDate: "2026-11-19"})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must(t, err)
 				in.documents = append(in.documents, d)
 			}
 		}
-		if err := in.addState(historyState, []vixSummary{}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, in.addState(historyState, []vixSummary{}))
 		a, err := productOf(c.product).compute(in)
 		if err != nil {
 			t.Fatalf("%s: %v", c.product, err)

@@ -1,8 +1,6 @@
 package refresh_test
 
 import (
-	"bytes"
-	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
@@ -29,9 +27,7 @@ type changedGamma struct {
 // Without the answer of the session before, the changes are null and the quality says why.
 func TestChangesSinceThePreviousSession(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 15:00")
+	play(t, "2026-11-19 15:00", func(t *testing.T, r *rig) {
 		var before, first, g changedGamma
 		r.once()
 		r.data(refresh.GammaResource, &first)
@@ -45,13 +41,11 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 			t.Error("the net does not move: the test shows too little")
 		}
 		reference := r.meta(refresh.GammaResource).AsOf
-		time.Sleep(ny(t, "2026-11-20 08:00").Sub(r.clock.Now())) // the open interest of the new session is there
-		r.once()
+		r.onceAt("2026-11-20 08:00") // the open interest of the new session is there
 		if r.meta(refresh.GammaResource).SessionDate != "2026-11-19" {
 			t.Error("the quotes of the night are not those of the session before")
 		}
-		time.Sleep(ny(t, "2026-11-20 11:00").Sub(r.clock.Now()))
-		r.once()
+		r.onceAt("2026-11-20 11:00")
 		r.data(refresh.GammaResource, &g)
 		if g.Changes == nil || !g.Changes.ReferenceAsOf.Equal(reference) {
 			t.Fatalf("changes %+v, want those since %v", g.Changes, reference)
@@ -66,14 +60,13 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		if n["spot"] == 0 || n["time"] == 0 || n["expired"] == 0 || n["open_interest"] == 0 || len(g.OpenInterest) != 10 {
 			t.Errorf("parts %v, changes of open interest %v", n, g.OpenInterest)
 		}
-		identical(t, dir, "2026-11-20", quoted...)
+		identical(t, r.dir, "2026-11-20", quoted...)
 		const chain = "previous/options/_SPX.json" // of the close: that of the night is not stored under the date
-		if of := inputOf(t, dir, refresh.FlowResource, "2026-11-20", chain); of == "" || of != inputOf(t, dir, refresh.GammaResource, "2026-11-20", chain) {
+		if of := inputOf(t, r.dir, refresh.FlowResource, "2026-11-20", chain); of == "" || of != inputOf(t, r.dir, refresh.GammaResource, "2026-11-20", chain) {
 			t.Error("the flow and gamma compare with two chains of the session before")
 		}
 
-		r.close()
-		restarted := newRig(t, dir, "2026-11-20 11:01").restored()
+		restarted := r.again("2026-11-20 11:01").restored()
 		equal(t, "restarted", r, restarted)
 		restarted.once()
 		var again changedGamma
@@ -83,18 +76,15 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		}
 		restarted.close()
 
-		if err := os.Remove(filepath.Join(dir, "simulated", "2026-11-19", "gex-spx")); err != nil {
-			t.Fatal(err)
-		}
-		without := newRig(t, dir, "2026-11-20 11:05").restored()
-		defer without.close()
+		must(t, os.Remove(filepath.Join(r.dir, "simulated", "2026-11-19", "gex-spx")))
+		without := newRig(t, r.dir, "2026-11-20 11:05").restored()
 		var unknown changedGamma
 		without.once()
 		without.data(refresh.GammaResource, &unknown)
 		if unknown.Changes != nil || !strings.Contains(string(without.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
 			t.Errorf("without the answer of the session before: %+v", unknown.Changes)
 		}
-		identical(t, dir, "2026-11-20", quoted...)
+		identical(t, r.dir, "2026-11-20", quoted...)
 	})
 }
 
@@ -102,22 +92,17 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 func TestDocumentOfTheSessionBeforeIsGone(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		dir, log := t.TempDir(), &bytes.Buffer{}
-		r := newRig(t, dir, "2026-11-19 15:00")
+		r := newRig(t, t.TempDir(), "2026-11-19 15:00")
 		r.once()
-		r.close()
-		if err := os.RemoveAll(filepath.Join(dir, "simulated", "objects")); err != nil {
-			t.Fatal(err)
-		}
-		r = newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) { c.Log = slog.New(slog.NewTextHandler(log, nil)) })
-		defer r.close()
+		must(t, os.RemoveAll(filepath.Join(r.dir, "simulated", "objects")))
+		r = r.again("2026-11-20 11:00")
 		for range 2 {
 			r.once()
 			time.Sleep(time.Minute)
 		}
 		for _, product := range []string{refresh.GammaResource, refresh.FlowResource} {
-			if n := strings.Count(log.String(), "document=options/_SPX.json named_by="+product); n != 1 {
-				t.Errorf("%s: named %d times\n%s", product, n, log)
+			if n := strings.Count(r.log.String(), "document=options/_SPX.json named_by="+product); n != 1 {
+				t.Errorf("%s: named %d times\n%s", product, n, r.log)
 			}
 		}
 		if !strings.Contains(string(r.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {

@@ -23,17 +23,11 @@ func checked(t testing.TB, files ...string) (report string, err error) {
 	var c refresh.CheckCommand
 	for i := 0; i < len(files); i += 2 {
 		path := filepath.Join(t.TempDir(), filepath.FromSlash(files[i]))
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte(files[i+1]), 0o600))
 		c.Files = append(c.Files, path)
 	}
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.Validate())
 	var out bytes.Buffer
 	err = c.Run(&out)
 	return out.String(), err
@@ -78,9 +72,7 @@ func TestCheckMinimalChain(t *testing.T) {
 		t.Errorf("%v\n%s", err, report)
 	}
 	chain, err := cboe.DecodeChain([]byte(minimal()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, item := range compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: calendar}).Items {
 		if item.Side != "ask" {
 			t.Errorf("the side of %s is %s", item.Contract, item.Side)
@@ -100,9 +92,7 @@ func TestCheckMinimalChain(t *testing.T) {
 	} {
 		body := minimal(`"`+field+`":("[^"]*"|[0-9.]+)`, `"other":1`)
 		chain, err := cboe.DecodeChain([]byte(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, item := range compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: calendar}).Items {
 			if item.Side != "unknown" {
 				t.Errorf("without %s, the side of %s is known: %s", field, item.Contract, item.Side)
@@ -214,9 +204,7 @@ func TestCheckEveryKind(t *testing.T) {
 		body := `{"timestamp":"2026-11-20 19:15:00","data":{"symbol":"XLZ","current_price":7500,"last_trade_time":"2026-11-20T14:00:00"}}`
 		if name != upstream.Quotes("XLZ") {
 			doc, err := market.Fetch(t.Context(), name, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			body = string(doc.Body)
 		}
 		report, err := checked(t, string(name), body)
@@ -227,25 +215,10 @@ func TestCheckEveryKind(t *testing.T) {
 	}
 }
 
-func TestCheckRecorded(t *testing.T) {
-	report, err := checked(t, "options/_SPX.json", string(recordedBody(t, recordedSPX)))
-	says(t, "recorded", report, "30692 rows, 30692 contracts of 55 expirations", "gex/spx rests on 22882 contracts; left out: 7248 no_open_interest, 562 settled")
-	if err != nil {
-		t.Error(err)
-	}
-	report, err = checked(t, "options/_SPX.json", string(recordedBody(t, recordedSPX)[:5_000_000]))
-	says(t, "cut off", report, "REFUSED as upstream_malformed")
-	if err == nil {
-		t.Error("a chain that was cut off is no error")
-	}
-}
-
 // The files that server/deploy/SOURCE.md shows are accepted.
 func TestCheckDocumentedFiles(t *testing.T) {
 	text, err := os.ReadFile("../server/deploy/SOURCE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var files []string
 	for _, block := range regexp.MustCompile("(?s)```\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
 		for begin, name := range map[string]string{`{"timestamp"`: "options/_SPX.json", `{"symbol"`: "charts/historical/XLK.json", "Product": "settlement/2026-11-20.csv"} {

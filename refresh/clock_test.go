@@ -16,7 +16,6 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
-	"strikecache/snapshots"
 )
 
 // stepped returns a reading of a clock that is set ahead. Its monotonic part stays. Package time keeps the seconds of a reading in the
@@ -25,16 +24,6 @@ func stepped(at time.Time, by time.Duration) time.Time {
 	ahead := at.Round(0).Add(by)
 	*(*uint64)(unsafe.Pointer(&at)) += uint64(ahead.Unix()-at.Unix())<<30 + uint64(ahead.Nanosecond()-at.Nanosecond())
 	return at
-}
-
-// A stepped reading differs from the true one by the step, but by nothing on the monotonic clock.
-func TestStepped(t *testing.T) {
-	at := time.Now()
-	for _, by := range []time.Duration{time.Minute, -time.Hour, 24 * time.Hour, 700 * time.Millisecond, -700 * time.Millisecond} {
-		if s := stepped(at, by); s.Sub(at) != 0 || !s.Round(0).Equal(at.Add(by).Round(0)) {
-			t.Errorf("%v: %v instead of %v", by, s, at)
-		}
-	}
 }
 
 // plan is a schedule that says when it was asked for the next run.
@@ -204,11 +193,7 @@ func TestAClosedDateWhenTheClockIsSetBack(t *testing.T) {
 
 // Whether a publication hangs is told by the monotonic clock.
 func TestADeadDiskWhenTheClockIsSet(t *testing.T) {
-	store, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: "cboe", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := newStore(t, "cboe")
 	p := newPublisher(&Config{Store: store})
 	for began, dead := range map[time.Time]bool{
 		stepped(time.Now().Add(time.Hour), -2*time.Hour):   false, // the clock was set ahead

@@ -52,10 +52,7 @@ func TestDeltasOfARefresh(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer func() { a.close(); b.close() }()
-		if err := refresh.Member(b.Refresher).Join(refresh.Member(a.Refresher).Origin()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, refresh.Member(b.Refresher).Join(refresh.Member(a.Refresher).Origin()))
 		a.once()
 		carried(t, a, b)
 		const refreshes = 7
@@ -66,15 +63,8 @@ func TestDeltasOfARefresh(t *testing.T) {
 				first = before
 			}
 			if n == 4 { // both start again
-				a.close()
-				b.close()
-				a, b = newRig(t, a.dir, "2026-11-20 11:10"), newRig(t, b.dir, "2026-11-20 11:10")
-				if err := a.Restore(); err != nil {
-					t.Fatal(err)
-				}
-				if err := b.Restore(); err != nil {
-					t.Fatal(err)
-				}
+				a, b = a.again("2026-11-20 11:10"), b.again("2026-11-20 11:10")
+				must(t, a.Restore(), b.Restore())
 			}
 			time.Sleep(time.Minute)
 			a.once()

@@ -20,16 +20,12 @@ func packed(t *testing.T, text []byte, blocks int) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	for range blocks {
-		if err := z.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, z.Flush())
 	}
 	if _, err := z.Write(text); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, z.Close())
 	return out.Bytes()
 }
 
@@ -39,14 +35,10 @@ func TestPackedDocument(t *testing.T) {
 	market := simulated.New(simulated.Config{Seed: 1, Now: func() time.Time { return at }, Calendar: compute.NewCalendar(nil, nil)})
 	for _, name := range []upstream.Name{upstream.Options("XLF"), upstream.Quotes("XLF")} {
 		whole, err := market.Fetch(t.Context(), name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		text := whole.Body
 		want, err := newDocument(whole)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		good := packed(t, text, 0)
 		damaged := slices.Clone(good)
 		damaged[len(damaged)-5] ^= 1 // the checksum

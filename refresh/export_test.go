@@ -3,6 +3,7 @@ package refresh
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
@@ -14,6 +15,24 @@ import (
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newStore opens a store of a source in a directory that the test removes.
+func newStore(t testing.TB, source string) *snapshots.Store {
+	t.Helper()
+	store, err := snapshots.Open(snapshots.Options{
+		Dir: t.TempDir(), Source: source, DatedProducts: DatedResources([]string{"SPX"}), HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	return store
+}
 
 // SetMethod gives a product another method until the test ends.
 func SetMethod(t testing.TB, name, method string) {
@@ -103,9 +122,6 @@ func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }
 func VolatilityDays(r *Refresher, name string, before compute.Date) ([]compute.VolatilityDay, error) {
 	return r.memory.volatilityDays(name, before)
 }
-
-// VIXSeriesValues returns the values of a curve's row of the series.
-var VIXSeriesValues = vixSeriesValues
 
 // TrackRows returns the rows of a sealed track to which the next row is added.
 func TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) { return trackRows(s) }

@@ -116,15 +116,11 @@ func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, 
 		client, err := cboe.NewClient(cboe.ClientConfig{
 			BaseURL: "http://" + cdnHost + servedBase, SettlementURL: "http://" + filesHost + servedSettlement, Dial: f.net.dial,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c.Source, c.ChainEvery, c.TurnEvery = client, time.Minute, time.Minute
 		prepare(c, f.server)
 	})
-	if err := f.Restore(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.Restore())
 	srv := &http.Server{Handler: f.server, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	var running sync.WaitGroup
 	running.Go(func() { srv.Serve(f.net) })
@@ -146,6 +142,9 @@ func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, 
 	})
 	if f.meta(refresh.VIXResource).CapturedAt == nil {
 		t.Error("the settlement file has lost its Last-Modified")
+	}
+	if m := f.meta(refresh.SectorsResource); m.ComputedAt.Before(*m.CapturedAt) { // a round of quotes takes a minute
+		t.Errorf("computed at %s of a quote that was made at %s", m.ComputedAt, m.CapturedAt)
 	}
 	return f
 }
@@ -473,23 +472,19 @@ func (f *faultRig) recover(t *testing.T, c faultCase) {
 // After a restart, documents are still compared with those accepted before it.
 func TestRefusalsSurviveARestart(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		r.once()
-		r.close()
 		for fault, reason := range map[fault]string{
 			faultShrink: "shrunk", faultBackwardClock: "clock_backwards", faultPriceJump: "price_jump", faultQuotesMissing: "quotes_missing",
 		} {
-			again := newRig(t, r.dir, "2026-11-20 11:01").restored()
-			again.market.Fail("", fault, -1)
-			err := again.RefreshOnce(t.Context())
+			r = r.again("2026-11-20 11:01").restored()
+			r.market.Fail("", fault, -1)
+			err := r.RefreshOnce(t.Context())
 			for _, name := range []upstream.Name{spxDocument, xlfDocument} {
 				if want := string(name) + ": " + reason; err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("after the restart: %v, want %s", err, want)
 				}
 			}
-			again.close()
 		}
 	})
 }

@@ -48,13 +48,10 @@ const (
 // the first tenth of the rows: with whole chains, a test takes ten times as long.
 type faultyMarket struct {
 	*simulated.Market
-	cfg   simulated.Config
-	whole bool          // chains have all rows
-	takes time.Duration // from a request to its answer
+	cfg simulated.Config
 
 	mu     sync.Mutex
 	asked  map[upstream.Name]int // requests since the test cleared it
-	last   time.Time             // of an answer
 	faults map[upstream.Name]*dueFault
 }
 
@@ -94,11 +91,9 @@ func (m *faultyMarket) ClearFaults() {
 
 // due returns the fault of this fetch and counts it.
 func (m *faultyMarket) due(name upstream.Name) fault {
-	time.Sleep(m.takes)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked[name]++
-	m.last = m.cfg.Now()
 	f, own := m.faults[name]
 	if !own {
 		f = m.faults[""]
@@ -148,7 +143,6 @@ type made struct {
 	calendar *compute.Calendar
 	name     upstream.Name
 	version  string
-	whole    bool
 	every    int
 }
 
@@ -156,11 +150,10 @@ type made struct {
 // it.
 var known sync.Map
 
-// document returns the document that the market has at an instant. Of a chain it has the first tenth of the rows, unless the market is
-// whole. The body must not be changed.
+// document returns the document that the market has at an instant. Of a chain it has the first tenth of the rows. The body must not be changed.
 func (m *faultyMarket) document(name upstream.Name, at time.Time) (*upstream.Document, error) {
 	kind, symbol := name.Split()
-	key := made{seed: m.cfg.Seed, calendar: m.cfg.Calendar, name: name, whole: m.whole, every: m.cfg.Every}
+	key := made{seed: m.cfg.Seed, calendar: m.cfg.Calendar, name: name, every: m.cfg.Every}
 	switch kind {
 	case upstream.OptionsKind:
 		quote, err := m.Market.At(upstream.Quotes(symbol), at) // made at the same time as the chain
@@ -182,7 +175,7 @@ func (m *faultyMarket) document(name upstream.Name, at time.Time) (*upstream.Doc
 	if err != nil {
 		return nil, err
 	}
-	if kind == upstream.OptionsKind && !m.whole {
+	if kind == upstream.OptionsKind {
 		doc = firstTenth(doc)
 	}
 	known.Store(key, *doc)

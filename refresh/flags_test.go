@@ -31,28 +31,17 @@ func TestResumed(t *testing.T) {
 		"gamma after the settlements": {[]stored{{GammaResource, 7, -90}, {VIXResource, 2, 0}}, at(7)},
 		"freshness changed since":     {[]stored{{GammaResource, 7, 0}, {PainResource, 7, 31}}, at(31)},
 	} {
-		store, err := snapshots.Open(snapshots.Options{
-			Dir: t.TempDir(), Source: "simulated", DatedProducts: DatedResources([]string{"SPX"}), HistoryBytes: 1 << 20,
-			Log: slog.New(slog.DiscardHandler),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		store := newStore(t, "simulated")
 		for _, f := range c.stored {
 			s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{
 				ComputedAt: at(f.computed), Freshness: snapshots.Freshness{Since: at(f.since)}, Quality: []byte(`{}`),
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := store.Save([]snapshots.File{{Product: f.resource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
+			must(t, store.Save([]snapshots.File{{Product: f.resource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil))
 		}
 		if got := resumed(compute.NewCalendar(nil, nil), LeftOff(store, Resources([]string{"SPX"})), now); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
-		store.Close()
 	}
 }
 
@@ -69,9 +58,7 @@ func TestSimStartBeforeTheLastStoredAnswer(t *testing.T) {
 		}
 		defer r.Close()
 		s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{AsOf: stored, ComputedAt: stored, Freshness: snapshots.Freshness{Since: stored}, Quality: []byte(`{}`)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return r.Store().Save([]snapshots.File{{Product: GammaResource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil)
 	}
 	for _, c := range []struct{ start, want string }{

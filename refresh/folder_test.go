@@ -3,9 +3,8 @@ package refresh_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -30,25 +29,14 @@ type collector struct {
 func (c *collector) made(name upstream.Name) []byte {
 	c.t.Helper()
 	doc, err := c.r.market.Fetch(c.t.Context(), name, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	return doc.Body
 }
 
 func (c *collector) put(name upstream.Name, body []byte) {
 	c.t.Helper()
 	path := filepath.Join(c.dir, filepath.FromSlash(string(name)))
-	for _, err := range []error{os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".tmp", body, 0o600), os.Rename(path+".tmp", path)} {
-		if err != nil {
-			c.t.Fatal(err)
-		}
-	}
-}
-
-func sum(body []byte) string {
-	digest := sha256.Sum256(body)
-	return hex.EncodeToString(digest[:])
+	must(c.t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path+".tmp", body, 0o600), os.Rename(path+".tmp", path))
 }
 
 // accepts waits two seconds and checks whether the document in the folder is the accepted one.
@@ -56,8 +44,8 @@ func (c *collector) accepts(name upstream.Name, body []byte) {
 	c.t.Helper()
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
-	if got := refresh.Accepted(c.r.Refresher, name); got != sum(body) {
-		c.t.Errorf("at %s, %s is %.8s, want %.8s", c.r.clock.Now().Format(time.DateTime), name, got, sum(body))
+	if got, want := refresh.Accepted(c.r.Refresher, name), fmt.Sprintf("%x", sha256.Sum256(body)); got != want {
+		c.t.Errorf("at %s, %s is %.8s, want %.8s", c.r.clock.Now().Format(time.DateTime), name, got, want)
 	}
 }
 
@@ -75,9 +63,7 @@ func watchFolder(t *testing.T, start string) {
 	runs := map[string]int{}
 	c := &collector{t: t, dir: t.TempDir()}
 	live, err := folder.NewLive(c.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := newRig(t, t.TempDir(), start, func(cfg *refresh.Config) {
 		cfg.Source, cfg.Version = live, live.Version
 		cfg.Observe = func(job, _ string, _ []string, _ time.Duration) {
@@ -86,12 +72,8 @@ func watchFolder(t *testing.T, start string) {
 			runs[job]++
 		}
 	})
-	defer r.close()
 	c.r = r
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() { r.Run(ctx); close(done) }()
-	defer func() { cancel(); <-done }()
+	defer r.begin()()
 	since := func(job string, wait time.Duration) int {
 		mu.Lock()
 		before := runs[job]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,16 +21,12 @@ func carried(t *testing.T, from, to *rig) {
 	t.Helper()
 	for _, path := range from.store.Paths() {
 		file, digest, err := from.store.Bytes(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if err := refresh.Member(to.Refresher).Accept(path, digest, file); err != nil && !errors.Is(err, snapshots.ErrOlder) {
 			t.Fatal(err)
 		}
 	}
-	if err := refresh.Member(to.Refresher).Follow(refresh.Member(from.Refresher).Serving()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, refresh.Member(to.Refresher).Follow(refresh.Member(from.Refresher).Serving()))
 }
 
 // equal fails the test unless two processes serve the same bytes, of every resource, variant and coding.
@@ -72,11 +69,15 @@ func equal(t *testing.T, when string, a, b *rig) {
 // A follower serves the bytes of the refresher: fresh, stale, closed, and an answer that a start computed again.
 func TestAFollowerServesTheSameBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		a, b := newRig(t, dir, "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 09:00")
-		defer func() { b.close() }()
+		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 09:00")
 		if err := refresh.Member(b.Refresher).Join(refresh.Member(a.Refresher).Origin()); err != nil || !b.Now().Equal(a.Now()) {
 			t.Fatalf("the follower's clock shows %s, the refresher's %s: %v", b.Now(), a.Now(), err)
+		}
+		for _, sum := range []string{"", "x"} { // forged: no refresher names an answer in this way
+			must(t, refresh.Member(b.Refresher).Follow(map[string]fleet.Served{refresh.GammaResource: {SHA256: sum}}))
+			if b.store.Current(refresh.GammaResource) != nil {
+				t.Errorf("%q is served", sum)
+			}
 		}
 		a.once()
 		carried(t, a, b)
@@ -94,30 +95,21 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		carried(t, a, b)
 		equal(t, "stale", a, b)
 		time.Sleep(7 * time.Hour) // the session is over
-		if err := refresh.Reseal(a.Refresher); err != nil {
-			t.Fatal(err)
-		}
+		must(t, refresh.Reseal(a.Refresher))
 		carried(t, a, b)
 		equal(t, "closed", a, b)
-		a.close()
 
 		refresh.SetMethod(t, refresh.GammaResource, "gex/next")
-		again := newRig(t, dir, "2026-11-22 12:00").restored()
-		defer again.close()
+		again := a.again("2026-11-22 12:00").restored()
 		if m := again.meta(refresh.GammaResource).Receipt.Method; m != "gex/next" {
 			t.Fatalf("method %s: the test shows nothing", m)
 		}
-		if err := refresh.Member(b.Refresher).Join(refresh.Member(again.Refresher).Origin()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, refresh.Member(b.Refresher).Join(refresh.Member(again.Refresher).Origin()))
 		carried(t, again, b)
 		equal(t, "computed again", again, b)
 
-		b.close()
-		b = newRig(t, b.dir, "2026-11-22 12:00")
-		if err := b.Restore(); err != nil {
-			t.Fatal(err)
-		}
+		b = b.again("2026-11-22 12:00")
+		must(t, b.Restore())
 		equal(t, "the follower restarted from its own disk", again, b)
 	})
 }
@@ -127,8 +119,6 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 func TestNoRefresher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newRig(t, t.TempDir(), "2026-11-20 15:00"), newRig(t, t.TempDir(), "2026-11-20 15:00")
-		defer a.close()
-		defer b.close()
 		a.once()
 		carried(t, a, b)
 		said := func(when, state, reason string) {
@@ -146,9 +136,7 @@ func TestNoRefresher(t *testing.T) {
 		}
 		watch := func(since time.Time) {
 			t.Helper()
-			if err := refresh.Member(b.Refresher).Judge(since); err != nil {
-				t.Fatal(err)
-			}
+			must(t, refresh.Member(b.Refresher).Judge(since))
 		}
 		watch(time.Time{})
 		said("with a refresher", "fresh", "")
@@ -193,15 +181,13 @@ func TestNoRefresher(t *testing.T) {
 	})
 }
 
-// A member waits for no answer of a chain that the upstream does not have. When the upstream has a chain no more, it says of its answers
-// what the refresher says: they are stale.
+// An underlying that the upstream does not have is named once, and asked for again after an hour. The resources of the others go on. A
+// member waits for no answer of its chain. When the upstream has a chain no more, it says what the refresher says: the answers are stale.
 func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &withoutChain{name: upstream.Options("XLF")}
 		a := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { source.Source, c.Source = c.Source, source })
 		b := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Lease = func() bool { return false } })
-		defer a.close()
-		defer b.close()
 		round := func(jobs ...string) {
 			t.Helper()
 			for _, job := range jobs {
@@ -212,6 +198,14 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 		round("spx", "xlf", "sectors", "vix")
 		if _, waits := b.Offers()["gex/xlf"]; waits || !maps.Equal(b.Offers(), a.Offers()) {
 			t.Errorf("the member waits for %v, the refresher for %v", b.Offers(), a.Offers())
+		}
+		time.Sleep(50 * time.Minute)
+		round("spx", "xlf")
+		if n := source.refused.Load(); n != 1 || strings.Count(a.log.String(), "not asked again") != 1 {
+			t.Errorf("asked for %d times within an hour: %s", n, a.log)
+		}
+		if _, waits := a.Offers()["gex/xlf"]; waits || !a.Offers()[refresh.GammaResource] || !a.Offers()[refresh.FlowResource] {
+			t.Errorf("offered %v", a.Offers())
 		}
 		source.listed.Store(true)
 		time.Sleep(61 * time.Minute)
@@ -248,8 +242,6 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 func TestAFollowerDoesNotGoBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 11:05")
-		defer a.close()
-		defer b.close()
 		a.once()
 		b.once()
 		before := b.meta(refresh.GammaResource).AsOf
@@ -261,21 +253,5 @@ func TestAFollowerDoesNotGoBack(t *testing.T) {
 		a.once()
 		carried(t, a, b)
 		equal(t, "newer answers", a, b)
-	})
-}
-
-// A member passes over an answer that no refresher names in this way.
-func TestForgedAnswers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer b.close()
-		for _, sum := range []string{"", "x"} {
-			if err := refresh.Member(b.Refresher).Follow(map[string]fleet.Served{refresh.GammaResource: {SHA256: sum}}); err != nil {
-				t.Error(err)
-			}
-			if b.store.Current(refresh.GammaResource) != nil {
-				t.Errorf("%q is served", sum)
-			}
-		}
 	})
 }

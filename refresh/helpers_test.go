@@ -3,6 +3,7 @@ package refresh_test
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -13,6 +14,13 @@ import (
 
 // full says whether the long form of the tests was asked for.
 func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
+
+func must(t testing.TB, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // long skips a test under the race detector, because one goroutine works on many documents.
 func long(t testing.TB) {
@@ -45,8 +53,6 @@ func recordedBody(t testing.TB, path string) []byte {
 			body, err = io.ReadAll(z)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return body
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"strikecache/refresh"
@@ -22,9 +21,7 @@ func TestAFailedProductIsAlone(t *testing.T) {
 	long(t)
 	for how, fail := range faultyProducts {
 		for _, broken := range []string{refresh.GammaResource, refresh.PainResource, refresh.FlowResource} {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-				defer r.close()
+			play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 				r.once()
 				of := func(name string) bool { // the broken row has a product of each underlying
 					return name == broken || name == strings.Replace(broken, "spx", "xlf", 1)
@@ -40,9 +37,7 @@ func TestAFailedProductIsAlone(t *testing.T) {
 					if err := r.RefreshOnce(t.Context()); err == nil || !strings.Contains(err.Error(), broken) {
 						t.Fatalf("%s, %s: %v", broken, how, err)
 					}
-					if err := refresh.Reseal(r.Refresher); err != nil {
-						t.Fatal(err)
-					}
+					must(t, refresh.Reseal(r.Refresher))
 					for name, asOf := range before {
 						m := r.meta(name)
 						if moved := m.AsOf.After(asOf); moved == of(name) && !ofSettlements(name) && name != refresh.UnderlyingsResource { // its rows are of gex/{u}
@@ -75,10 +70,8 @@ func TestAFailedProductIsAlone(t *testing.T) {
 func TestAFailedProductIsTriedAgain(t *testing.T) {
 	long(t)
 	for _, at := range []string{"2026-11-20 11:00", "2026-11-20 17:10"} {
-		for job, broken := range map[string]string{"spx": refresh.GammaResource, "xlf": "gex/xlf"} {
-			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, t.TempDir(), at)
-				defer r.close()
+		for job, broken := range map[string]string{"spx": refresh.GammaResource, "xlf": "gex/xlf", "vix": refresh.VIXResource} {
+			play(t, at, func(t *testing.T, r *rig) {
 				restore := refresh.BreakQuality(broken)
 				if !refresh.RunJob(r.Refresher, t.Context(), job) {
 					t.Errorf("%s, %s: the job backs off", at, job)
@@ -89,6 +82,10 @@ func TestAFailedProductIsTriedAgain(t *testing.T) {
 				}
 				refresh.RunJob(r.Refresher, t.Context(), job)
 				r.meta(broken) // there is an answer
+				var curve ladderCurve
+				if r.data(broken, &curve); job == "vix" && !curve.complete() {
+					t.Errorf("%s: %+v", at, curve)
+				}
 			})
 		}
 	}
@@ -98,12 +95,9 @@ func TestAFailedProductIsTriedAgain(t *testing.T) {
 // it are accepted.
 func TestADocumentThatFailsLeavesNoTrace(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
-		defer r.close()
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		r.once()
-		before, current := tree(t, dir), r.store.Current(refresh.GammaResource)
+		before, current := tree(t, r.dir), r.store.Current(refresh.GammaResource)
 		var restore []func()
 		for _, name := range refresh.Resources(underlyings[:1]) {
 			restore = append(restore, refresh.BreakQuality(name))
@@ -115,7 +109,7 @@ func TestADocumentThatFailsLeavesNoTrace(t *testing.T) {
 		if r.store.Current(refresh.GammaResource) != current {
 			t.Error("a product became current")
 		}
-		after := tree(t, dir)
+		after := tree(t, r.dir)
 		for _, name := range slices.Sorted(maps.Keys(after)) {
 			if !bytes.Equal(before[name], after[name]) {
 				t.Errorf("%s was written", name)

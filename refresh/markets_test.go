@@ -154,9 +154,7 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 		s.spot, s.step = s.spot/g.small, s.step/g.small
 	}
 	asOf, err := time.Parse(time.RFC3339, s.asOf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	u := compute.UnderlyingQuote{Symbol: roots[0], Spot: s.spot, PriceChangePercent: -0.25, AsOf: asOf}
 	lag, session := g.IntN(len(lags)), calendar.SessionDate(u.AsOf)
 	if u.AsOf.After(calendar.Close(session)) { // the index stands still

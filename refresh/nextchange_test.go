@@ -16,11 +16,7 @@ import (
 // The next change of a resource is the next run of a job whose documents it rests on. A member of a fleet that does not refresh
 // knows the schedule alone, and when the answer that it serves was computed.
 func TestNextChange(t *testing.T) {
-	store, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: "cboe", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer store.Close()
+	store := newStore(t, "cboe")
 	computed := func(clock string) {
 		t.Helper()
 		s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{ComputedAt: ny(t, "2026-11-20 "+clock), Quality: []byte(`{}`)})
@@ -28,9 +24,7 @@ func TestNextChange(t *testing.T) {
 			e := &snapshots.Edition{Default: s}
 			err = store.Publish(map[string]*snapshots.Edition{GammaResource: e, FlowResource: e, SectorsResource: e, VIXResource: e})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	follows := false
 	r := &Refresher{cfg: Config{
@@ -102,9 +96,7 @@ func TestNextChangeOnAnEdge(t *testing.T) {
 				ScheduleFlags: ScheduleFlags{Underlyings: DefaultUnderlyings}, Fleet: fleet.Flags{NATS: "nats://127.0.0.1:9", Edge: edge},
 			}
 			r, err := f.Open(t.TempDir(), slog.New(slog.DiscardHandler), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, resource := range r.Resources() {
 				changes[i] = append(changes[i], resource+r.NextChange(resource, ny(t, "2026-11-20 11:00:30")).String())
 			}

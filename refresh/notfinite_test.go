@@ -14,9 +14,7 @@ func TestNotFiniteIsNullWithAReason(t *testing.T) {
 	g := compute.Gamma{Net: &bad, ByExpiration: []compute.ExpirationGamma{{Exposures: compute.Exposures{Delta: new(compute.Dollars(math.Inf(1)))}}}, ByStrike: []compute.StrikeGamma{{Call: &bad}, {Call: &bad}}}
 	a := &answer{product: productOf(GammaResource), inputs: &inputs{}, variants: only(&g), quality: compute.GammaQuality{SpotGap: new(compute.Ratio(math.Inf(-1)))}}
 	a.row, a.summarise = []any{g.Net}, func(row seriesRow) any { return row }
-	if err := a.encode(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, a.encode())
 	for text, want := range map[string]string{
 		string(a.encoded[a.variants[""]]): `"net_gex_dollars":null,`, string(a.summary): `"row":[null]`,
 		string(a.qualityJSON): `{"not_finite":["by_expiration.delta_dollars","by_strike.call_gex_dollars","net_gex_dollars","spot_gap_pct"],"contracts":{`,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -29,9 +30,7 @@ var calendar = compute.NewCalendar(nil, nil)
 func ny(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.ParseInLocation("2006-01-02 15:04", text, compute.NewYork)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return at.UTC()
 }
 
@@ -43,28 +42,48 @@ type rig struct {
 	market *faultyMarket
 	clock  refresh.Clock
 	dir    string
+	log    *bytes.Buffer // warnings and errors
+	close  func()        // the test calls it at its end, unless it was called before
 }
 
 // newRig runs inside a synctest bubble: its clock is the bubble's.
 func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
 	t.Helper()
-	clock := refresh.NewClock(ny(t, start), 1)
+	clock, log := refresh.NewClock(ny(t, start), 1), &bytes.Buffer{}
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar, Every: 6})
 	cfg := refresh.Config{
 		Source: market, SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: rate,
 		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, TurnEvery: 10 * time.Second, Underlyings: underlyings,
-		Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	for _, c := range change {
 		c(&cfg)
 	}
 	var err error
-	if cfg.Store, err = snapshots.Open(snapshots.Options{
+	cfg.Store, err = snapshots.Open(snapshots.Options{
 		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(underlyings), Deltas: refresh.Deltas(underlyings), HistoryBytes: 1 << 20, Log: cfg.Log,
-	}); err != nil {
-		t.Fatal(err)
-	}
-	return &rig{refresh.New(cfg), t, cfg.Store, market, clock, dir}
+	})
+	must(t, err)
+	end := sync.OnceFunc(func() {
+		if err := cfg.Store.Close(); err != nil && !errors.Is(err, os.ErrClosed) { // as after the end that Start returns
+			t.Error(err)
+		}
+	})
+	t.Cleanup(end)
+	return &rig{refresh.New(cfg), t, cfg.Store, market, clock, dir, log, end}
+}
+
+// play runs a test with a rig in a bubble.
+func play(t *testing.T, start string, test func(t *testing.T, r *rig)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, newRig(t, t.TempDir(), start)) })
+}
+
+// again closes a rig and starts one on its files, without reading them.
+func (r *rig) again(start string, change ...func(*refresh.Config)) *rig {
+	r.t.Helper()
+	r.close()
+	return newRig(r.t, r.dir, start, change...)
 }
 
 // allStrikes gives the market of a rig chains with all strikes. Otherwise they have a sixth of them.
@@ -74,29 +93,33 @@ func allStrikes(c *refresh.Config) {
 	m.Market = simulated.New(m.cfg)
 }
 
-func (r *rig) close() {
-	if err := r.store.Close(); err != nil {
-		r.t.Error(err)
-	}
+// begin runs the refresher until stop is called.
+func (r *rig) begin() (stop func()) {
+	ctx, cancel := context.WithCancel(r.t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { r.Run(ctx) })
+	return func() { cancel(); running.Wait() }
 }
 
 // run runs the refresher for a time.
 func (r *rig) run(d time.Duration) {
-	ctx, cancel := context.WithCancel(r.t.Context())
-	done := make(chan struct{})
-	go func() { r.Run(ctx); close(done) }()
+	stop := r.begin()
 	time.Sleep(d)
 	synctest.Wait()
-	cancel()
-	<-done
+	stop()
 }
 
 // once refreshes everything once and fails the test when something fails.
 func (r *rig) once() {
 	r.t.Helper()
-	if err := r.RefreshOnce(r.t.Context()); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, r.RefreshOnce(r.t.Context()))
+}
+
+// onceAt is once at a time of New York.
+func (r *rig) onceAt(at string) {
+	r.t.Helper()
+	time.Sleep(ny(r.t, at).Sub(r.clock.Now()))
+	r.once()
 }
 
 func (r *rig) meta(resource string) snapshots.Meta {
@@ -110,52 +133,11 @@ func (r *rig) meta(resource string) snapshots.Meta {
 
 func (r *rig) data(resource string, v any) {
 	r.t.Helper()
-	if err := json.Unmarshal(r.store.Current(resource).Default.Data(), v); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, json.Unmarshal(r.store.Current(resource).Default.Data(), v))
 }
 
 var allResources = []string{refresh.GammaResource, refresh.SeriesResource, refresh.PainResource, refresh.FlowResource,
 	refresh.SectorsResource, refresh.VIXResource}
-
-func TestEveryResourceIsAnswered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		r.market.whole = true
-		defer r.close()
-		for name, answered := range r.Offers() {
-			if answered {
-				t.Errorf("%s is answered before anything was fetched", name)
-			}
-		}
-		r.once()
-		for _, name := range allResources {
-			m := r.meta(name)
-			if m.Endpoint != name || m.Source != "simulated" || m.Freshness.State != "fresh" || len(m.Receipt.InputSHA256) == 0 || (m.DelayMinutes == nil) != (name == refresh.VIXResource) {
-				t.Errorf("%s: meta %+v", name, m)
-			}
-			if lag := r.clock.Now().Sub(m.AsOf); name != refresh.VIXResource && (lag < 15*time.Minute || lag > 16*time.Minute) {
-				t.Errorf("%s: as_of is %v old, quotes are 15 minutes late", name, lag)
-			}
-			if !r.Offers()[name] {
-				t.Errorf("%s is not offered", name)
-			}
-		}
-		pains := r.store.Current(refresh.PainResource)
-		if flow := r.store.Current(refresh.FlowResource); len(flow.Variants) != 100 || len(pains.Variants) < 50 {
-			t.Errorf("%d limits, %d expirations", len(flow.Variants), len(pains.Variants))
-		}
-		var pain struct {
-			Expirations []struct{ Expiration string } `json:"expirations"`
-		}
-		r.data(refresh.PainResource, &pain)
-		for _, e := range pain.Expirations {
-			if pains.Variants[e.Expiration] == nil {
-				t.Errorf("expiration %s is listed and not served", e.Expiration)
-			}
-		}
-	})
-}
 
 // tree reads every file below a directory.
 func tree(t *testing.T, dir string) map[string][]byte {
@@ -169,9 +151,7 @@ func tree(t *testing.T, dir string) map[string][]byte {
 		files[strings.TrimPrefix(path, dir)] = b
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return files
 }
 
@@ -181,7 +161,6 @@ func TestNothingIsPublishedInAQuietNight(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 17:30") // a Friday
-		defer r.close()
 		served, publications := map[string]*snapshots.Edition{}, map[string]int{}
 		documents, written := map[string]bool{}, int64(0)
 		for round := range 8 {
@@ -213,13 +192,9 @@ func TestNothingIsPublishedInAQuietNight(t *testing.T) {
 
 // While the schedule stands still, the freshness of the answers is judged all the same.
 func TestFreshnessWithoutTheSchedule(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer r.close()
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		refresh.StopClock(r.clock, ny(t, "2026-11-20 11:00"))
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { r.Run(ctx) })
+		defer r.begin()()
 		for _, c := range []struct{ at, state string }{{"11:00", "fresh"}, {"17:00", "closed"}} {
 			refresh.StopClock(r.clock, ny(t, "2026-11-20 "+c.at))
 			time.Sleep(10 * time.Minute)
@@ -228,8 +203,6 @@ func TestFreshnessWithoutTheSchedule(t *testing.T) {
 				t.Errorf("at %s: %s, want %s", c.at, state, c.state)
 			}
 		}
-		cancel()
-		running.Wait()
 	})
 }
 
@@ -237,16 +210,12 @@ func TestFreshnessWithoutTheSchedule(t *testing.T) {
 // nothing is sealed again, and a changed rate is served without a new document.
 func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-19 16:40")
+	play(t, "2026-11-19 16:40", func(t *testing.T, r *rig) {
 		r.once()
 		stored := tree(t, r.dir)
 		historical, err := r.store.Historical(refresh.GammaResource, "2026-11-19")
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(ny(t, "2026-11-19 20:32").Sub(r.clock.Now())) // 01:32 UTC: option quotes move at night
-		r.once()
+		must(t, err)
+		r.onceAt("2026-11-19 20:32") // 01:32 UTC: option quotes move at night
 		late := r.store.Current(refresh.GammaResource).Default
 		if late.Meta.AsOf != historical.Meta.AsOf || !late.Meta.CapturedAt.After(*historical.Meta.CapturedAt) || *late.Meta.Freshness.Reason != "overnight_quotes" {
 			t.Errorf("late answer: %+v", late.Meta)
@@ -262,48 +231,24 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 			}
 		}
 		identical(t, r.dir, "2026-11-19", refresh.Resources(underlyings)...)
-		r.close()
-		again := newRig(t, r.dir, "2026-11-19 20:33").restored()
+		again := r.again("2026-11-19 20:33").restored()
 		equal(t, "restarted", r, again)
 		if got, err := again.store.Historical(refresh.GammaResource, "2026-11-19"); err != nil || !bytes.Equal(got.Body(snapshots.Identity), historical.Body(snapshots.Identity)) {
 			t.Errorf("history after the restart: %v", err)
 		}
-		again.close()
-		other := newRig(t, r.dir, "2026-11-19 20:34", func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
-		defer other.close()
+		other := again.again("2026-11-19 20:34", func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
 		if bytes.Equal(other.store.Current(refresh.GammaResource).Default.Data(), late.Data()) {
 			t.Error("the gamma exposure of the old rate is served")
 		}
 	})
 }
 
-// A start after a date has closed serves the answer of the date as this process computes it. The series keeps the stored answer.
-func TestASeriesAfterAStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 16:20", func(c *refresh.Config) { c.Underlyings = one })
-		r.once()
-		gamma, series := r.store.Current(refresh.GammaResource).Default.Data(), r.store.Current(refresh.SeriesResource).Default.Data()
-		r.close()
-		r = newRig(t, r.dir, "2026-11-21 12:00", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = one, 0.2 }).restored()
-		defer r.close()
-		if bytes.Equal(r.store.Current(refresh.GammaResource).Default.Data(), gamma) {
-			t.Fatal("the rate does not change the answer: the test shows nothing")
-		}
-		if now := r.store.Current(refresh.SeriesResource).Default.Data(); !bytes.Equal(now, series) {
-			t.Errorf("the series was\n%s\nand is\n%s", series, now)
-		}
-	})
-}
-
 // The settlement file of an older day does not replace the curve after a restart.
 func TestAnOlderSettlementFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 18:45")
+	play(t, "2026-11-20 18:45", func(t *testing.T, r *rig) {
 		r.vixJob("2026-11-20 18:46")
 		data := r.store.Current(refresh.VIXResource).Default.Data()
-		r.close()
-		r = newRig(t, r.dir, "2026-11-20 19:00")
-		defer r.close()
+		r = r.again("2026-11-20 19:00")
 		if err := r.Restore(); err != nil { // without its document
 			t.Fatal(err)
 		}

@@ -56,10 +56,7 @@ const spx = "options/_SPX.json"
 // Every answer names all its inputs: over two sessions and a night, with quotes of the evening and histories.
 func TestReceiptsNameEveryInput(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-18 16:40")
-		defer r.close()
+	play(t, "2026-11-18 16:40", func(t *testing.T, r *rig) {
 		seen := receipts{}
 		for _, at := range []struct{ time, settled, closes, session string }{
 			{"2026-11-18 16:40", "2026-11-17", "charts/historical/", "2026-11-18"}, // the quotes are of the 18th
@@ -68,8 +65,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			{"2026-11-19 11:00", "2026-11-18", "quotes/", "2026-11-19"},
 			{"2026-11-19 11:05", "2026-11-18", "quotes/", "2026-11-19"},
 		} {
-			time.Sleep(ny(t, at.time).Sub(r.clock.Now()))
-			r.once()
+			r.onceAt(at.time)
 			gamma, parameters := []string{spx}, fmt.Sprintf(`{"risk_free_rate":%v}`, rate)
 			seen.check(r, refresh.MatrixResource, parameters, gamma...)
 			if at.session == "2026-11-19" {
@@ -102,9 +98,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 		}
 		// The row of each date names the gamma snapshot that a client can fetch.
 		var rows []struct{ Snapshot string }
-		if err := json.Unmarshal([]byte(inputOf(t, dir, refresh.SeriesResource, "2026-11-19", "state/series-rows")), &rows); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(inputOf(t, r.dir, refresh.SeriesResource, "2026-11-19", "state/series-rows")), &rows))
 		for i, date := range []string{"2026-11-18", "2026-11-19"} {
 			past, err := r.store.Historical(refresh.GammaResource, date)
 			if err != nil || len(rows) != 2 || rows[i].Snapshot != past.Meta.Receipt.DataSHA256 {
@@ -118,8 +112,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 func TestReceiptsNameClosedDates(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 17:10", func(c *refresh.Config) {
+		r := newRig(t, t.TempDir(), "2026-11-20 17:10", func(c *refresh.Config) {
 			c.Calendar = compute.NewCalendar([]compute.Date{compute.NewDate(2026, time.December, 3)}, []compute.Date{compute.NewDate(2026, time.December, 4)})
 		})
 		r.once()
@@ -132,14 +125,12 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 				t.Errorf("%s: receipt without closed dates", resource)
 			}
 		}
-		text := inputOf(t, dir, refresh.GammaResource, "2026-11-20", "state/closed-dates")
+		text := inputOf(t, r.dir, refresh.GammaResource, "2026-11-20", "state/closed-dates")
 		if !strings.Contains(text, `"2026-12-03"`) || !strings.Contains(text, `"early":["2026-12-04"]`) {
 			t.Errorf("closed dates: %s", text)
 		}
-		identical(t, dir, "2026-11-20", quoted...)
-		r.close()
-		r = newRig(t, dir, "2026-11-20 17:15")
-		defer r.close()
+		identical(t, r.dir, "2026-11-20", quoted...)
+		r = r.again("2026-11-20 17:15")
 		r.market.Fail("", faultHTMLPage, -1)
 		r.restored()
 		for _, resource := range allResources {
@@ -147,6 +138,6 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 				t.Errorf("%s: the answer of another calendar is served", resource)
 			}
 		}
-		identical(t, dir, "2026-11-20", quoted...)
+		identical(t, r.dir, "2026-11-20", quoted...)
 	})
 }

@@ -2,9 +2,8 @@ package refresh_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh"
 
-	"strikecache/refresh/folder"
 	"strikecache/snapshots"
 )
 
@@ -23,9 +21,7 @@ func recomputeAll(t testing.TB, dir, date string) map[string]*refresh.Finding {
 	t.Helper()
 	found := map[string]*refresh.Finding{}
 	names, err := snapshots.FileNames(dir, "simulated", date)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, name := range names {
 		f, err := refresh.Recompute(dir, "simulated", date, name)
 		if err != nil {
@@ -54,25 +50,15 @@ func identical(t testing.TB, dir, date string, products ...string) {
 	}
 }
 
-// storedOf returns the file of a date.
-func storedOf(t testing.TB, dir, product, date string) snapshots.File {
-	t.Helper()
-	f, err := snapshots.ReadFile(dir, "simulated", product, date)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
-}
-
 // inputOf returns the bytes of an input, "" when the file does not name it.
 func inputOf(t testing.TB, dir, product, date, name string) string {
 	t.Helper()
-	for _, in := range storedOf(t, dir, product, date).Inputs {
+	f, err := snapshots.ReadFile(dir, "simulated", product, date)
+	must(t, err)
+	for _, in := range f.Inputs {
 		if in.Name == name {
 			body, err := snapshots.ReadObject(dir, "simulated", in.SHA256)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			return string(body)
 		}
 	}
@@ -85,16 +71,16 @@ var quoted = slices.DeleteFunc(refresh.Resources(underlyings), ofSettlements)
 func ofSettlements(name string) bool { return strings.HasPrefix(name, refresh.VIXResource) }
 
 // The same input gives the same bytes. Recompute reproduces days with everything that changes the numbers: back-filled sessions,
-// refreshes that rest on the one before, volatilities of the session before, a restart.
+// refreshes that rest on the one before, volatilities of the session before, a restart. A back-fill gives each closed date its curve, the
+// newest after the others, and all are rows of the series.
 func TestStoredDaysAreRecomputed(t *testing.T) {
 	long(t)
 	dir, other := t.TempDir(), t.TempDir()
 	for _, dir := range []string{dir, other} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, dir, "2026-11-20 10:00", func(c *refresh.Config) {
-				c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
+				c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 3
 			})
-			defer r.close()
 			r.run(82 * time.Second) // not at an instant when a job is due
 		})
 	}
@@ -107,15 +93,32 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		restarted := newRig(t, dir, "2026-11-20 10:05").restored()
-		defer restarted.close()
 		restarted.once()
 		identical(t, dir, "2026-11-20", quoted...)
-		for _, date := range []string{"2026-11-18", "2026-11-19"} {
-			stored := []string{refresh.GammaResource, "gex/xlf", "volatility/spx", "volatility/xlf", refresh.FlowResource, refresh.SectorsResource, refresh.VIXResource}
+		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
+		for i, date := range dates {
+			stored := []string{refresh.GammaResource, "volatility/spx", refresh.SectorsResource, refresh.VIXResource}
+			if i > 0 { // other chains have two past sessions
+				stored = append(stored, "gex/xlf", "volatility/xlf", refresh.FlowResource)
+			}
 			if date == "2026-11-19" { // of the newest settlements
 				stored = append(stored, refresh.VIXSeriesResource)
 			}
 			identical(t, dir, date, stored...)
+			var answer struct{ Data ladderCurve }
+			must(t, json.Unmarshal(restarted.past(refresh.VIXResource, date), &answer))
+			c := answer.Data
+			if c.Settled != date || c.Stale != 0 || (c.Curve[0].Change != nil) != (i > 0) || c.Cash["vvix"] == nil || !c.Cash["vvix"].AsOf.Equal(ny(t, date+" 16:14").Add(59*time.Second)) {
+				t.Errorf("%s: %+v", date, c)
+			}
+		}
+		for resource, want := range map[string][]string{refresh.VIXResource: dates, refresh.SectorsResource: append(slices.Clone(dates), "2026-11-20")} {
+			if got := restarted.store.DatesOf(resource); !slices.Equal(got, want) {
+				t.Errorf("stored dates of %s: %v", resource, got)
+			}
+		}
+		if rows := restarted.vixRows(); len(rows) != 3 || rows[0][0] != dates[0] || rows[2][0] != dates[2] {
+			t.Errorf("rows of the curves %v", rows)
 		}
 	})
 	for product, rests := range map[string]bool{
@@ -131,47 +134,15 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	}
 }
 
-// A replay of the recorded folder serves the resources that it has documents for, and they are computed again.
-func TestRecordedDaysAreRecomputed(t *testing.T) {
-	long(t)
-	source, err := folder.NewRecorded(recorded(t, "replay"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := time.Date(2026, 10, 6, 17, 56, 38, 0, time.UTC); !source.Now().Equal(want) {
-		t.Errorf("it is %v, want %v, the newest captured_at", source.Now(), want)
-	}
-	dir := t.TempDir()
-	r := newRig(t, dir, "2026-11-20 11:00", func(c *refresh.Config) {
-		c.Source, c.Clock, c.Underlyings = source, refresh.NewClock(source.Now(), 0), []string{"SPX"}
-	})
-	defer r.close()
-	r.once()
-	var g struct{ Spot float64 }
-	if r.data(refresh.GammaResource, &g); g.Spot != 7728.20 {
-		t.Errorf("spot %v", g.Spot)
-	}
-	offered := r.Offers()
-	if _, ok := offered[refresh.SectorsResource]; ok || !offered[refresh.VIXResource] {
-		t.Errorf("offered %v: a folder without price history feeds no sector rotation", offered)
-	}
-	identical(t, dir, "2026-08-11", slices.DeleteFunc(slices.Clone(quoted), func(name string) bool { return name == refresh.SectorsResource || strings.Contains(name, "xlf") })...)
-	identical(t, dir, "2026-10-05", refresh.VIXResource, refresh.VIXSeriesResource)
-}
-
 // changed stores an answer with other data, sealed as if it were genuine.
 func changed(t testing.TB, r *rig, product, date string, change func(data string, meta *snapshots.Meta) string) {
 	t.Helper()
 	f, err := r.store.Load(product, date)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	meta := f.Edition.Default.Meta
 	data := change(string(f.Edition.Default.Data()), &meta)
 	s, err := snapshots.Seal([]byte(data), meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	edition := &snapshots.Edition{Default: s}
 	for name, v := range f.Edition.Variants {
 		if edition.Variants == nil {
@@ -186,18 +157,13 @@ func changed(t testing.TB, r *rig, product, date string, change func(data string
 		f.Inputs[i].Input = in
 	}
 	f.Inputs = f.Inputs[:len(meta.Receipt.Inputs)]
-	if err := r.store.Save([]snapshots.File{f}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.store.Save([]snapshots.File{f}, nil))
 }
 
 func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 	long(t)
 	const date = "2026-11-20"
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
-		defer r.close()
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		r.once()
 		replace := func(old, new string) func(string, *snapshots.Meta) string {
 			return func(data string, _ *snapshots.Meta) string {
@@ -218,7 +184,11 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 			return data
 		})
 		changed(t, r, "gex/spx/levels", date, func(data string, _ *snapshots.Meta) string { return data }) // sealed without its forms
-		found := recomputeAll(t, dir, date)
+		changed(t, r, "gex/xlf", date, func(data string, meta *snapshots.Meta) string {                    // the store has the inputs of another answer
+			meta.Receipt.Inputs = []snapshots.Input{{Name: string(xlfDocument), SHA256: strings.Repeat("0", 64)}}
+			return data
+		})
+		found := recomputeAll(t, r.dir, date)
 		for product, want := range map[string][]string{
 			"gex/spx/levels":        {"differs", "csv: stored other bytes or none", "line: stored other bytes or none"},
 			refresh.GammaResource:   {"differs", "data.contracts_analyzed: stored 1"},
@@ -226,6 +196,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 			refresh.SectorsResource: {"differs", "meta.quality.funds[0].history_rows: stored 9"},
 			refresh.PainResource:    {"differs", ": data.by_settlement.am: stored absent, recomputed", ", recomputed absent"},
 			refresh.MatrixResource:  {"identical"},
+			"gex/xlf":               {"inputs_gone", strings.Repeat("0", 64)},
 		} {
 			f := found[product]
 			if f.Verdict != want[0] || len(f.Details) != len(want)-1 {
@@ -240,39 +211,6 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 		}
 		if f := found[refresh.FlowResource]; f.Summary != ": stored by flow/0, this version has "+compute.FlowMethod {
 			t.Errorf("method changed%s", f.Summary)
-		}
-	})
-}
-
-// An input that is missing or altered is named. All inputs are named when the store has those of another answer.
-func TestGoneInputsAreNamed(t *testing.T) {
-	long(t)
-	const date = "2026-11-20"
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
-		defer r.close()
-		r.once()
-		recipe := storedOf(t, dir, refresh.SectorsResource, date)
-		in := filepath.Join(dir, "simulated", "objects")
-		if err := os.Remove(filepath.Join(in, recipe.Inputs[3].SHA256+".gz")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(in, recipe.Inputs[5].SHA256+".gz"), []byte("other"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		gone := recomputeAll(t, dir, date)[refresh.SectorsResource]
-		if gone.Verdict != "inputs_gone" || len(gone.Details) != 2 || !strings.HasPrefix(gone.Details[0], recipe.Inputs[3].SHA256) ||
-			!strings.Contains(gone.Details[0], snapshots.ErrGone.Error()) || !strings.Contains(gone.Details[1], recipe.Inputs[5].Name) ||
-			!strings.Contains(gone.Details[1], snapshots.ErrTorn.Error()) {
-			t.Errorf("gone: %q", gone)
-		}
-		changed(t, r, refresh.GammaResource, date, func(data string, meta *snapshots.Meta) string {
-			meta.Receipt.Inputs = []snapshots.Input{{Name: "options/_SPX.json", SHA256: strings.Repeat("0", 64)}}
-			return data
-		})
-		if gone := recomputeAll(t, dir, date)[refresh.GammaResource].Details; len(gone) != 1 || !strings.HasPrefix(gone[0], strings.Repeat("0", 64)) {
-			t.Errorf("inputs of another answer: %q", gone)
 		}
 	})
 }

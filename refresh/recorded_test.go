@@ -7,9 +7,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
+	"strikecache/refresh/folder"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -19,17 +21,13 @@ const (
 	recordedSPX = "replay/options/_SPX.json.gz"
 )
 
-func recordedChain(t testing.TB) *compute.Chain {
-	t.Helper()
-	chain, err := cboe.DecodeChain(recordedBody(t, recordedSPX))
-	if err != nil {
-		t.Fatal(err)
+// A replay goes on at the time of its newest document.
+func TestTimeOfAReplay(t *testing.T) {
+	source, err := folder.NewRecorded(recorded(t, "replay"))
+	must(t, err)
+	if want := time.Date(2026, 10, 6, 17, 56, 38, 0, time.UTC); !source.Now().Equal(want) {
+		t.Errorf("it is %v, want %v", source.Now(), want)
 	}
-	return chain
-}
-
-func gammaOf(chain *compute.Chain) compute.GammaResult {
-	return compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: compute.NewCalendar(nil, nil), RiskFreeRate: rate})
 }
 
 // The figures of the model are those on which two implementations agreed.
@@ -37,25 +35,21 @@ func TestRecordedGammaGolden(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("needs amd64: the last digits are promised per architecture")
 	}
-	r := gammaOf(recordedChain(t))
+	chain, err := cboe.DecodeChain(recordedBody(t, recordedSPX))
+	must(t, err)
+	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: calendar, RiskFreeRate: rate})
 	r.Data.Profile, r.Data.ByStrike = nil, nil // long, and compared with the second implementation
 	got, err := json.MarshalIndent(struct {
 		Data    compute.Gamma        `json:"data"`
 		Quality compute.GammaQuality `json:"quality"`
 	}{r.Data, r.Quality}, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	path := filepath.Join("testdata", "gex-2026-08-11.golden.json")
 	if *update {
-		if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, append(got, '\n'), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if string(got)+"\n" != string(want) {
 		t.Errorf("figures differ from %s; got\n%s", path, got)
 	}

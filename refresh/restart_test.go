@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -39,83 +38,67 @@ func (h logHook) Handle(_ context.Context, r slog.Record) error {
 
 // At the end of the window the SPX job publishes the last chain of the day while another job's reseal turns the answer
 // before it to closed: the older answer must not replace the newer one.
-func TestResealReplacesANewerAnswer(t *testing.T) { synctest.Test(t, resealDuringAPublication) }
-
-func resealDuringAPublication(t *testing.T) {
-	var mu sync.Mutex
-	var stored, changed func()
-	hook := func(message, attrs string) {
+func TestResealReplacesANewerAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var stored, changed func()
+		hook := func(message, attrs string) {
+			mu.Lock()
+			var f func()
+			switch {
+			case message == "stored" && strings.Contains(attrs, "options-flow-unusual"):
+				f, stored = stored, nil
+			case message == "freshness changed":
+				f, changed = changed, nil
+			}
+			mu.Unlock()
+			if f != nil {
+				f()
+			}
+		}
+		r := newRig(t, t.TempDir(), "2026-11-20 16:26", func(c *refresh.Config) { c.Log = slog.New(logHook(hook)) })
+		store := r.store
+		must(t, refresh.RefreshSPX(r.Refresher, t.Context()))
+		old := store.Current(refresh.GammaResource)
+		time.Sleep(ny(t, "2026-11-20 16:33").Sub(r.clock.Now()))
+		inWindow, goOn := make(chan bool), make(chan bool)
 		mu.Lock()
-		var f func()
-		switch {
-		case message == "stored" && strings.Contains(attrs, "options-flow-unusual"):
-			f, stored = stored, nil
-		case message == "freshness changed":
-			f, changed = changed, nil
+		stored = func() { close(inWindow); <-goOn } // the last file is written: makeCurrent comes next
+		changed = func() {                          // reseal has sealed the older answer, and publishes next
+			close(goOn)
+			for n := 0; n < 100_000 && store.Current(refresh.GammaResource) == old; n++ {
+				runtime.Gosched() // the other goroutine publishes now, unless it waits for a lock
+			}
 		}
 		mu.Unlock()
-		if f != nil {
-			f()
+		done := make(chan error)
+		go func() { done <- refresh.RefreshSPX(r.Refresher, t.Context()) }()
+		<-inWindow
+		must(t, refresh.Reseal(r.Refresher))
+		must(t, <-done)
+		if at := store.Current(refresh.GammaResource).Default.Meta.AsOf; !at.After(old.Default.Meta.AsOf) {
+			t.Errorf("the answer of %s is back", at)
 		}
-	}
-	r := newRig(t, t.TempDir(), "2026-11-20 16:26", func(c *refresh.Config) { c.Log = slog.New(logHook(hook)) })
-	defer r.close()
-	store := r.store
-	if err := refresh.RefreshSPX(r.Refresher, t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	old := store.Current(refresh.GammaResource)
-	time.Sleep(ny(t, "2026-11-20 16:33").Sub(r.clock.Now()))
-	inWindow, goOn := make(chan bool), make(chan bool)
-	mu.Lock()
-	stored = func() { close(inWindow); <-goOn } // the last file is written: makeCurrent comes next
-	changed = func() {                          // reseal has sealed the older answer, and publishes next
-		close(goOn)
-		for n := 0; n < 100_000 && store.Current(refresh.GammaResource) == old; n++ {
-			runtime.Gosched() // the other goroutine publishes now, unless it waits for a lock
+		must(t, refresh.Reseal(r.Refresher), refresh.RefreshSPX(r.Refresher, t.Context()), refresh.Reseal(r.Refresher))
+		got, want := store.Current(refresh.GammaResource).Default.Meta, refresh.Held(r.Refresher, refresh.GammaResource).Default.Meta
+		if got.AsOf != want.AsOf {
+			t.Errorf("served: as_of %s, computed %s; the refresher holds as_of %s, computed %s", got.AsOf, got.ComputedAt, want.AsOf, want.ComputedAt)
 		}
-	}
-	mu.Unlock()
-	done := make(chan error)
-	go func() { done <- refresh.RefreshSPX(r.Refresher, t.Context()) }()
-	<-inWindow
-	if err := refresh.Reseal(r.Refresher); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	if at := store.Current(refresh.GammaResource).Default.Meta.AsOf; !at.After(old.Default.Meta.AsOf) {
-		t.Errorf("the answer of %s is back", at)
-	}
-	if err := errors.Join(refresh.Reseal(r.Refresher), refresh.RefreshSPX(r.Refresher, t.Context()), refresh.Reseal(r.Refresher)); err != nil {
-		t.Fatal(err)
-	}
-	got, want := store.Current(refresh.GammaResource).Default.Meta, refresh.Held(r.Refresher, refresh.GammaResource).Default.Meta
-	if got.AsOf != want.AsOf {
-		t.Errorf("served: as_of %s, computed %s; the refresher holds as_of %s, computed %s", got.AsOf, got.ComputedAt, want.AsOf, want.ComputedAt)
-	}
+	})
 }
 
 // A damaged gamma file affects only gamma: the other answers do not go back to the documents of an earlier date.
 func TestADamagedGammaFile(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 16:40")
+	play(t, "2026-11-19 16:40", func(t *testing.T, r *rig) {
 		r.once()
-		time.Sleep(ny(t, "2026-11-19 20:30").Sub(r.clock.Now()))
-		r.once() // late for gamma, not for max pain and flow
-		time.Sleep(ny(t, "2026-11-20 17:10").Sub(r.clock.Now()))
-		r.once()
+		r.onceAt("2026-11-19 20:30") // late for gamma, not for max pain and flow
+		r.onceAt("2026-11-20 17:10")
 		want := r.meta(refresh.PainResource).AsOf
 		r.close()
-		if err := os.WriteFile(filepath.Join(dir, "simulated", "2026-11-20", snapshots.FileName(refresh.GammaResource)), []byte("torn"), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		before := tree(t, filepath.Join(dir, "simulated"))
-		again := newRig(t, dir, "2026-11-20 17:20")
-		defer again.close()
+		must(t, os.WriteFile(filepath.Join(r.dir, "simulated", "2026-11-20", snapshots.FileName(refresh.GammaResource)), []byte("torn"), 0o644))
+		before := tree(t, filepath.Join(r.dir, "simulated"))
+		again := newRig(t, r.dir, "2026-11-20 17:20")
 		again.market.Fail("", faultHTMLPage, -1)
 		again.restored()
 		if got := again.meta(refresh.PainResource).AsOf; got.Before(want) {
@@ -124,7 +107,7 @@ func TestADamagedGammaFile(t *testing.T) {
 		if q := string(again.meta(refresh.FlowResource).Quality); !strings.Contains(q, `"SPX"`) {
 			t.Errorf("the flow lost its SPX chain: %s", q)
 		}
-		for name, body := range tree(t, filepath.Join(dir, "simulated")) {
+		for name, body := range tree(t, filepath.Join(r.dir, "simulated")) {
 			if strings.Contains(name, "2026-11-19") && !bytes.Equal(before[name], body) {
 				t.Errorf("a start wrote %s", name)
 			}
@@ -134,9 +117,7 @@ func TestADamagedGammaFile(t *testing.T) {
 
 // While no history can be fetched, all are asked for every five minutes. As soon as they come, there is a rotation.
 func TestHistoriesThatFail(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer r.close()
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		for _, symbol := range compute.FundSymbols() {
 			r.market.Fail(upstream.History(symbol), faultHTMLPage, -1)
 		}
@@ -160,32 +141,28 @@ func TestHistoriesThatFail(t *testing.T) {
 
 // A tenth of a price history does not replace the whole one, unless the upstream sends it in three hours, however often it is read.
 func TestAHistoryThatShrinks(t *testing.T) {
-	for _, watched := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) { shrinks(t, watched) })
-	}
-}
-
-// shrinks lets a history shrink. A watched one is looked at by each run.
-func shrinks(t *testing.T, watched bool) {
-	r := newRig(t, t.TempDir(), "2026-11-19 15:00", func(c *refresh.Config) {
-		if c.Underlyings = one; watched {
-			c.Version = func(upstream.Name) string { return "" }
-		}
-	})
-	defer r.close()
-	xlk := upstream.History("XLK")
-	refresh.RunJob(r.Refresher, t.Context(), "sectors")
-	whole := refresh.Accepted(r.Refresher, xlk)
-	r.market.Fail(xlk, faultShrink, -1)
-	time.Sleep(ny(t, "2026-11-20 10:00").Sub(r.clock.Now()))
-	for n := 1; n <= 3; n++ {
-		for range 5 {
+	for _, watched := range []bool{false, true} { // a watched history is looked at by each run
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, t.TempDir(), "2026-11-19 15:00", func(c *refresh.Config) {
+				if c.Underlyings = one; watched {
+					c.Version = func(upstream.Name) string { return "" }
+				}
+			})
+			xlk := upstream.History("XLK")
 			refresh.RunJob(r.Refresher, t.Context(), "sectors")
-		}
-		if replaced := refresh.Accepted(r.Refresher, xlk) != whole; replaced != (n == 3) || r.market.asked[xlk] < n || watched && r.market.asked[xlk] < 5*n {
-			t.Errorf("watched %v: after %d short histories of %d: replaced %v", watched, n, r.market.asked[xlk], replaced)
-		}
-		time.Sleep(61 * time.Minute)
+			whole := refresh.Accepted(r.Refresher, xlk)
+			r.market.Fail(xlk, faultShrink, -1)
+			time.Sleep(ny(t, "2026-11-20 10:00").Sub(r.clock.Now()))
+			for n := 1; n <= 3; n++ {
+				for range 5 {
+					refresh.RunJob(r.Refresher, t.Context(), "sectors")
+				}
+				if replaced := refresh.Accepted(r.Refresher, xlk) != whole; replaced != (n == 3) || r.market.asked[xlk] < n || watched && r.market.asked[xlk] < 5*n {
+					t.Errorf("watched %v: after %d short histories of %d: replaced %v", watched, n, r.market.asked[xlk], replaced)
+				}
+				time.Sleep(61 * time.Minute)
+			}
+		})
 	}
 }
 
@@ -193,9 +170,7 @@ func shrinks(t *testing.T, watched bool) {
 // empty the flow until the first quotes of the session.
 func TestFlowBetweenTwoWindows(t *testing.T) {
 	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-19 16:00")
-		defer r.close()
+	play(t, "2026-11-19 16:00", func(t *testing.T, r *rig) {
 		r.once()
 		for _, x := range []struct {
 			at   string
@@ -206,20 +181,6 @@ func TestFlowBetweenTwoWindows(t *testing.T) {
 			if ok, n := refresh.RunJob(r.Refresher, t.Context(), "xlf"), r.market.askedFor(upstream.OptionsKind); !ok || n != x.want {
 				t.Errorf("%s: %v, %d chains fetched, want %d", x.at, ok, n, x.want)
 			}
-		}
-	})
-}
-
-// computed_at is never before the arrival of the documents.
-func TestComputedBeforeItArrived(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer r.close()
-		r.market.takes = 3 * time.Second
-		refresh.RunJob(r.Refresher, t.Context(), "sectors")
-		m := r.meta(refresh.SectorsResource)
-		if m.ComputedAt.Before(r.market.last.Truncate(time.Second)) || m.ComputedAt.Before(*m.CapturedAt) {
-			t.Errorf("computed_at %s, captured_at %s, last quote at %s", m.ComputedAt, m.CapturedAt, r.market.last)
 		}
 	})
 }
@@ -277,9 +238,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 		copied := func(files map[string][]byte) (into string) {
 			into = t.TempDir()
 			for name, body := range files {
-				if err := errors.Join(os.MkdirAll(filepath.Dir(into+name), 0o700), os.WriteFile(into+name, body, 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				must(t, os.MkdirAll(filepath.Dir(into+name), 0o700), os.WriteFile(into+name, body, 0o600))
 			}
 			return into
 		}
@@ -297,9 +256,7 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			if _, bad, err := snapshots.Verify(into); len(bad) > 0 || err != nil {
 				t.Errorf("bad files %v, %v", bad, err)
 			}
-			if err := refresh.RefreshSPX(next.Refresher, t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must(t, refresh.RefreshSPX(next.Refresher, t.Context()))
 			if gamma, flow := next.meta(refresh.GammaResource), next.meta(refresh.FlowResource); !flow.ComputedAt.Equal(gamma.ComputedAt) {
 				t.Errorf("the next chain gave gamma at %s, flow at %s", gamma.ComputedAt, flow.ComputedAt)
 			}
@@ -310,38 +267,17 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 	})
 }
 
-// A market that starts after the date of the last session has closed has that date, too.
-func TestBackfillOfASessionThatHasClosed(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-21 12:00", func(c *refresh.Config) {
-			c.Past, c.BackfillSessions, c.Underlyings = c.Source.(refresh.PastSource), 2, one
-		})
-		defer r.close()
-		r.run(time.Minute)
-		if got := strings.Join(r.store.DatesOf(refresh.GammaResource), " "); got != "2026-11-18 2026-11-19 2026-11-20" {
-			t.Errorf("dates %s", got)
-		}
-	})
-}
-
 // Rows that back-fill adds change only the series. The series keeps the instant of its feed.
 func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 09:46") // the track begins: no row of the morning is missing
+		r := newRig(t, t.TempDir(), "2026-11-20 09:46") // the track begins: no row of the morning is missing
 		r.once()
-		time.Sleep(ny(t, "2026-11-20 17:30").Sub(r.clock.Now()))
-		r.once()
+		r.onceAt("2026-11-20 17:30")
 		series := r.store.Current(refresh.SeriesResource).Default
-		r.close()
-		again := newRig(t, dir, "2026-11-20 17:45", func(c *refresh.Config) {
+		again := r.again("2026-11-20 17:45", func(c *refresh.Config) {
 			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
 		})
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, again.Restore())
 		again.run(time.Minute)
 		gamma, now := again.store.Current(refresh.GammaResource).Default, again.store.Current(refresh.SeriesResource).Default
 		if bytes.Equal(now.Data(), series.Data()) {
@@ -360,17 +296,14 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 func TestExpiryOfAClockThatIsAhead(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-19 15:00", func(c *refresh.Config) { c.Underlyings = one })
+		r := newRig(t, t.TempDir(), "2026-11-19 15:00", func(c *refresh.Config) { c.Underlyings = one })
 		r.once()
-		r.close()
-		r = newRig(t, dir, "2027-03-19 15:00", func(c *refresh.Config) {
+		r = r.again("2027-03-19 15:00", func(c *refresh.Config) {
 			c.Underlyings, c.SnapshotMaxAge, c.ArchiveMaxAge = one, 30*24*time.Hour, 90*24*time.Hour
 		})
-		defer r.close()
-		before := tree(t, dir)
+		before := tree(t, r.dir)
 		refresh.RunJob(r.Refresher, t.Context(), "expiry")
-		if after := tree(t, dir); len(after) != len(before) {
+		if after := tree(t, r.dir); len(after) != len(before) {
 			t.Errorf("%d of %d files are left", len(after), len(before))
 		}
 		r.once()

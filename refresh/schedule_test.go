@@ -18,9 +18,7 @@ var cal = compute.NewCalendar(nil, nil)
 func ny(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.ParseInLocation("2006-01-02 15:04:05", text, compute.NewYork)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return at.UTC()
 }
 
@@ -175,9 +173,7 @@ func TestLateAnswers(t *testing.T) {
 	a := answer{asOf: ny(t, "2026-11-20 16:14:59")} // 21:14:59 UTC
 	for arrived, want := range map[string]bool{"2026-11-20T21:40:00Z": false, "2026-11-21T00:10:00Z": false, "2026-11-21T00:10:01Z": true, "2026-11-23T09:00:00Z": true} {
 		at, err := time.Parse(time.RFC3339, arrived)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if dateClosed(a.date(), at) != want || a.date().String() != "2026-11-20" {
 			t.Errorf("computed %s: late %v, want %v", arrived, !want, want)
 		}

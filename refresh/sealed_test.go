@@ -28,9 +28,7 @@ func SealMade(t testing.TB, resource string, rate float64, made ...MadeInput) (*
 		d := storedDocument(snapshots.StoredInput{Input: snapshots.Input{Name: m.Name, SHA256: sha256Hex(m.Body)}}, nil)
 		if d.Body = m.Body; m.Name == stateDir+closedDates {
 			var c closures
-			if err := json.Unmarshal(m.Body, &c); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(m.Body, &c))
 			in.calendar = compute.NewCalendar(c.Closed, c.Early)
 		}
 		in.documents = append(in.documents, d)
@@ -66,12 +64,8 @@ func UnderlyingsState(t testing.TB, symbol string, gamma, volatility *snapshots.
 		return answered{s.Data(), s.Meta.AsOf, &s.Meta.Receipt.DataSHA256}
 	}
 	row, err := rowOf(symbol, of(gamma), of(volatility))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	body, err := json.Marshal([]underlyingRow{row})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return MadeInput{stateDir + underlyingsState, body}
 }

@@ -4,45 +4,38 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
-	"testing/synctest"
 
 	"strikecache/refresh"
 	"strikecache/snapshots"
 )
 
 // A start computes from the stored documents, and keeps a stored answer only if method and data are equal. So a new method,
-// a new configuration and a product that was not stored are served without a new document. The files of a past date stay as
-// they are.
+// a new configuration and a product that was not stored are served without a new document, and the table of underlyings has the row of
+// each gex/{u} that is served, also when the table is lost. The files of a past date stay as they are, and so does the series.
 func TestComputeThenCompare(t *testing.T) {
 	long(t)
 	for _, day := range []struct {
 		name, restart string
 		past          bool
 	}{{"the same day", "2026-11-20 17:20", false}, {"two days later", "2026-11-22 12:00", true}} {
-		synctest.Test(t, func(t *testing.T) {
-			dir := t.TempDir()
-			r := newRig(t, dir, "2026-11-20 17:10")
+		play(t, "2026-11-20 17:10", func(t *testing.T, r *rig) {
 			r.once()
 			r.close()
-			date := filepath.Join(dir, "simulated", "2026-11-20")
+			date := filepath.Join(r.dir, "simulated", "2026-11-20")
+			last := r
 			start := func(change ...func(*refresh.Config)) *rig {
 				t.Helper()
-				again := newRig(t, dir, day.restart, change...)
-				again.market.Fail("", faultHTMLPage, -1) // no document can be had
-				again.restored()
-				return again
+				last = last.again(day.restart, change...)
+				last.market.Fail("", faultHTMLPage, -1) // no document can be had
+				return last.restored()
 			}
 			before := tree(t, date)
-			unchanged := func(what string, except ...string) {
+			unchanged := func(what string) {
 				t.Helper()
 				now := tree(t, date)
-				for _, name := range except {
-					delete(now, name)
-				}
 				for name, body := range before {
-					if !slices.Contains(except, name) && !bytes.Equal(body, now[name]) {
+					if !bytes.Equal(body, now[name]) {
 						t.Errorf("%s, %s: %s was changed", day.name, what, name)
 					}
 				}
@@ -59,7 +52,6 @@ func TestComputeThenCompare(t *testing.T) {
 					t.Errorf("%s, unchanged: %s was computed at %s", day.name, name, got)
 				}
 			}
-			same.close()
 			unchanged("unchanged")
 
 			other := start(func(c *refresh.Config) { c.RiskFreeRate = 0.05 })
@@ -69,7 +61,10 @@ func TestComputeThenCompare(t *testing.T) {
 			if other.meta(refresh.PainResource).ComputedAt != first[refresh.PainResource].Meta.ComputedAt {
 				t.Errorf("%s: max pain, which has no rate, was sealed again", day.name)
 			}
-			other.close()
+			if series := other.store.Current(refresh.SeriesResource).Default; day.past && !bytes.Equal(series.Data(), first[refresh.SeriesResource].Data()) {
+				t.Errorf("the series of a closed date is now\n%s", series.Data())
+			}
+			checkTable(other, underlyings)
 			if day.past {
 				unchanged("another rate")
 			}
@@ -79,19 +74,17 @@ func TestComputeThenCompare(t *testing.T) {
 			if got := method.meta(refresh.PainResource).Receipt.Method; got != "maxpain/test" {
 				t.Errorf("%s: max pain is of method %s", day.name, got)
 			}
-			method.close()
 			if day.past {
 				unchanged("another method")
 			}
 
-			if err := os.Remove(filepath.Join(date, snapshots.FileName(refresh.PainResource))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(date, snapshots.FileName(refresh.PainResource))),
+				os.Remove(filepath.Join(r.dir, "simulated", snapshots.CurrentPath(refresh.UnderlyingsResource))))
 			missing := start()
+			checkTable(missing, underlyings)
 			if got := missing.store.Current(refresh.PainResource); got == nil || !got.Default.Meta.AsOf.Equal(first[refresh.GammaResource].Meta.AsOf) {
 				t.Errorf("%s: max pain, which was not stored, is not served", day.name)
 			}
-			missing.close()
 		})
 	}
 }

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,31 +16,6 @@ import (
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
-
-// The answers of SPX are the same with and without other underlyings.
-func TestOtherUnderlyingsChangeNothing(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX"} })
-		defer alone.close()
-		among := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX", "NDX", "SPY", "AAPL"} })
-		defer among.close()
-		for range 2 {
-			alone.once()
-			among.once()
-			for _, name := range refresh.Resources([]string{"SPX"}) {
-				if name == refresh.FlowResource || name == refresh.UnderlyingsResource {
-					continue // they rest on all chains
-				}
-				a, b := alone.store.Current(name), among.store.Current(name)
-				if !bytes.Equal(a.Default.Body(snapshots.Identity), b.Default.Body(snapshots.Identity)) || len(a.Variants) != len(b.Variants) {
-					t.Errorf("%s differs beside other underlyings", name)
-				}
-			}
-			time.Sleep(time.Minute)
-		}
-	})
-}
 
 // checkTable checks that the table of underlyings has the row of each from the answers that are served.
 func checkTable(r *rig, all []string) {
@@ -70,23 +43,47 @@ func checkTable(r *rig, all []string) {
 	}
 }
 
-// Every underlying has every product, and the table of underlyings has the row of each from its gamma answer.
+// Every underlying has every product, and the table of underlyings has the row of each from its gamma answer. The answers of SPX are the
+// same without other underlyings.
 func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		all := []string{"SPX", "NDX", "SPY", "AAPL"}
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = all })
-		defer r.close()
-		r.once()
-		for _, name := range refresh.Resources(all) {
-			if r.store.Current(name) == nil {
-				t.Errorf("%s has no answer", name)
+		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = one })
+		offers := func(want bool) {
+			t.Helper()
+			if offered := r.Offers(); len(offered) != len(refresh.Resources(all)) || slices.Contains(slices.Collect(maps.Values(offered)), !want) {
+				t.Errorf("not all are %v: %v", want, offered)
 			}
 		}
+		offers(false)
 		for range 2 {
+			r.once()
+			alone.once()
+			offers(true)
+			for _, name := range allResources {
+				m := r.meta(name)
+				if m.Endpoint != name || m.Source != "simulated" || m.Freshness.State != "fresh" || len(m.Receipt.InputSHA256) == 0 || (m.DelayMinutes == nil) != (name == refresh.VIXResource) {
+					t.Errorf("%s: meta %+v", name, m)
+				}
+				if lag := r.clock.Now().Sub(m.AsOf); name != refresh.VIXResource && (lag < 15*time.Minute || lag > 16*time.Minute) {
+					t.Errorf("%s: as_of is %v old, quotes are 15 minutes late", name, lag)
+				}
+			}
+			for _, name := range refresh.Resources(one) {
+				if name == refresh.FlowResource || name == refresh.UnderlyingsResource {
+					continue // they rest on all chains
+				}
+				a, b := alone.store.Current(name), r.store.Current(name)
+				if !bytes.Equal(a.Default.Body(snapshots.Identity), b.Default.Body(snapshots.Identity)) || len(a.Variants) != len(b.Variants) {
+					t.Errorf("%s differs beside other underlyings", name)
+				}
+			}
 			checkTable(r, all)
 			time.Sleep(2 * time.Minute)
 			refresh.RunJob(r.Refresher, t.Context(), "aapl") // the rows of the others stay
+			checkTable(r, all)
 		}
 		identical(t, r.dir, "2026-11-20", slices.DeleteFunc(refresh.Resources(all), ofSettlements)...)
 	})
@@ -110,36 +107,6 @@ func (s *withoutChain) Fetch(ctx context.Context, name upstream.Name, since *ups
 		return nil, upstream.ErrNotModified
 	}
 	return s.Source.Fetch(ctx, name, since)
-}
-
-// An underlying that the upstream does not have is named once, and asked for again after an hour. The resources of the others go on.
-func TestUnknownUnderlying(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		var log bytes.Buffer
-		xlf := upstream.Options("XLF")
-		source := &withoutChain{name: xlf}
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			source.Source, c.Source = c.Source, source
-			c.ChainEvery, c.TurnEvery, c.QuotesEvery = 5*time.Minute, 5*time.Minute, 5*time.Minute
-			c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		})
-		defer r.close()
-		r.run(20 * time.Minute)
-		r.run(30 * time.Minute)
-		if n := source.refused.Load(); n != 1 || strings.Count(log.String(), "not asked again") != 1 {
-			t.Errorf("asked for %d times in two runs: %s", n, &log)
-		}
-		offered := r.Offers()
-		if _, waits := offered["gex/xlf"]; waits || !offered[refresh.GammaResource] || !offered[refresh.FlowResource] {
-			t.Errorf("offered %v", offered)
-		}
-		source.listed.Store(true)
-		r.run(65 * time.Minute)
-		if !r.Offers()["gex/xlf"] {
-			t.Error("no answer although the chain is there")
-		}
-	})
 }
 
 // With the real client and the default underlyings, the upstream gets at most 20 requests in a minute, and no chain is more than five
@@ -186,37 +153,14 @@ func TestFaultDefaultUnderlyings(t *testing.T) {
 	})
 }
 
-// The table of underlyings has the row of each gex/{u} that is served, also when a start computes gex/{u} again, or the table is lost.
-func TestUnderlyingsAfterAStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir, all := t.TempDir(), []string{"SPX", "NDX", "AAPL"}
-		r := newRig(t, dir, "2026-11-20 17:30", func(c *refresh.Config) { c.Underlyings = all })
-		r.once()
-		checkTable(r, all)
-		r.close()
-		again := newRig(t, dir, "2026-11-20 17:45", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = all, 0.2 })
-		again.restored()
-		checkTable(again, all)
-		again.close()
-		if err := os.Remove(filepath.Join(dir, "simulated", "current", "underlyings")); err != nil {
-			t.Fatal(err)
-		}
-		lost := newRig(t, dir, "2026-11-20 18:00", func(c *refresh.Config) { c.Underlyings, c.RiskFreeRate = all, 0.2 })
-		defer lost.close()
-		lost.restored()
-		checkTable(lost, all)
-	})
-}
-
-// An underlying that the source does not have takes no past session from the others. With one underlying, what rests on all chains has
-// the interval of its chain.
+// A back-fill after the close of the last session makes its date, too. An underlying that the source does not have takes no past session
+// from the others. With one underlying, what rests on all chains has the interval of its chain.
 func TestBackfillWithoutAnUnderlying(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+		r := newRig(t, t.TempDir(), "2026-11-21 12:00", func(c *refresh.Config) {
 			c.Underlyings, c.Past, c.BackfillSessions = []string{"SPX", "ZZZ", "AAPL"}, c.Source.(refresh.PastSource), 2
 		})
-		defer r.close()
 		r.run(time.Minute)
 		for _, name := range []string{refresh.GammaResource, "gex/aapl"} {
 			if got := strings.Join(r.store.DatesOf(name), " "); got != "2026-11-18 2026-11-19 2026-11-20" {
@@ -224,7 +168,6 @@ func TestBackfillWithoutAnUnderlying(t *testing.T) {
 			}
 		}
 		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX"} })
-		defer alone.close()
 		alone.once()
 		if got, want := alone.meta(refresh.FlowResource).RefreshSeconds, alone.meta(refresh.GammaResource).RefreshSeconds; got != want {
 			t.Errorf("refresh_seconds of the flow is %d, of gamma %d", got, want)
@@ -247,10 +190,7 @@ func TestUnknownUnderlyingOverAWeekend(t *testing.T) {
 		r.run(10 * time.Second)
 		r.close()
 		again := begin("2026-11-21 12:00")
-		defer again.close()
-		if err := again.Restore(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, again.Restore())
 		before := again.meta(refresh.UnderlyingsResource)
 		again.run(4*time.Hour + time.Minute)
 		if m := again.meta(refresh.UnderlyingsResource); m.Freshness.State != "closed" || !m.ComputedAt.Equal(before.ComputedAt) {

@@ -3,12 +3,10 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -27,11 +25,19 @@ type ladderCurve struct {
 	Stale   int    `json:"stale_sessions"`
 	Curve   []struct{ Change *float64 }
 	VIX     *float64
+	VIX3M   *float64
+	Basis   *float64 `json:"spot_basis_pct"`
+	Regime  *string  `json:"cash_regime"`
 	Cash    map[string]*struct {
 		Value  float64
 		AsOf   time.Time `json:"as_of"`
 		Change *float64  `json:"change_pct"`
 	}
+}
+
+// complete says whether the closes of VIX and VIX3M are known.
+func (c ladderCurve) complete() bool {
+	return c.VIX != nil && c.VIX3M != nil && c.Basis != nil && c.Regime != nil
 }
 
 // vixJob runs the job of the curve at a time, and returns what is served then.
@@ -52,17 +58,14 @@ func (r *rig) past(resource, date string) []byte {
 	if errors.Is(err, snapshots.ErrNoSnapshot) {
 		return nil
 	}
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return s.Body(snapshots.Identity)
 }
 
 // The curve of a date is stored until the date closes. After that, the newer quotes of the next session, its count of sessions and a
 // start change what is served, and not the file.
 func TestTheCurveOfADateIsFinal(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-19 18:45")
+	play(t, "2026-11-19 18:45", func(t *testing.T, r *rig) {
 		r.vixJob("2026-11-19 18:46")
 		evening := r.vixJob("2026-11-19 19:05") // 00:05 UTC
 		final := r.past(refresh.VIXResource, "2026-11-19")
@@ -78,21 +81,17 @@ func TestTheCurveOfADateIsFinal(t *testing.T) {
 				t.Errorf("%s: the stored answer of the date before has changed", at)
 			}
 		}
-		if err := refresh.Member(r.Refresher).Join(fleet.Origin{Market: ny(t, "2026-11-19 18:50"), Wall: time.Now(), Speed: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must(t, refresh.Member(r.Refresher).Join(fleet.Origin{Market: ny(t, "2026-11-19 18:50"), Wall: time.Now(), Speed: 1}))
 		refresh.RunJob(r.Refresher, t.Context(), "vix")
 		if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
 			t.Error("a clock that was set back has changed the stored answer")
 		}
-		r.close()
-		r = newRig(t, r.dir, "2026-11-20 18:25").restored()
-		defer r.close()
+		r = r.again("2026-11-20 18:25").restored()
 		r.vixJob("2026-11-20 18:26")
 		if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
 			t.Error("a start has changed the stored answer")
 		}
-		if c := r.vixJob("2026-11-20 18:45"); c.Settled != "2026-11-20" || c.Curve[0].Change == nil || r.past(refresh.VIXResource, "2026-11-20") == nil {
+		if c := r.vixJob("2026-11-20 18:45"); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || c.Curve[0].Change == nil || r.past(refresh.VIXResource, "2026-11-20") == nil {
 			t.Errorf("the next settlements: %+v", c)
 		}
 		identical(t, r.dir, "2026-11-19", refresh.VIXResource, refresh.VIXSeriesResource)
@@ -100,74 +99,41 @@ func TestTheCurveOfADateIsFinal(t *testing.T) {
 	})
 }
 
-// A settlement file that is published on the next morning gives its closed date an answer: the first, which then stays.
+// A settlement file that is published on the next morning gives its closed date an answer: the first, which then stays. So it does beside a
+// back-fill, which fills in the dates that had closed at the start.
 func TestTheCurveOfADateThatClosedBeforeItsSettlements(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-19 16:45")
-		r.vixJob("2026-11-19 16:46")
-		r.market.Fail(upstream.Settlement("2026-11-19"), faultStaleSettlement, -1)
-		for _, at := range []string{"2026-11-19 18:45", "2026-11-19 20:00", "2026-11-20 10:00"} {
-			if c := r.vixJob(at); c.Settled != "2026-11-18" || r.past(refresh.VIXResource, "2026-11-19") != nil {
-				t.Errorf("%s: %+v", at, c)
-			}
-		}
-		r.market.ClearFaults()
-		c := r.vixJob("2026-11-20 10:20")
-		first := r.past(refresh.VIXResource, "2026-11-19")
-		if c.Settled != "2026-11-19" || c.VIX == nil || c.Curve[0].Change == nil || first == nil {
-			t.Fatalf("the late settlements: %+v, stored %.100s", c, first)
-		}
-		for _, at := range []string{"2026-11-20 10:40", "2026-11-20 18:20"} {
-			r.vixJob(at)
-			if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), first) {
-				t.Errorf("%s: the stored answer has changed", at)
-			}
-		}
-		if rows := r.vixRows(); len(rows) != 2 || rows[1][0] != "2026-11-19" {
-			t.Errorf("rows %v", rows)
-		}
-		r.close()
-	})
-}
-
-// A back-fill gives each closed date its answer, the newest after the others, and all are served and are rows of the series.
-func TestBackfilledCurves(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 10:00", func(c *refresh.Config) {
-			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 3
-		})
-		defer r.close()
-		r.run(82 * time.Second)
-		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
-		for i, date := range dates {
-			for _, resource := range []string{refresh.VIXResource, refresh.SectorsResource} {
-				if body := r.past(resource, date); body == nil {
-					t.Errorf("%s has no answer of %s", resource, date)
+	for _, backfills := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, t.TempDir(), "2026-11-19 16:45", func(c *refresh.Config) {
+				if c.Past = c.Source.(refresh.PastSource); backfills {
+					c.BackfillSessions = 3
+				}
+			})
+			r.vixJob("2026-11-19 16:46")
+			r.market.Fail(upstream.Settlement("2026-11-19"), faultStaleSettlement, -1)
+			for _, at := range []string{"2026-11-19 18:45", "2026-11-19 20:00", "2026-11-20 10:00"} {
+				if c := r.vixJob(at); c.Settled != "2026-11-18" || r.past(refresh.VIXResource, "2026-11-19") != nil {
+					t.Errorf("%s: %+v", at, c)
 				}
 			}
-			var answer struct{ Data ladderCurve }
-			if err := json.Unmarshal(r.past(refresh.VIXResource, date), &answer); err != nil {
-				t.Fatal(err)
+			r.market.ClearFaults()
+			c := r.vixJob("2026-11-20 10:20")
+			first := r.past(refresh.VIXResource, "2026-11-19")
+			if c.Settled != "2026-11-19" || c.VIX == nil || (c.Curve[0].Change == nil) != backfills || first == nil {
+				t.Fatalf("the late settlements: %+v, stored %.100s", c, first)
 			}
-			c := answer.Data
-			if c.Settled != date || c.Stale != 0 || (c.Curve[0].Change != nil) != (i > 0) || c.Cash["vvix"] == nil || !c.Cash["vvix"].AsOf.Equal(ny(t, date+" 16:14").Add(59*time.Second)) {
-				t.Errorf("%s: %+v", date, c)
+			for _, at := range []string{"2026-11-20 10:40", "2026-11-20 18:20"} {
+				r.vixJob(at)
+				if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), first) {
+					t.Errorf("%s: the stored answer has changed", at)
+				}
 			}
-			if f, err := refresh.Recompute(r.dir, "simulated", date, refresh.VIXResource); err != nil || f.Verdict != "identical" {
-				t.Errorf("%s: %v, %+v", date, err, f)
+			rows := r.vixRows()
+			if left := r.past(refresh.VIXResource, "2026-11-18") == nil; left != backfills || (len(rows) == 1) != backfills || rows[len(rows)-1][0] != "2026-11-19" {
+				t.Errorf("rows %v; the date before is left to the back-fill: %v", rows, left)
 			}
-		}
-		if got := r.store.DatesOf(refresh.VIXResource); !slices.Equal(got, dates) {
-			t.Errorf("stored dates %v", got)
-		}
-		if got := r.store.DatesOf(refresh.SectorsResource); !slices.Equal(got, append(dates, "2026-11-20")) {
-			t.Errorf("stored dates of the sectors %v", got)
-		}
-		if rows := r.vixRows(); len(rows) != 3 || rows[0][0] != dates[0] || rows[2][0] != dates[2] {
-			t.Errorf("rows %v", rows)
-		}
-	})
+		})
+	}
 }
 
 // vixRows returns the rows of the series that is served.
@@ -186,43 +152,26 @@ func (r *rig) vixRows() [][]any {
 	return table.Rows
 }
 
-// Each row has the values of the stored answer of its date. A stored answer that is damaged has no row. The next start
+// Each date has a row. A stored answer that is damaged has no row. The next start
 // goes on with the rows.
 func TestSeriesOfCurves(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-16 18:45")
+	play(t, "2026-11-16 18:45", func(t *testing.T, r *rig) {
 		dates := []string{"2026-11-16", "2026-11-17", "2026-11-18"}
 		for _, date := range dates {
 			r.vixJob(date + " 18:46")
 		}
 		rows := r.vixRows()
 		for i, date := range dates {
-			past, err := r.store.Historical(refresh.VIXResource, date)
-			if err != nil || len(rows) != len(dates) {
-				t.Fatalf("%s: %v, %d rows", date, err, len(rows))
-			}
-			var c compute.VIXCurve
-			if err := json.Unmarshal(past.Data(), &c); err != nil {
-				t.Fatal(err)
-			}
-			want := []any{date}
-			for m := range 8 {
-				want = append(want, float64(c.Curve[m].Settlement))
-			}
-			want = append(want, float64(*c.ContangoM1M2), float64(*c.SpotBasis), float64(*c.CM30), *c.Regime)
-			if fmt.Sprint(rows[i]) != fmt.Sprint(want) {
-				t.Errorf("%s: row %v, the stored answer has %v", date, rows[i], want)
+			if len(rows) != len(dates) || rows[i][0] != date {
+				t.Fatalf("rows %v", rows)
 			}
 		}
 		if m := r.meta(refresh.VIXSeriesResource); m.DelayMinutes != nil || !m.AsOf.Equal(ny(t, "2026-11-18 16:00")) || m.RefreshSeconds != 300 || string(m.Quality) != `{"rows":3}` {
 			t.Errorf("meta %+v", m)
 		}
 		r.close()
-		if err := os.WriteFile(filepath.Join(r.dir, "simulated", "2026-11-17", "vix-term-structure"), []byte("{}"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(filepath.Join(r.dir, "simulated", "2026-11-17", "vix-term-structure"), []byte("{}"), 0o644))
 		r = newRig(t, r.dir, "2026-11-18 18:50").restored()
-		defer r.close()
 		r.vixJob("2026-11-18 18:51")
 		if again := r.vixRows(); fmt.Sprint(again) != fmt.Sprint([][]any{rows[0], rows[2]}) {
 			t.Errorf("rows after the start: %v", again)
@@ -230,23 +179,36 @@ func TestSeriesOfCurves(t *testing.T) {
 	})
 }
 
-// A curve with fewer than eight months has null for the others.
-func TestSeriesOfAShortCurve(t *testing.T) {
-	var c compute.VIXCurve
-	if err := json.Unmarshal([]byte(`{"settlement_date":"2026-11-19","curve":[{"settlement":19.3},{"settlement":20}],"contango_m1_m2_pct":3.6269,"spot_basis_pct":null,"cm30":19.5,"regime":"contango"}`), &c); err != nil {
-		t.Fatal(err)
-	}
-	row, err := json.Marshal(refresh.VIXSeriesValues(&c))
-	if want := `["2026-11-19",19.3,20,null,null,null,null,null,null,3.6269,null,19.5,"contango"]`; err != nil || string(row) != want {
-		t.Errorf("%s, %v", row, err)
-	}
+// When a quote of VIX cannot be used, the job asks for all other documents and uses them.
+func TestOneUnusableQuoteOfVIX(t *testing.T) {
+	play(t, "2026-11-20 16:45", func(t *testing.T, r *rig) {
+		r.market.Fail(upstream.Quotes("_VIX"), faultHTMLPage, -1)
+		if c := r.vixJob("2026-11-20 16:45"); !c.complete() || c.Settled != "2026-11-19" {
+			t.Errorf("%+v", c)
+		}
+		for _, symbol := range []string{"_VIX", "_VIX3M"} {
+			if asked := r.market.asked; asked[upstream.Quotes(symbol)] != 1 || asked[upstream.History(symbol)] != 1 {
+				t.Errorf("%s: asked for %v", symbol, asked)
+			}
+		}
+	})
+}
+
+// On an early close, the quotes of VIX and VIX3M have their closes three hours earlier.
+func TestClosesOfAnEarlyClose(t *testing.T) {
+	play(t, "2026-11-27 13:20", func(t *testing.T, r *rig) {
+		r.market.Fail(upstream.History("_VIX"), faultHTMLPage, -1)
+		r.market.Fail(upstream.History("_VIX3M"), faultHTMLPage, -1)
+		r.vixJob("2026-11-27 13:40")
+		if c := r.vixJob("2026-11-27 18:45"); !c.complete() || c.Settled != "2026-11-27" {
+			t.Errorf("%+v", c)
+		}
+	})
 }
 
 // No failure of the ladder fails or delays the settlements: those that are missing are null and named, the others are served.
 func TestFaultLadder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer r.close()
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		vvix, skew := upstream.Quotes("_VVIX"), upstream.Quotes("_SKEW")
 		r.market.Fail(vvix, faultGarbagePrice, -1)
 		r.market.Fail(skew, faultHTMLPage, -1)
@@ -261,8 +223,17 @@ func TestFaultLadder(t *testing.T) {
 		if n := r.market.asked[vvix]; n != asked || r.market.asked[upstream.Quotes("_VIX9D")] != 1 {
 			t.Errorf("asked for %v", r.market.asked)
 		}
+		// A quote that was made before the last one of its index changes nothing.
 		r.market.ClearFaults()
-		c = r.vixJob("2026-11-20 11:11")
+		r.market.Fail(upstream.Quotes("_VIX9D"), faultBackwardClock, 1)
+		first := c
+		c = r.vixJob("2026-11-20 11:12")
+		if c.Cash["vix9d"].AsOf != first.Cash["vix9d"].AsOf || !c.Cash["vix1y"].AsOf.After(first.Cash["vix1y"].AsOf) {
+			t.Errorf("after an older quote: %+v, first %+v", c.Cash["vix9d"], first.Cash["vix9d"])
+		}
+		if next := r.vixJob("2026-11-20 11:23"); !next.Cash["vix9d"].AsOf.After(c.Cash["vix1y"].AsOf) {
+			t.Errorf("after the next quote: %+v", next.Cash["vix9d"])
+		}
 		if c.Cash["vvix"] == nil || c.Cash["skew"] == nil || strings.Contains(string(r.meta(refresh.VIXResource).Quality), `"cash"`) {
 			t.Errorf("all are there again: %+v", c)
 		}
@@ -298,68 +269,9 @@ func (m silentMarket) Fetch(ctx context.Context, name upstream.Name, since *upst
 func TestFaultSilentLadder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 18:45", func(c *refresh.Config) { c.Source = silentMarket{c.Source.(*faultyMarket)} })
-		defer r.close()
 		c := r.vixJob("2026-11-20 18:46")
 		if took := r.clock.Now().Sub(r.meta(refresh.VIXResource).ComputedAt); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || took < time.Minute || took > 4*time.Minute {
 			t.Errorf("published %s before the end of the job: %+v", took, c)
-		}
-	})
-}
-
-// A start keeps the ladder that is served, although the upstream is away, and computes the same again.
-func TestLadderAfterAStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 16:45")
-		r.vixJob("2026-11-20 16:46")
-		r.vixJob("2026-11-20 17:05")
-		want := r.store.Current(refresh.VIXResource).Default.Data()
-		r.close()
-		r = newRig(t, r.dir, "2026-11-20 17:10")
-		defer r.close()
-		r.market.Fail("", faultRefuse, -1)
-		r.restored()
-		if got := r.store.Current(refresh.VIXResource).Default.Data(); !bytes.Equal(got, want) || !bytes.Contains(got, []byte(`"vix1y":{"value":`)) {
-			t.Errorf("after the start: %s\nbefore: %s", got, want)
-		}
-		r.market.ClearFaults()
-		if c := r.vixJob("2026-11-20 18:45"); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil {
-			t.Errorf("the next settlements: %+v", c)
-		}
-		identical(t, r.dir, "2026-11-20", refresh.VIXResource, refresh.VIXSeriesResource)
-	})
-}
-
-// A quote that was made before the last one of its index changes nothing.
-func TestFaultOlderQuoteOfTheLadder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer r.close()
-		first := r.vixJob("2026-11-20 11:01")
-		r.market.Fail(upstream.Quotes("_VIX9D"), faultBackwardClock, 1)
-		older := r.vixJob("2026-11-20 11:12")
-		if older.Cash["vix9d"].AsOf != first.Cash["vix9d"].AsOf || !older.Cash["vix1y"].AsOf.After(first.Cash["vix1y"].AsOf) {
-			t.Errorf("after an older quote: %+v, first %+v", older.Cash["vix9d"], first.Cash["vix9d"])
-		}
-		if c := r.vixJob("2026-11-20 11:23"); !c.Cash["vix9d"].AsOf.After(older.Cash["vix1y"].AsOf) {
-			t.Errorf("after the next quote: %+v", c.Cash["vix9d"])
-		}
-	})
-}
-
-// A back-fill fills in the dates that had closed at the start. A date that closes later has the answer of its late settlements, also then.
-func TestLateSettlementsBesideABackfill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-19 16:45", func(c *refresh.Config) {
-			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 3
-		})
-		defer r.close()
-		r.vixJob("2026-11-19 16:46")
-		c := r.vixJob("2026-11-20 10:20") // no run in the evening
-		if c.Settled != "2026-11-19" || r.past(refresh.VIXResource, "2026-11-19") == nil || r.past(refresh.VIXResource, "2026-11-18") != nil {
-			t.Errorf("stored %v, served %+v", r.store.DatesOf(refresh.VIXResource), c)
-		}
-		if rows := r.vixRows(); len(rows) != 1 || rows[0][0] != "2026-11-19" {
-			t.Errorf("rows %v", rows)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"strikecache/compute"
@@ -15,9 +14,7 @@ import (
 
 // The history has one day a session, at most 251: of a session that trades into the next UTC date, the later answer counts.
 func TestVolatilityHistoryOfSessions(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00")
-		defer r.close()
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		const name = "volatility/spx"
 		store := func(date, session compute.Date, atm float64) {
 			s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{Endpoint: name, Source: "simulated", AsOf: date.Midnight().Add(time.Hour),
@@ -26,9 +23,7 @@ func TestVolatilityHistoryOfSessions(t *testing.T) {
 				err = r.store.Save([]snapshots.File{{Product: name, Edition: &snapshots.Edition{Default: s}, Dated: true,
 					Summary: fmt.Appendf(nil, `{"snapshot":"","row":[],"session":%q,"close":null,"atm_30d":%v}`, session, atm)}}, nil)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 		}
 		friday := calendar.Back(calendar.SessionDate(ny(t, "2026-11-20 11:00")), 5)
 		store(friday, friday, 1)
@@ -36,9 +31,7 @@ func TestVolatilityHistoryOfSessions(t *testing.T) {
 		store(calendar.Next(friday), calendar.Next(friday), 3)
 		get := func(before compute.Date) (values []float64) {
 			days, err := refresh.VolatilityDays(r.Refresher, name, before)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, d := range days {
 				values = append(values, *d.ATM30)
 			}
