@@ -25,10 +25,11 @@ build: ## Build ./strikecache, one static binary.
 # gotest runs go test with the arguments $(1), after the command $(2). It prints a line per package and per test of bench/e2e as
 # each ends, and how many tests have passed at least every 10 seconds. Then come the skipped tests by reason, the figures that tests
 # report, and last the failed tests with their messages. go test would vet all code again, for 27 s of processor time in a new clone.
+# Many tests wait for other processes or for limits: so packages are tested two more at once than there are processors.
 define gotest
 @log=$$(mktemp); while sleep 8 >/dev/null 2>&1; do echo "$$SECONDS s: $$(grep -c '"Action":"pass".*"Test":' "$$log") tests passed"; done & \
 trap "kill $$!; rm -f $$log" EXIT; \
-$(2) $(GO) run $(GOTESTSUM) --format testname --hide-summary all --jsonfile "$$log" -- -count=1 -vet=off $(1) | \
+$(2) $(GO) run $(GOTESTSUM) --format testname --hide-summary all --jsonfile "$$log" -- -count=1 -vet=off -p $$(($$(getconf _NPROCESSORS_ONLN) + 2)) $(1) | \
 	awk '/^(PASS|SKIP) bench\/e2e\.[^\/]*$$/ || !/^((PASS|SKIP) ([^ ]*\.)?(Test|Fuzz|Example)|EMPTY|DONE)/ {print; fflush()}'; code=$$?; \
 awk -F '"' '/"Action":"output"/ && /_test.go:[0-9]+: / {split($$0, said, /_test.go:[0-9]+: /); sub(/\\n"}$$/, "", said[2]); last[$$12 $$16] = said[2]} \
 	/"Action":"skip"/ && /"Test":/ {why = last[$$12 $$16]; n[why]++; tests[why] = tests[why] " " $$16} \
