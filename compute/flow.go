@@ -8,7 +8,7 @@ import (
 )
 
 // FlowMethod names the method of [UnusualFlow] in receipts.
-const FlowMethod = "flow/3"
+const FlowMethod = "flow/4"
 
 // MaxFlowItems is the greatest number of observations in a [Flow] and in a [ChainFlow].
 const MaxFlowItems = 100

@@ -6,7 +6,7 @@ import (
 )
 
 // MaxPainMethod names the method of [MaxPains] in receipts.
-const MaxPainMethod = "maxpain/2"
+const MaxPainMethod = "maxpain/3"
 
 // MaxPain is the max pain of one expiration date of a chain, the `data` of {u}-max-pain. The fields of this object count all
 // contracts of the date. `by_settlement` has the AM-settled and the PM-settled contracts separately.

@@ -8,7 +8,7 @@ import (
 )
 
 // SectorsMethod names the method of [SectorRotation] in receipts.
-const SectorsMethod = "sectors/2"
+const SectorsMethod = "sectors/3"
 
 // Benchmark is the fund that sectors are compared with.
 const Benchmark = "SPY"

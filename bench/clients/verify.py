@@ -2025,7 +2025,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/6 track/3 series/1 underlyings/3 levels/3 volatility/2 maxpain/2 flow/3 sectors/2 vix/4 vixseries/1".split()
+METHODS = "gex/6 track/3 series/1 underlyings/3 levels/3 volatility/2 maxpain/3 flow/4 sectors/3 vix/5 vixseries/1".split()
 
 
 def fetch(where):
