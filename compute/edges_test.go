@@ -228,4 +228,10 @@ func TestThresholdsOfNet(t *testing.T) {
 	for puts, want := range map[float64]string{978: "positive", 982: "neutral", 1018: "neutral", 1022: "negative"} {
 		text(t, "regime", exposure(t, index(7000, closing), flat(7000, 1000, puts)...).Data.Regime, want)
 	}
+	// Calls of today are what makes net positive: their open interest is of the evening before.
+	today := row{symbolOf("SPXW260811C", 7000), published(0.15, 1000)}
+	for puts, want := range map[float64]string{0: "positive", 3000: "neutral", 900000: "negative"} {
+		g := exposure(t, index(7000, "2026-08-11T15:00:00Z"), append(flat(6900, 0, puts), today)...).Data
+		text(t, "regime with calls of today", g.Regime, want)
+	}
 }

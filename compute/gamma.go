@@ -60,8 +60,9 @@ type Gamma struct {
 	// Net exposure and flip under one changed assumption each. Always these five, in this order: `vol_down_10`, `vol_up_10`,
 	// `no_carry`, `ex_nearest_expiration`, `within_90_days`.
 	Scenarios []Scenario `json:"scenarios" jsonschema:"minItems=5,maxItems=5"`
-	// Sign of net exposure. `neutral`: net exposure is under 1 % of gross exposure, or the spot lies between the flips of the
-	// two volatility scenarios. `null` when no contract could be used.
+	// Sign of net exposure. `neutral`: net exposure is under 1 % of gross exposure, or it has the other sign in a volatility scenario or
+	// without the contracts that settle on the session date. Near zero, the sign is the weakest statement of the convention. `null`
+	// when no contract could be used.
 	Regime *string `json:"gamma_regime" jsonschema:"enum=positive,enum=negative,enum=neutral"`
 	// Strike at or above the spot with the largest call exposure. `null` when no such strike has call exposure.
 	CallWall *Level `json:"call_wall" unit:"USD or index points"`
@@ -231,7 +232,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
 		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)
-		g.Regime = new(e.regime(g.Scenarios))
+		g.Regime = new(e.regime(&g))
 		g.ExpectedMove = e.expectedMove()
 		g.Exposures = e.greeks.exposures()
 		e.levels(&g)
@@ -284,17 +285,24 @@ func (e *exposure) byDate() []*series {
 	})
 }
 
-// regime compares the net exposure with its uncertainty: it is neutral when the net is small, or when the spot lies between
-// the flips of the scenarios vol_down_10 and vol_up_10.
-func (e *exposure) regime(scenarios []Scenario) string {
-	net, spot := e.net(), Level(e.level)
-	down, up := scenarios[0].Flip, scenarios[1].Flip
-	switch {
-	case math.Abs(net) < 0.01*e.gross() || net == 0:
+// regime is the sign of the net exposure, or neutral where the data cannot tell it: when the net is small, and when it has the other
+// sign with volatilities a tenth lower or higher, or without the contracts of the session date, whose open interest changes within the
+// session.
+func (e *exposure) regime(g *Gamma) string {
+	net := Dollars(e.net())
+	if math.Abs(float64(net)) < 0.01*e.gross() || net == 0 {
 		return "neutral"
-	case down != nil && up != nil && spot >= min(*down, *up) && spot <= max(*down, *up):
-		return "neutral"
-	case net > 0:
+	}
+	others := []*Dollars{g.Scenarios[0].Net, g.Scenarios[1].Net}
+	if g.ZeroDTE.Net != nil {
+		others = append(others, new(net-*g.ZeroDTE.Net))
+	}
+	for _, other := range others {
+		if other != nil && *other*net < 0 {
+			return "neutral"
+		}
+	}
+	if net > 0 {
 		return "positive"
 	}
 	return "negative"

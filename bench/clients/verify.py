@@ -847,12 +847,13 @@ def verify_band(table, data, m, flip, band):
         table.check(f"§1.2 flip_band.{name}", data["flip_band"][name], own, price_tolerance(m.chain.S))
     if not ends or not data["flip_band"]:
         table.check("§1.2 flip_band", data["flip_band"], ends or None)
-    table.check("§1.3 gamma_regime", data["gamma_regime"], regime(m, band))
+    table.check("§1.3 gamma_regime", data["gamma_regime"], regime(m))
 
 
-def regime(m, band):
-    ends = [band["vol_down_10"], band["vol_up_10"]]
-    neutral = abs(m.net) < 0.01 * m.gross or m.net == 0 or None not in ends and min(ends) <= m.chain.S <= max(ends)
+def regime(m):
+    S, today = m.chain.S, [] if m.chain.settled else [row for series, row in zip(m.chain.series, m.expirations.values()) if series.date == m.chain.session]
+    others = [G(flat(legs(m.chain, scale=scale)), S, S) for scale in (0.9, 1.1)] + [m.net - sum(row["net_gex_dollars"] for row in today)]
+    neutral = abs(m.net) < 0.01 * m.gross or m.net == 0 or any(m.net * other < 0 for other in others)
     return m.shown("neutral" if neutral else "positive" if m.net > 0 else "negative")
 
 
@@ -1908,8 +1909,7 @@ def verify_track(table, answer, m, stored):
         table.check(f"§2 newest row, {name}", row[name], x, tolerance)
     for name, own in zip(("zero_gamma_flip", "flip_low", "flip_high"), (m.flips()["model"], *band_ends(m))):
         table.one_of(f"§2 newest row, {name}", row[name], own, wide)
-    table.one_of("§2 newest row, gamma_regime", row["gamma_regime"], [
-        regime(m, {"vol_down_10": down, "vol_up_10": up}) for down in m.flips()["vol_down_10"] for up in m.flips()["vol_up_10"]], 0)
+    table.check("§2 newest row, gamma_regime", row["gamma_regime"], regime(m))
 
 
 def verify_underlyings(table, answer, inputs, known):

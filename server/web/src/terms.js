@@ -9,7 +9,7 @@ const words = {
   gross: 'Call gamma plus put gamma, without signs. “Of gross” is a share of this sum.',
   flip: 'The level of the index, nearest the spot, at which modelled net gamma would be zero. Below it net gamma is usually negative.',
   flip_band: 'The lowest and the highest flip of the model and its scenarios. A wide band: the flip is uncertain.',
-  regime: 'Positive or negative, the sign of net gamma. Neutral: net gamma is under 1 % of gross, or the spot lies between the flips for 10 % lower and 10 % higher volatility.',
+  regime: 'Positive or negative, the sign of net gamma. Neutral: net gamma is under 1 % of gross, or has the other sign with volatilities a tenth lower or higher, or without the contracts that expire today. The sign near zero is the weakest statement of the model.',
   call_wall: 'The strike at or above the spot with the largest call gamma.',
   put_wall: 'The strike at or below the spot with the largest put gamma.',
   vol_trigger: 'The lowest strike between the walls with clearly positive net gamma. An estimate of this project.',
