@@ -117,9 +117,28 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 	return refusedAmong(errs...)
 }
 
-// fetchSettlement fetches the settlement file of the date due, and puts it into the batch if it is newer than the accepted file, or, in
-// a watched folder, of the same date. Until it is overdue, an older, an empty and a missing file are no failure.
+// earlierSettlements is how many sessions before the one that is due are asked for a settlement file, while there is no curve.
+const earlierSettlements = 5
+
+// fetchSettlement fetches the settlement file of the date due, as [jobs.fetchSettlementOf] does. While there is no curve, it then asks for
+// the files of the sessions before, up to the first that can be used, unless the source does not answer. The error is that of the date due.
 func (j *jobs) fetchSettlement(ctx context.Context, b *batch, due compute.Date) error {
+	failure := j.fetchSettlementOf(ctx, b, due)
+	d, err := due, failure
+	for range earlierSettlements {
+		reason := upstream.ReasonOf(err)
+		if b.settlement() != nil || j.settledTo() != 0 || err != nil && reason != upstream.Missing && !reason.Refuses() {
+			break
+		}
+		d = j.cal.Previous(d)
+		err = j.fetchSettlementOf(ctx, b, d)
+	}
+	return failure
+}
+
+// fetchSettlementOf fetches the settlement file of a date, and puts it into the batch if it is newer than the accepted file, or, in
+// a watched folder, of the same date. Until it is overdue, an older, an empty and a missing file are no failure.
+func (j *jobs) fetchSettlementOf(ctx context.Context, b *batch, due compute.Date) error {
 	overdue := settlementOverdue(due, b.at, j.cal)
 	d, err := j.intake.fetch(ctx, upstream.Settlement(due.String()))
 	switch reason := upstream.ReasonOf(err); {

@@ -90,6 +90,12 @@ def in_new_york(instant):
     return instant.astimezone(new_york(instant.astimezone(new_york(instant.date())).date()))
 
 
+def clock(text, zone):
+    """§0: returns a time of a document as an instant. Where the text names no zone, zone(date) is its zone."""
+    time = dt.datetime.fromisoformat(re.sub("Z$", "+00:00", text))
+    return time if time.tzinfo else time.replace(tzinfo=zone(time.date()))
+
+
 def rfc3339(instant):
     return f"{instant.astimezone(dt.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
@@ -136,10 +142,9 @@ class Quote:
 
     def __init__(self, document, low=1e-6, high=1e6):
         data = document["data"]
-        as_of = dt.datetime.fromisoformat(data["last_trade_time"])
-        self.as_of = as_of.replace(tzinfo=new_york(as_of.date()))
-        self.captured_at = dt.datetime.fromisoformat(document["timestamp"]).replace(tzinfo=dt.timezone.utc)
-        self.session = on_or_before(as_of.date())
+        self.as_of = clock(data["last_trade_time"], new_york)
+        self.captured_at = clock(document["timestamp"], lambda date: dt.timezone.utc)
+        self.session = on_or_before(in_new_york(self.as_of).date())
         price, moved, percent = (data.get(name) for name in ("current_price", "price_change", "price_change_percent"))
         self.bad_numbers = sum(bool(x) and number(x, low, high) is None for x in (price, data.get("close")))
         self.spot = number(price, low, high) or number(data.get("close"), low, high)
@@ -1694,8 +1699,7 @@ def bucket(x, bounds):
 def trade_time(text):
     """Returns the instant of a last trade, or None."""
     try:
-        traded = dt.datetime.fromisoformat(text)
-        return traded.replace(tzinfo=new_york(traded.date()))
+        return clock(text, new_york)
     except (TypeError, ValueError):
         return None
 
@@ -1721,7 +1725,8 @@ def eligible(chain):
     """Returns the contracts that are scored with price and premium, and how many are not, by the first rule that they fail."""
     out, rejected = [], collections.Counter(settled=chain.skipped["settled"])
     for row in chain.contracts.values():
-        traded, price = row.traded and row.traded[:10] == str(chain.session) and trade_time(row.traded), row.last if row.mid is None else row.mid
+        traded, price = trade_time(row.traded), row.last if row.mid is None else row.mid
+        traded = traded and in_new_york(traded).date() == chain.session
         premium = round(row.volume * (price or 0) * 100, 6)
         reason = ("not_this_session" if not traded else "low_volume" if row.volume < VOLUME[chain.symbol] else
                   "low_price" if (price or 0) < 0.05 else "low_premium" if premium < PREMIUM[chain.symbol] else None)
@@ -1943,7 +1948,7 @@ def document(folder, digest, name, closures):
         return own, None
     if kind.startswith("options/"):
         return own, Chain(kind[len("options/"):-len(".json")].lstrip("_"), json.loads(body))
-    return own, body.decode() if kind.endswith(".csv") else json.loads(body)
+    return own, body.decode("utf-8-sig") if kind.endswith(".csv") else json.loads(body)
 
 
 def verify_receipt(table, answer, data, folder):

@@ -184,7 +184,8 @@ func PriceKind(symbol string) compute.NumberKind {
 	return compute.Price
 }
 
-// parseClock parses YYYY-MM-DD, a space or a T, and HH:MM:SS. A fraction of a second is allowed and dropped.
+// parseClock parses YYYY-MM-DD, a space or a T, HH:MM:SS, and perhaps a zone: Z, +HH:MM, +HHMM or +HH. Without a zone it is a time in loc.
+// A fraction of a second is allowed and dropped.
 func parseClock(text string, loc *time.Location) (time.Time, bool) {
 	if len(text) < len(time.DateTime) || text[13] != ':' { // package time would accept an hour of one digit
 		return time.Time{}, false
@@ -193,6 +194,10 @@ func parseClock(text string, loc *time.Location) (time.Time, bool) {
 	if text[10] == ' ' {
 		layout = time.DateTime
 	}
-	t, err := time.ParseInLocation(layout, text, loc)
-	return t.UTC().Truncate(time.Second), err == nil
+	for _, zone := range [...]string{"", "Z07:00", "Z0700", "Z07"} {
+		if t, err := time.ParseInLocation(layout+zone, text, loc); err == nil {
+			return t.UTC().Truncate(time.Second), true
+		}
+	}
+	return time.Time{}, false
 }

@@ -84,7 +84,7 @@ func plainFloat(v any) float64 {
 	return x
 }
 
-var clockForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)([.,]\d+)?$`)
+var clockForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)([.,]\d+)?(Z|[+-]([01]\d|2[0-4])(:?[0-5]\d|:?60)?)?$`)
 
 func plainClock(v any, loc *time.Location) (time.Time, bool) {
 	text, _ := v.(string)
@@ -93,11 +93,22 @@ func plainClock(v any, loc *time.Location) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	t, err := time.ParseInLocation(time.DateTime, parts[1]+" "+parts[2], loc)
+	if zone := parts[4]; zone != "" && err == nil { // ISO 8601: the clock there less its distance from UTC is UTC
+		hours, minutes := 0, 0
+		_, _ = fmt.Sscanf(strings.ReplaceAll(zone[1:], ":", ""), "%2d%2d", &hours, &minutes)
+		away := time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute
+		if zone[0] == '-' {
+			away = -away
+		}
+		t, err = time.Parse(time.DateTime, parts[1]+" "+parts[2])
+		t = t.Add(-away)
+	}
 	return t.UTC(), err == nil
 }
 
 // plainChain returns the chain of a document, or why it is refused. If chain is false, options are ignored.
 func plainChain(body []byte, chain bool) (*compute.Chain, error) {
+	body = bytes.TrimPrefix(body, []byte("\ufeff"))
 	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '<' {
 		return nil, ErrHTML
 	}
@@ -282,7 +293,7 @@ func FuzzDecodeChain(f *testing.F) {
 	}
 	for _, s := range []string{
 		`{"symbol":"_SPX","data":{` + head + `,"options":[` + rowP + `,` + rowC + `]},"timestamp":"2026-08-11 20:36:41"}`, // another order
-		whole, string(document("2026-08-11 20:36:41", head)), `{"data":{"options":[{},null,{"option":"SPX`, "\n<html>", "", "[]", "null", whole + " ", whole + whole,
+		whole, string(document("2026-08-11 20:36:41", head)), `{"data":{"options":[{},null,{"option":"SPX`, "\n<html>", "\ufeff<html>", "\ufeff" + whole, whole + "\ufeff", "", "[]", "null", whole + " ", whole + whole,
 		strings.Replace(whole, rowP, rowP+","+rowP+","+rowC+`,{},[],{"option":"XLK260821C00157500"},{"option":"SPX260821C07400000","open_interest":-1}`, 1),
 		strings.Replace(whole, `"bid":330.1`, `"bid":1e999,"bid":1e-9,"bid":"x"`, 1), strings.Replace(whole, `7728.2002`, `null`, 1), strings.Replace(whole, `"2026-08-11T10:31:50"`, `"2026-11-01 01:30:00.5"`, 1),
 		strings.Replace(whole, `"symbol":"^SPX"`, `"symbol":7`, 1), strings.Replace(whole, `"data":{`, `"data":{"options":{},"x":[[[]]],`, 1), strings.Replace(whole, `"^SPX"`, `"XLK"`, 1),
@@ -350,7 +361,8 @@ func FuzzTradeClock(f *testing.F) {
 		"2026-11-01 01:30:00.25", "2026-11-01T02:30:00", "2026-11-02 09:30:00.250", "1883-11-18T12:03:58", "2026-08-11T16:14:59",
 		"0000-01-01T00:00:00", "9999-12-31T23:59:59", "", "2026-08-11", "2026-08-11T16:14", "2026-08-11X16:14:59",
 		"2026-13-11T16:14:59", "2026-08-11T16:60:00", "2026-08-11T1x:14:59", "2026-08-11T9:14:59.25", "2026-02-29T00:00:00",
-		"2026-08-11T24:00:00", "2026-02-30T16:14:59", "2026-08-11T16:14:59Z",
+		"2026-08-11T24:00:00", "2026-02-30T16:14:59", "2026-08-11T16:14:59Z", "2026-08-11 16:14:59+00:00", "2026-08-11T16:14:59.5-04:00",
+		"2026-08-11T16:14:59+0530", "2026-08-11T16:14:59-04", "2026-08-11T16:14:59 UTC", "2026-08-11T16:14:59+4", "2026-08-11T16:14:59-04:0",
 	} {
 		f.Add(s)
 	}

@@ -7,30 +7,53 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"unicode"
 
 	"github.com/goccy/go-json"
 )
 
 // Errors of documents that cannot be read.
 var (
-	ErrHTML      = errors.New("document is HTML, not JSON")
+	ErrHTML      = errors.New("document is an HTML page")
 	ErrMalformed = errors.New("document is malformed")
 )
+
+// textOf returns the text of a document, without the byte order mark that a parser may ignore (RFC 8259, section 8.1). The error is
+// [ErrHTML] for a page, and [ErrMalformed] for a document without text or in another compression than gzip.
+func textOf(body []byte) ([]byte, error) {
+	text := bytes.TrimLeft(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")), " \t\r\n")
+	switch {
+	case len(text) == 0:
+		return nil, fmt.Errorf("%w: the document is empty", ErrMalformed)
+	case text[0] == '<':
+		return nil, ErrHTML
+	case bytes.HasPrefix(text, []byte("\x28\xb5\x2f\xfd")):
+		return nil, fmt.Errorf("%w: compressed with zstd; only gzip is read", ErrMalformed)
+	}
+	return text, nil
+}
 
 // decode decodes a document that is one JSON object, as encoding/json does, but a member of another type than its field counts
 // as absent. The error is [ErrHTML] or [ErrMalformed]. Rows are what has depth brackets around it. A document with many more
 // than maxRows rows is malformed: an empty row has 3 bytes in the text and over 100 in memory.
 func decode(body []byte, into any, depth, maxRows int) error {
-	switch text := bytes.TrimLeft(body, " \t\r\n"); {
-	case bytes.HasPrefix(text, []byte("<")):
-		return ErrHTML
-	case !bytes.HasPrefix(text, []byte("{")):
+	text, err := textOf(body)
+	if err != nil {
+		return err
+	}
+	if text[0] != '{' {
 		return fmt.Errorf("%w: not an object", ErrMalformed)
-	case outerCommas(text, depth) > maxRows+maxMembers:
+	}
+	commas, word := scan(text, depth)
+	switch {
+	case word >= 0:
+		length := len(text[word:]) - len(bytes.TrimLeftFunc(text[word:], unicode.IsLetter))
+		return fmt.Errorf("%w: %.20s at byte %d is not JSON", ErrMalformed, text[word:word+length], len(body)-len(text)+word)
+	case commas > maxRows+maxMembers:
 		return fmt.Errorf("%w: over %d rows", ErrMalformed, maxRows)
 	}
-	d := json.NewDecoder(bytes.NewReader(body)) // [json.Unmarshal] keeps a copy of the body in a pool: 12 MB of a chain
-	err := d.Decode(into)
+	d := json.NewDecoder(bytes.NewReader(text)) // [json.Unmarshal] keeps a copy of the body in a pool: 12 MB of a chain
+	err = d.Decode(into)
 	if mismatch := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &mismatch) {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
@@ -42,8 +65,9 @@ func decode(body []byte, into any, depth, maxRows int) error {
 
 const maxMembers = 100 // outside the rows; a chain has 25
 
-// outerCommas returns how many commas of a JSON text have at most depth brackets around them and are not in a string.
-func outerCommas(text []byte, depth int) (commas int) {
+// scan returns how many commas of a JSON text have at most depth brackets around them and are not in a string, and where the first NaN or
+// Infinity is that is not in a string, -1 without one: no other word of JSON has an N or an I.
+func scan(text []byte, depth int) (commas, word int) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '"':
@@ -60,9 +84,11 @@ func outerCommas(text []byte, depth int) (commas int) {
 			if depth >= 0 {
 				commas++
 			}
+		case 'N', 'I':
+			return commas, i
 		}
 	}
-	return commas
+	return commas, -1
 }
 
 // number is a JSON number. One that is missing or not a number is zero: absent.

@@ -1,6 +1,7 @@
 package cboe
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"runtime"
@@ -32,11 +33,29 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		err := decode(text, new(chainDocument), 3, compute.MaxRows)
+		text = bytes.TrimPrefix(text, []byte("\ufeff"))
 		object := strings.HasPrefix(strings.TrimLeft(string(text), " \t\r\n"), "{")
 		if want := object && json.Valid(text); (err == nil) != want {
 			t.Errorf("%q: %v, encoding/json says %v", text, err, want)
 		}
 	})
+}
+
+// What a document is instead of JSON is said, with the byte.
+func TestDecodeSaysWhatIsWrong(t *testing.T) {
+	for text, says := range map[string]string{
+		`{"data":{"x":NaN}}`:                   "NaN at byte 13 is not JSON",
+		"\ufeff {\"a\":[1,-Infinity]}":         "Infinity at byte 13 is not JSON",
+		`{"NaN":"NaN","Infinity":[INF]}`:       "INF at byte 25 is not JSON",
+		"":                                     "empty",
+		"\ufeff\r\n":                           "empty",
+		"\ufeff<!DOCTYPE html>":                "HTML page",
+		"\x28\xb5\x2f\xfd\x04\x00\x51\x00\x00": "zstd",
+	} {
+		if err := decode([]byte(text), new(chainDocument), 3, compute.MaxRows); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
 }
 
 // A document of empty rows, nested as rows can be, needs little memory before it is refused.

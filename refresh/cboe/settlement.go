@@ -24,9 +24,8 @@ const maxSettlementRows = 5_000
 // is ErrNoRows: the date is a holiday, or its file is not published yet. A file whose last line has no line end was cut off,
 // perhaps within a price: it is ErrMalformed.
 func DecodeSettlement(body []byte) (rows []compute.FuturesSettlement, bad int, err error) {
-	body = bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
-	if trimmed := bytes.TrimSpace(body); len(trimmed) > 0 && trimmed[0] == '<' {
-		return nil, 0, fmt.Errorf("decode settlement: %w", ErrHTML)
+	if body, err = textOf(body); err != nil {
+		return nil, 0, fmt.Errorf("decode settlement: %w", err)
 	}
 	if !bytes.HasSuffix(body, []byte("\n")) {
 		return nil, 0, fmt.Errorf("decode settlement: %w: cut off", ErrMalformed)

@@ -1,6 +1,7 @@
 // Package folder reads upstream documents from a folder.
 //
-// The folder has the upstream's own paths, each file plain or compressed as .gz. When both are there, the plain file counts:
+// The folder has the upstream's own paths, each perhaps with .gz behind it. When both are there, the file without .gz counts. Its first
+// bytes say whether a file is compressed, not its name:
 //
 //	options/_SPX.json  quotes/XLK.json  charts/historical/XLK.json  settlement/2026-10-05.csv
 //
@@ -17,7 +18,6 @@ import (
 	"io/fs"
 	"os"
 	"reflect"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -148,11 +148,11 @@ func find(dir string, name upstream.Name) (path string, info fs.FileInfo, err er
 	return string(name), nil, err
 }
 
-// packed ends the path of a compressed file.
+// packed may end the path of a compressed file.
 const packed = ".gz"
 
 // Read returns the document of a name from a file of a folder, and the state of the file. The path is relative to the folder.
-// A document whose path ends in .gz has [upstream.Document.Gzip] alone. The error is an [*upstream.Error]: Missing without a
+// A document that begins as gzip does has [upstream.Document.Gzip] alone. The error is an [*upstream.Error]: Missing without a
 // file, Unreachable when the file cannot be opened within the folder or is not a regular file, and TooLarge, before anything
 // of the file is read. Read does not wait for the writer of a FIFO.
 func Read(dir, path string, name upstream.Name) (*upstream.Document, fs.FileInfo, error) {
@@ -187,7 +187,7 @@ func Read(dir, path string, name upstream.Name) (*upstream.Document, fs.FileInfo
 	if _, err := body.ReadFrom(io.LimitReader(f, kind.MaxBody())); err != nil {
 		return failed(upstream.Truncated, err)
 	}
-	if strings.HasSuffix(path, packed) {
+	if bytes.HasPrefix(body.Bytes(), []byte("\x1f\x8b")) {
 		return &upstream.Document{Name: name, Gzip: body.Bytes()}, info, nil
 	}
 	return &upstream.Document{Name: name, Body: body.Bytes()}, info, nil

@@ -153,8 +153,20 @@ func TestLinkedFolder(t *testing.T) {
 	if err := os.Symlink(filepath.Join(outside, "_SPX.json"), filepath.Join(dir, "quotes", "XLK.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewRecorded(dir); err == nil || !strings.Contains(err.Error(), "quotes/XLK.json") || !strings.Contains(err.Error(), "path escapes") {
-		t.Errorf("a recorded link that leads out: %v", err)
+	if err := os.MkdirAll(filepath.Join(dir, "quotes", "XLE.json.gz"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewRecorded(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for symbol, says := range map[string]string{"XLK": "path escapes", "XLE": "not a regular file"} { // neither takes the others away
+		if doc, err := r.Fetch(t.Context(), upstream.Quotes(symbol), nil); err == nil || !strings.Contains(err.Error(), says) || !r.Offers(upstream.Quotes(symbol)) {
+			t.Errorf("%s: %v %v, want %q", symbol, doc, err, says)
+		}
+	}
+	if _, err := r.Fetch(t.Context(), upstream.Quotes("XLF"), nil); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +24,18 @@ type Recorded struct {
 	now         time.Time
 }
 
-// NewRecorded indexes a folder. It fails when the folder holds no document, and when a chain or a quote cannot be read.
+// NewRecorded indexes a folder. It fails when the folder holds no document. A document that cannot be read is an error of Fetch.
 func NewRecorded(dir string) (*Recorded, error) {
 	r := &Recorded{dir: dir, captured: map[upstream.Name]time.Time{}}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		switch {
+		case err != nil && path == ".":
 			return err
+		case err != nil: // of a folder that cannot be read
+			return fs.SkipDir
 		}
-		return r.index(upstream.Name(strings.TrimSuffix(path, packed)))
+		r.index(upstream.Name(strings.TrimSuffix(path, packed)))
+		return nil
 	})
 	if err == nil && len(r.captured) == 0 {
 		err = errors.New("holds no document: want options/SYMBOL.json, quotes/SYMBOL.json, charts/historical/SYMBOL.json or " +
@@ -44,27 +49,27 @@ func NewRecorded(dir string) (*Recorded, error) {
 		newest, _ := compute.ParseDate(r.settlements[len(r.settlements)-1]) // index has parsed it
 		r.now = newest.At(18, 30, 0, compute.NewYork).UTC()                 // when the file is published
 	}
+	r.now = cmp.Or(r.now, time.Now().UTC().Truncate(time.Second))
 	return r, nil
 }
 
-// index adds a file if it can be a document.
-func (r *Recorded) index(name upstream.Name) error {
+// index adds a name if it can be that of a document.
+func (r *Recorded) index(name upstream.Name) {
 	kind, key := name.Split()
-	if kind == upstream.Unknown {
-		return nil
-	}
-	r.captured[name] = time.Time{}
 	switch kind {
+	case upstream.Unknown:
+		return
 	case upstream.SettlementKind:
 		if _, err := compute.ParseDate(key); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return
 		}
 		r.settlements = append(r.settlements, key)
-	case upstream.OptionsKind, upstream.QuotesKind:
-		body, err := r.read(name)
-		if err != nil {
-			return err
-		}
+	}
+	r.captured[name] = time.Time{}
+	if kind != upstream.OptionsKind && kind != upstream.QuotesKind {
+		return
+	}
+	if body, err := r.read(name); err == nil {
 		if q, err := cboe.DecodeQuote(body); err == nil {
 			r.captured[name] = q.CapturedAt
 			if q.CapturedAt.After(r.now) {
@@ -72,7 +77,6 @@ func (r *Recorded) index(name upstream.Name) error {
 			}
 		}
 	}
-	return nil
 }
 
 // Now returns the time of the replay: the newest instant at which a document of the folder was captured.

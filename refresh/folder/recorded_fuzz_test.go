@@ -81,8 +81,8 @@ func FuzzName(f *testing.F) {
 	})
 }
 
-// FuzzFile: New refuses a folder with a file that cannot be unpacked or is too large. Any other file, plain or compressed, is
-// returned unpacked.
+// FuzzFile: Fetch refuses a file that cannot be unpacked or is too large, and the folder has its other documents all the same. Any other
+// file, plain or compressed, is returned unpacked, whatever its name says.
 func FuzzFile(f *testing.F) {
 	var packed bytes.Buffer
 	z := gzip.NewWriter(&packed)
@@ -105,6 +105,8 @@ func FuzzFile(f *testing.F) {
 		want, wantErr := body, error(nil)
 		if compressed {
 			path += ".gz"
+		}
+		if bytes.HasPrefix(body, []byte{0x1f, 0x8b}) { // RFC 1952
 			var r *gzip.Reader
 			if r, wantErr = gzip.NewReader(bytes.NewReader(body)); wantErr == nil {
 				want, wantErr = io.ReadAll(io.LimitReader(r, 64<<10+1))
@@ -112,14 +114,21 @@ func FuzzFile(f *testing.F) {
 		}
 		store(t, path, body)
 		good := wantErr == nil && len(want) <= 64<<10
+		store(t, filepath.Join(dir, "quotes", "XLF.json"), []byte("x"))
 		source, err := NewRecorded(dir)
-		if (err == nil) != good {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, err := source.Fetch(t.Context(), upstream.Quotes("XLF"), nil); err != nil || string(other.Body) != "x" {
+			t.Errorf("the file beside: %v %v", other, err)
+		}
+		doc, err := source.Fetch(t.Context(), upstream.Quotes("XLK"), nil)
+		if (err == nil) != good || err != nil && !upstream.ReasonOf(err).Refuses() {
 			t.Fatalf("%v, want %v", err, wantErr)
 		}
 		if !good {
 			return
 		}
-		doc, err := source.Fetch(t.Context(), upstream.Quotes("XLK"), nil)
 		if err != nil || !bytes.Equal(doc.Body, want) || doc.Received.After(source.Now()) {
 			t.Errorf("%+v %v", doc, err)
 		}
