@@ -22,6 +22,7 @@ const exerciseNote = "American options are computed as European options on the p
 	"exposure is then at most %s."
 
 var exerciseErrors = map[Kind]string{
+	KindIndex: "2.5 % to 60 days, 6 % to 120 days and 12 % to a year", // OEX pays dividends as a fund does
 	KindFund:  "2.5 % to 60 days, 6 % to 120 days and 12 % to a year",
 	KindStock: "5 % to 60 days, 8 % to 120 days and 13 % to a year, and about half of that without a dividend",
 }
@@ -65,7 +66,9 @@ func (e *exposure) dividendBefore() (next Date, falls bool) {
 	slices.SortFunc(parity, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
 	var slopes []float64
 	for i := 1; i < len(parity); i++ {
-		slopes = append(slopes, (parity[i].logCarry-parity[i-1].logCarry)/(parity[i].years-parity[i-1].years))
+		if years := parity[i].years - parity[i-1].years; years > 0 { // two expirations may settle in one session
+			slopes = append(slopes, (parity[i].logCarry-parity[i-1].logCarry)/years)
+		}
 	}
 	if len(slopes) < dividendPairs || e.mismatch() {
 		return 0, false

@@ -190,6 +190,17 @@ func (c *Calendar) Close(d Date) time.Time {
 	return d.At(16, 0, 0, NewYork)
 }
 
+// FuturesSettlement returns the time of day to which the settlements of VIX futures of d belong: 16:00 New York, until 2020-10-25 16:15, and
+// three hours earlier on an early close.
+//
+// Source: Cboe notice C2020092202; Cboe Futures Exchange, holiday calendar.
+func (c *Calendar) FuturesSettlement(d Date) time.Time {
+	if d < NewDate(2020, time.October, 26) {
+		return c.Close(d).Add(15 * time.Minute)
+	}
+	return c.Close(d)
+}
+
 // OnOrBefore returns the last session on or before d.
 func (c *Calendar) OnOrBefore(d Date) Date {
 	for !c.IsSession(d) {
@@ -277,6 +288,18 @@ func isHoliday(d Date) bool {
 		return d == observed(NewDate(y, time.December, 25))
 	}
 	return false
+}
+
+// tradesOnHoliday says whether d is a holiday on which options of indices may trade until noon: none but New Year's Day, Good Friday and
+// Christmas.
+func (c *Calendar) tradesOnHoliday(d Date) bool {
+	switch d.Month() {
+	case time.March, time.April, time.December:
+		return false
+	case time.January:
+		return isHoliday(d) && d.Day() > 2
+	}
+	return isHoliday(d)
 }
 
 // isEarlyClose says whether the rules end the session of d at 13:00: on the day after Thanksgiving, 3 July and 24 December.

@@ -67,9 +67,12 @@ func (s Settlement) String() string {
 // MarshalJSON implements [encoding/json.Marshaler].
 func (s Settlement) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
 
-// Instant returns the settlement instant of an expiration date.
+// Instant returns the settlement instant of an expiration date. What expires on a day without a session settles in the last session
+// before: PM at its close, AM at its opening.
+//
+// Source: Cboe notice C2018120300, for 2018-12-05; SEC release 34-69480, for the Saturdays until 2015.
 func (s Settlement) Instant(d Date, c *Calendar) time.Time {
-	if s == AM {
+	if d = c.OnOrBefore(d); s == AM {
 		return c.Open(d)
 	}
 	return c.Close(d)

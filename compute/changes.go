@@ -89,7 +89,7 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 // longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth is gone, because
 // some new strikes are equal to old ones. Options of a stock that only fell stay listed.
 func (e *exposure) split() bool {
-	if !e.underlying.American() {
+	if e.underlying.Kind == KindIndex {
 		return false
 	}
 	listed, gone := 0, 0

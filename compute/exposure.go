@@ -103,7 +103,7 @@ func (e *exposure) sum() {
 		e.greeks.delta += s.greeks.delta
 		e.greeks.vanna += s.greeks.vanna
 		e.greeks.charm += s.greeks.charm
-		if s.Expiration != e.session {
+		if s.settles != e.session {
 			s.greeks.laterCharm = s.greeks.charm
 		}
 		e.greeks.laterCharm += s.greeks.laterCharm

@@ -317,7 +317,7 @@ func (e *exposure) expectedMove() *Level {
 	var nearest *series
 	var last Date // its last trading day
 	for _, s := range e.series {
-		lastTrading := s.Expiration
+		lastTrading := s.settles
 		if s.settlement == AM {
 			lastTrading--
 		}

@@ -99,7 +99,7 @@ func (e *exposure) matrix() Matrix {
 
 // part returns the part of the expirations from the session date to another. Those before have settled.
 func (e *exposure) part(name string, to Date) MatrixPart {
-	later := func(s *series) bool { return s.Expiration > to }
+	later := func(s *series) bool { return s.settles > to }
 	rows := e.byStrike(sumStrikes(slices.DeleteFunc(slices.Clone(e.series), later)), matrixReach)
 	if e.mismatch() {
 		withholdDollars(rows)

@@ -1,6 +1,12 @@
 package compute
 
-import "math"
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
 
 // GammaQuality is `meta.quality` of gex/{u}: which contracts and which kinds of volatility the numbers rest on.
 type GammaQuality struct {
@@ -27,7 +33,18 @@ type GammaQuality struct {
 	Calendar *string `json:"calendar"`
 	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
 	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
+	HoursQuality
 	AmericanQuality
+}
+
+// HoursQuality says whether T may be wrong, because the hours of the options are not those of the table.
+type HoursQuality struct {
+	// Median of our volatility over the published one, at the strikes nearest the forward of the next three expirations. It is 1 within
+	// a percent while quotes move and T is right. `null` when fewer than 5 strikes of the next 10 days have both.
+	PublishedIVRatio *Ratio `json:"published_iv_ratio" jsonschema:"minimum=0" unit:"ratio"`
+	// A note that `published_iv_ratio` is too far from 1, or that the quotes are of a day for which the hours of the options are not
+	// verified. `null` when neither is so.
+	Hours *string `json:"hours" jsonschema:"example=our volatilities are 0.8660 of the published ones: the hours of these options, or their published volatilities, are wrong"`
 }
 
 // ContractCounts are the rows that were used and skipped: listed = used + skipped.
@@ -91,8 +108,60 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 		dates = append(dates, s.Expiration)
 	}
 	q.Calendar = CalendarNote(dates...)
+	q.HoursQuality = e.hoursQuality()
 	e.compareQuotes(&q)
 	return q
+}
+
+const (
+	ratioDates     = 3  // the most dates
+	ratioStrikes   = 10 // the most strikes of a date
+	leastRatios    = 5
+	leastRatioTerm = 12 * time.Hour // the least T of a date: below, T of the exchange is half an hour longer
+	mostRatioTerm  = 10 * 24 * time.Hour
+)
+
+// The ratios that are not noted. While quotes move, 7 recorded chains had 1.0002 to 1.0028. While they stand still, the published
+// volatilities go on by a clock of their own, and 9 had 0.9526 to 1.0128.
+var movingRatios, stillRatios = [2]float64{0.99, 1.01}, [2]float64{0.94, 1.03}
+
+// hoursQuality compares our volatilities with the published ones: they differ by √(T of the exchange/T).
+func (e *exposure) hoursQuality() (q HoursQuality) {
+	q.Hours = e.Chain.HoursNote(e.Calendar)
+	near := slices.DeleteFunc(parityWithin(e.series, mostRatioTerm), func(s *series) bool { return s.left < leastRatioTerm })
+	slices.SortStableFunc(near, func(a, b *series) int { return cmp.Compare(a.left, b.left) })
+	var ratios []float64
+	for _, s := range near[:min(len(near), ratioDates)] {
+		ratios = append(ratios, s.publishedRatios()...)
+	}
+	if len(ratios) < leastRatios {
+		return q
+	}
+	ratio, usual := median(ratios), stillRatios
+	if moving := e.Chain.CapturedAt.Add(-quoteDelay); !e.quoted.Before(moving) && !e.quoted.Before(e.Chain.AsOf) {
+		usual = movingRatios
+	}
+	q.PublishedIVRatio = new(Ratio(ratio))
+	if q.Hours == nil && (ratio < usual[0] || ratio > usual[1]) {
+		q.Hours = new(fmt.Sprintf("our volatilities are %.4f of the published ones: the hours of these options, or their published volatilities, are wrong", ratio))
+	}
+	return q
+}
+
+// publishedRatios returns our volatility over the published one at the strikes nearest the forward that have both, out of the money.
+func (s *series) publishedRatios() (ratios []float64) {
+	rows := slices.Clone(s.strikes)
+	slices.SortStableFunc(rows, func(a, b strike) int { return cmp.Compare(math.Abs(a.k-s.forward), math.Abs(b.k-s.forward)) })
+	for i := range rows {
+		otm := Call
+		if rows[i].k < s.forward {
+			otm = Put
+		}
+		if c := rows[i].contracts[otm]; rows[i].step == volImplied && c.IV > 0 && len(ratios) < ratioStrikes {
+			ratios = append(ratios, rows[i].v/math.Sqrt(s.years)/c.IV)
+		}
+	}
+	return ratios
 }
 
 // compareQuotes fills in the fields that are measured contract by contract.

@@ -111,10 +111,10 @@ func TestRecordedConventions(t *testing.T) {
 	equal(t, "settled", r.Quality.Contracts.Skipped.Settled, 562)
 	equal(t, "session", r.Data.SessionDate, day("2026-08-11"))
 	equal(t, "settle date", r.Data.OISettleDate, day("2026-08-10"))
-	near(t, "gap", r.Quality.SpotGap, 0, 0.02) // the forwards, of quotes 7 minutes newer, imply the index within 2 bp
-	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
+	near(t, "gap", r.Quality.SpotGap, 0, 0.02) // the forwards imply the index within 2 bp
+	equal(t, "source", r.Data.SpotSource, compute.SpotIndex)
 
-	// The document was made 7 minutes after the last trades, and its quotes are of the curb session: no side is known.
+	// Of every row, the market has moved by more than the spread since the trade: no side is known.
 	f := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
 	equal(t, "items", len(f.Items), compute.MaxFlowItems)
 	for _, it := range f.Items {

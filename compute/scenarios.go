@@ -56,7 +56,7 @@ func (e *exposure) zeroDTE() ZeroDTE {
 	var z ZeroDTE
 	var net, gross float64
 	for _, s := range e.series {
-		if s.Expiration == e.session {
+		if s.settles == e.session {
 			z.Contracts += s.used
 			net += s.call + s.put
 			gross += s.call - s.put
@@ -64,7 +64,7 @@ func (e *exposure) zeroDTE() ZeroDTE {
 	}
 	z.Net, z.Share = new(Dollars(net)), percentOf(gross, e.gross())
 	if z.Contracts > 0 {
-		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration == e.session }})
+		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.settles == e.session }})
 		z.Flip = today.findFlips().nearest
 	}
 	return z

@@ -43,7 +43,7 @@ func findSpot(c *Chain, u Underlying, q time.Time, all []*series) effectiveSpot 
 	implied := impliedSpot(all, c.Spot)
 	s := effectiveSpot{level: c.Spot, source: SpotIndexStale, gap: (implied/c.Spot - 1) * 100}
 	switch {
-	case u.American():
+	case u.Kind != KindIndex:
 		s.source = SpotLast
 	case q.Sub(c.AsOf) <= freshIndex && !(math.Abs(s.gap) > agreedGap):
 		s.source = SpotIndex

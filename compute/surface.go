@@ -52,6 +52,7 @@ func (s volStep) String() string {
 type series struct {
 	Series
 	settlement Settlement
+	settles    Date          // the session in which it settles: on or before the expiration
 	left       time.Duration // T, from the quote instant to settlement
 	years      float64       // T, ACT/365
 	discount   float64       // e^(-rT)
@@ -83,6 +84,7 @@ func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 		s := &series{
 			Series:     Series{contracts[0].Root, contracts[0].Expiration},
 			settlement: contracts[0].Settlement,
+			settles:    cal.OnOrBefore(contracts[0].Expiration),
 			left:       left,
 			years:      years,
 			discount:   math.Exp(-rate * years),

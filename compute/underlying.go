@@ -3,33 +3,31 @@ package compute
 import (
 	"slices"
 	"strings"
-	"time"
 )
 
-// Kind is the kind of an underlying. It decides how its options are exercised, and until when they trade.
+// Kind is the kind of an underlying.
 type Kind uint8
 
 // The kinds of underlyings.
 const (
-	KindIndex Kind = iota // European options, settled in cash
+	KindIndex Kind = iota // options are settled in cash
 	KindFund              // American options, settled in shares
 	KindStock             // American options, settled in shares; also every fund that is not in the list of funds
 )
 
 // Underlying is what the methods must know about an underlying beside its chain. It is a value without state.
 type Underlying struct {
-	Symbol string // without an underscore: SPX, SPY, AAPL
+	Symbol string // without an underscore: SPX, SPY, AAPL, BRK.B
 	Kind   Kind
-	// Overnight says that the options trade from 20:15 New York on the eve of a session until 17:00. Other options trade from
-	// 09:30 to 16:15, those of stocks to 16:00.
-	Overnight bool
 
+	hours  class // of an index in the table of hours; "": as most indices
 	roots  []optionRoot
 	flow   flowLimits
 	future *future // quarterly, on the index; nil: none
 	// volatilityIndex says that the exchange publishes a volatility index from these options. Its figure of 30 days then takes the
 	// expirations of that index.
 	volatilityIndex bool
+	american        bool // of an index: its options can be exercised before they expire
 	// unusable says why no exposure can be computed; "" if it can.
 	unusable string
 }
@@ -51,17 +49,24 @@ var (
 // Source: Cboe, contract specifications of the options of each index, U.S. Options Hours & Holidays, and Volatility Index
 // Mathematics Methodology; CME Group, contract specifications of E-mini S&P 500, Nasdaq-100 and Russell 2000 futures.
 var indices = []Underlying{
-	{Symbol: "SPX", Overnight: true, roots: []optionRoot{{"SPX", AM}, {"SPXW", PM}}, flow: largeFlow, future: &future{"ES", 0.25}, volatilityIndex: true},
-	{Symbol: "XSP", Overnight: true, roots: []optionRoot{{"XSP", PM}}, flow: usualFlow},
+	{Symbol: "SPX", hours: largeIndex, roots: []optionRoot{{"SPX", AM}, {"SPXW", PM}}, flow: largeFlow, future: &future{"ES", 0.25}, volatilityIndex: true},
+	{Symbol: "XSP", hours: largeIndex, roots: []optionRoot{{"XSP", PM}}, flow: usualFlow},
 	{Symbol: "NDX", roots: []optionRoot{{"NDX", AM}, {"NDXP", PM}}, flow: usualFlow, future: &future{"NQ", 0.25}},
-	{Symbol: "RUT", roots: []optionRoot{{"RUT", AM}, {"RUTW", PM}}, flow: usualFlow, future: &future{"RTY", 0.1}},
+	{Symbol: "RUT", hours: smallIndex, roots: []optionRoot{{"RUT", AM}, {"RUTW", PM}}, flow: usualFlow, future: &future{"RTY", 0.1}},
+	{Symbol: "DJX", roots: []optionRoot{{"DJX", AM}}, flow: usualFlow},
+	{Symbol: "OEX", roots: []optionRoot{{"OEX", PM}}, flow: usualFlow, american: true},
+	{Symbol: "XEO", roots: []optionRoot{{"XEO", PM}}, flow: usualFlow},
+	{Symbol: "MRUT", roots: []optionRoot{{"MRUT", PM}}, flow: usualFlow},
+	{Symbol: "XND", roots: []optionRoot{{"XND", PM}}, flow: usualFlow},
 	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow, unusable: "each of its expirations is on another future"},
 }
 
-// funds are the exchange-traded funds whose options trade until 16:15, as brokers list them. Options of other funds close with
-// those of stocks.
-var funds = strings.Fields(`SPY QQQ IWM DIA XLB XLC XLE XLF XLI XLK XLP XLRE XLU XLV XLY
-	EEM EFA IWN IWO KBE KRE MDY OEF XHB XME XRT`)
+// otherIndices are symbols of further indices that have options on an exchange in the United States. Their roots, settlements or hours
+// are not in the table, so no exposure can be computed.
+//
+// Source: Cboe, Cboe Listed Index Products; Nasdaq PHLX and ISE, index options; MIAX, SPIKES; Cboe, volatility indices.
+var otherIndices = strings.Fields(`SPESG SPEQX RLG RLV RUI MXEA MXEF MXACW MXUSA MXWLD UKXM SIXB SIXC SIXE SIXI SIXM SIXR SIXRE SIXT SIXU SIXV
+	SIXY CBTX MBTX MGTN NQX VOLQ XAU OSX SOX HGX UTY BKX XDA XDB XDC XDE XDN XDS XDZ SPIKE VVIX SKEW VXN VXO VXD RVX OVX GVZ GSPC DJI`)
 
 // UnderlyingOf returns the row of a symbol without an underscore. A symbol that is neither an index nor a listed fund is a stock.
 // A root of an index that is not its symbol, such as SPXW, has no chain of its own: its row knows no root.
@@ -74,36 +79,28 @@ func UnderlyingOf(symbol string) Underlying {
 			return Underlying{Symbol: symbol, flow: usualFlow, unusable: "it is part of the chain of " + u.Symbol}
 		}
 	}
-	u := Underlying{Symbol: symbol, Kind: KindStock, roots: []optionRoot{{symbol, PM}}, flow: usualFlow}
-	if slices.Contains(funds, symbol) {
+	if slices.Contains(otherIndices, symbol) {
+		return Underlying{Symbol: symbol, flow: usualFlow, unusable: "it is an index whose settlement and hours are not known here"}
+	}
+	u := Underlying{Symbol: symbol, Kind: KindStock, roots: []optionRoot{{RootOf(symbol), PM}}, flow: usualFlow}
+	if slices.Contains(tailFunds, symbol) {
 		u.Kind = KindFund
 	}
 	return u
 }
 
-// Unusable says why no exposure can be computed for the underlying, "" if it can: of VIX, and of a root of an index, such as SPXW.
+// RootOf returns a symbol as the roots of its options spell it: BRKB of BRK.B.
+func RootOf(symbol string) string { return strings.ReplaceAll(symbol, ".", "") }
+
+// PathOf returns a symbol as paths spell it: brkb of BRK.B.
+func PathOf(symbol string) string { return strings.ToLower(RootOf(symbol)) }
+
+// Unusable says why no exposure can be computed for the underlying, "" if it can: of VIX, of an index without a
+// row, and of a root of an index, such as SPXW.
 func (u Underlying) Unusable() string { return u.unusable }
 
 // American says whether the options can be exercised before they expire.
-func (u Underlying) American() bool { return u.Kind != KindIndex }
-
-// quoteHours returns when the option trading of session d begins and ends. An early close ends it three hours earlier, but that of
-// overnight options at 13:15.
-//
-// Source: Cboe, U.S. Options Hours & Holidays: global trading hours, regular trading hours and curb session of SPX.
-func (u Underlying) quoteHours(d Date, cal *Calendar) (opens, closes time.Time) {
-	opens, closes = cal.Open(d), cal.Close(d)
-	if u.Kind != KindStock {
-		closes = closes.Add(15 * time.Minute)
-	}
-	if u.Overnight {
-		opens = (d - 1).At(20, 15, 0, NewYork)
-		if !cal.IsEarlyClose(d) {
-			closes = d.At(17, 0, 0, NewYork)
-		}
-	}
-	return opens, closes
-}
+func (u Underlying) American() bool { return u.Kind != KindIndex || u.american }
 
 // settlement returns how the options of a root settle. A root that is not in the row is not known: that of an adjusted series
 // ends in a digit, and its contracts deliver something else.

@@ -9,20 +9,19 @@ import (
 
 func TestUnderlyingOf(t *testing.T) {
 	for _, c := range []struct {
-		symbol    string
-		kind      compute.Kind
-		overnight bool
+		symbol string
+		kind   compute.Kind
 	}{
-		{"SPX", compute.KindIndex, true}, {"XSP", compute.KindIndex, true}, {"NDX", compute.KindIndex, false},
-		{"RUT", compute.KindIndex, false}, {"VIX", compute.KindIndex, false}, {"SPY", compute.KindFund, false},
-		{"IWM", compute.KindFund, false}, {"XLRE", compute.KindFund, false}, {"AAPL", compute.KindStock, false},
-		{"XL", compute.KindStock, false}, {"A", compute.KindStock, false},
+		{"SPX", compute.KindIndex}, {"XSP", compute.KindIndex}, {"NDX", compute.KindIndex}, {"RUT", compute.KindIndex},
+		{"VIX", compute.KindIndex}, {"DJX", compute.KindIndex}, {"OEX", compute.KindIndex}, {"SPY", compute.KindFund},
+		{"VXX", compute.KindFund}, {"XLRE", compute.KindFund}, {"AAPL", compute.KindStock}, {"BRK.B", compute.KindStock},
+		{"XL", compute.KindStock}, {"A", compute.KindStock}, {"RLG", compute.KindIndex},
 	} {
 		u := compute.UnderlyingOf(c.symbol)
 		equal(t, c.symbol, u.Symbol, c.symbol)
 		equal(t, c.symbol+": kind", u.Kind, c.kind)
-		equal(t, c.symbol+": overnight", u.Overnight, c.overnight)
-		equal(t, c.symbol+": American", u.American(), c.kind != compute.KindIndex)
+		equal(t, c.symbol+": American", u.American(), c.kind != compute.KindIndex || c.symbol == "OEX")
+		equal(t, c.symbol+": unusable", u.Unusable() != "", c.symbol == "VIX" || c.symbol == "RLG")
 	}
 }
 

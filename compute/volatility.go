@@ -267,12 +267,12 @@ func inMonth(dates []datedVolatility, has, figure func(*datedVolatility) float64
 // ofVolatilityIndex says whether the exchange's volatility index takes the series: AM on the third Friday of a month, PM on the other
 // Fridays. Where a Friday is a holiday, the session before it counts.
 func (s *series) ofVolatilityIndex(cal *Calendar) bool {
-	friday := s.Expiration
+	friday := s.settles
 	for friday.Weekday() != time.Friday {
 		friday++
 	}
 	third := friday == ThirdFriday(friday.Year(), friday.Month())
-	return s.Expiration == cal.OnOrBefore(friday) && third == (s.settlement == AM)
+	return s.settles == cal.OnOrBefore(friday) && third == (s.settlement == AM)
 }
 
 // positions are sums over contracts, by right.

@@ -112,9 +112,9 @@ func TestRecordedVolatility(t *testing.T) {
 	all := *chain
 	all.Symbol = "XSP" // of which every expiration counts
 	near(t, "model_free_30d of all dates", volatilityOf(&all, 0.04).Data.ModelFree30, 15.00, 0.005)
-	near(t, "atm_30d", v.Data.ATM30, 12.2554, 5e-5)
-	near(t, "risk_reversal_25_30d", v.Data.RiskReversal30, -3.1616, 5e-5)
-	near(t, "term_slope", v.Data.TermSlope, 1.9637, 5e-5)
+	near(t, "atm_30d", v.Data.ATM30, 12.2533, 5e-5)
+	near(t, "risk_reversal_25_30d", v.Data.RiskReversal30, -3.1610, 5e-5)
+	near(t, "term_slope", v.Data.TermSlope, 1.9653, 5e-5)
 	equal(t, "dates", v.Quality.Expirations, compute.VolatilityDates{Listed: 59, Used: 59})
 	for _, e := range v.Data.Expirations {
 		for name, reason := range e.Unknown {

@@ -130,8 +130,8 @@ func (r *Refresher) backfillProduct(p *product, d compute.Date, b *pastDocuments
 		return err
 	}
 	b.answers[p.name] = a
-	q := p.quoteInstant(a.asOf, a.captured, a.restsOn, r.cal)
-	if err := a.seal(&r.cfg, (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), q, r.cal, nil)); err != nil {
+	night := p.night(a.asOf, a.captured, a.restsOn, r.cal)
+	if err := a.seal(&r.cfg, (&health{}).freshness(b.at, a.asOf, p.due(b.at, r.cal), night, r.cal, nil)); err != nil {
 		return err
 	}
 	f := a.file(true)

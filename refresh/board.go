@@ -171,17 +171,17 @@ func (b *board) clockError() error {
 func (b *board) freshnessOf(a *answer, succeeded []string) snapshots.Freshness {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h, q := b.current[a.product.name], a.product.quoteInstant(a.asOf, a.captured, a.restsOn, b.cfg.Calendar)
-	return b.freshness(a.product, h.health.worst(a.restsOn, succeeded), b.cfg.Clock.Now(), a.asOf, q)
+	h, night := b.current[a.product.name], a.product.night(a.asOf, a.captured, a.restsOn, b.cfg.Calendar)
+	return b.freshness(a.product, h.health.worst(a.restsOn, succeeded), b.cfg.Clock.Now(), a.asOf, night)
 }
 
-// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. q is [product.quoteInstant]. b.mu is held.
-func (b *board) freshness(p *product, h health, now, asOf, q time.Time) snapshots.Freshness {
+// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. night is [product.night]. b.mu is held.
+func (b *board) freshness(p *product, h health, now, asOf, night time.Time) snapshots.Freshness {
 	var before *snapshots.Freshness
 	if e := b.current[p.name].edition; e != nil {
 		before = &e.Default.Meta.Freshness
 	}
-	return h.freshness(now, asOf, p.due(now, b.cfg.Calendar), q, b.cfg.Calendar, before)
+	return h.freshness(now, asOf, p.due(now, b.cfg.Calendar), night, b.cfg.Calendar, before)
 }
 
 // reseal seals again every current answer whose freshness has changed.
@@ -189,8 +189,8 @@ func (b *board) reseal() error {
 	now := b.cfg.Clock.Now()
 	return b.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
 		meta := &h.edition.Default.Meta
-		q := p.quoteInstant(meta.AsOf, meta.CapturedAt, h.restsOn, b.cfg.Calendar)
-		return b.freshness(p, h.health.worst(h.restsOn, nil), now, meta.AsOf, q)
+		night := p.night(meta.AsOf, meta.CapturedAt, h.restsOn, b.cfg.Calendar)
+		return b.freshness(p, h.health.worst(h.restsOn, nil), now, meta.AsOf, night)
 	})
 }
 

@@ -177,8 +177,8 @@ func (f *follower) Judge(since time.Time) error {
 		case meta.Freshness.Stale():
 			return meta.Freshness
 		}
-		q := p.quoteInstant(meta.AsOf, meta.CapturedAt, h.restsOn, r.cal)
-		return r.board.freshness(p, health{}, now, meta.AsOf, q)
+		night := p.night(meta.AsOf, meta.CapturedAt, h.restsOn, r.cal)
+		return r.board.freshness(p, health{}, now, meta.AsOf, night)
 	})
 }
 

@@ -94,14 +94,14 @@ func jumped(price, before float64) bool {
 }
 
 // latest returns the latest time in the document, and the name of that time.
-func (d *document) latest() (what string, at time.Time) {
+func (d *document) latest(cal *compute.Calendar) (what string, at time.Time) {
 	switch {
 	case d.chain != nil:
 		return latestOf(&d.chain.UnderlyingQuote)
 	case d.quote != nil:
 		return latestOf(&d.quote.UnderlyingQuote)
 	case d.settlement != nil:
-		if at = d.settlement.date.At(16, 0, 0, compute.NewYork); d.Generated.After(at) {
+		if at = cal.FuturesSettlement(d.settlement.date); d.Generated.After(at) {
 			return "Last-Modified", d.Generated
 		}
 		return "settlement of", at

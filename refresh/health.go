@@ -79,9 +79,9 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 }
 
 // freshness returns meta.freshness at now for an answer whose as_of is asOf: in the refresh window, it is stale if that is before due.
-// q is [product.quoteInstant]. before is the freshness that was served last, or nil: since changes only with state or reason.
-func (h *health) freshness(now, asOf, due, q time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
-	f := h.judge(now, asOf, due, q, cal)
+// night is [product.night]. before is the freshness that was served last, or nil: since changes only with state or reason.
+func (h *health) freshness(now, asOf, due, night time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
+	f := h.judge(now, asOf, due, night, cal)
 	switch {
 	case before == nil:
 	case before.Equal(f):
@@ -93,16 +93,16 @@ func (h *health) freshness(now, asOf, due, q time.Time, cal *compute.Calendar, b
 	return f
 }
 
-func (h *health) judge(now, asOf, due, q time.Time, cal *compute.Calendar) snapshots.Freshness {
+func (h *health) judge(now, asOf, due, night time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if h.failures >= failuresToStale {
 		return because(stateStale, string(h.reason), h.since)
 	}
 	if !inWindow(now, cal) {
-		return closed(now, q, cal)
+		return closed(now, night, cal)
 	}
 	start, _ := window(compute.DateOf(now.In(compute.NewYork)), cal)
 	if asOf.Before(due) && now.Before(start.Add(firstDocument)) {
-		return closed(start.Add(-time.Second), q, cal)
+		return closed(start.Add(-time.Second), night, cal)
 	}
 	if asOf.Before(due) {
 		return because(stateStale, reasonLag, later(start, asOf.Add(now.Sub(due))))
@@ -111,40 +111,22 @@ func (h *health) judge(now, asOf, due, q time.Time, cal *compute.Calendar) snaps
 }
 
 // closed returns the freshness of an instant outside the refresh window.
-func closed(now, q time.Time, cal *compute.Calendar) snapshots.Freshness {
-	if evening := nightOf(q, cal); !evening.IsZero() {
-		return because(stateClosed, reasonOvernight, evening)
+func closed(now, night time.Time, cal *compute.Calendar) snapshots.Freshness {
+	if !night.IsZero() {
+		return because(stateClosed, reasonOvernight, night)
 	}
 	return because(stateClosed, reasonOutside, lastWindowEnd(now, cal))
 }
 
-// nightOf returns the beginning of the night in which q lies, the zero time when q lies in none. A night of index options
-// goes from 20:15 New York on the day before a session to the open of the session.
-func nightOf(q time.Time, cal *compute.Calendar) time.Time {
-	day := compute.DateOf(q.In(compute.NewYork))
-	evening := day.At(20, 15, 0, compute.NewYork)
-	switch {
-	case q.IsZero():
-	case !q.Before(evening) && cal.IsSession(day+1):
-		return evening
-	case cal.IsSession(day) && q.Before(cal.Open(day)):
-		return (day - 1).At(20, 15, 0, compute.NewYork)
-	}
-	return time.Time{}
-}
-
-// overnight is the underlying whose options trade at night.
-const overnight = "SPX"
-
-// quoteInstant returns the instant that the option quotes behind an answer of p describe: those of SPX if it rests on all chains, the
-// zero time if it rests on none, or not on SPX. restsOn is [answer.restsOn].
-func (p *product) quoteInstant(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
-	symbol := cmp.Or(p.underlying, overnight)
+// night returns when the night began whose option quotes an answer of p rests on: those of SPX if it rests on all chains. It is the zero
+// time if they are of no night, and if the answer rests on no chain, or not on SPX. restsOn is [answer.restsOn].
+func (p *product) night(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
+	symbol := cmp.Or(p.underlying, "SPX")
 	if !p.chains || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
 		return time.Time{}
 	}
 	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: symbol, AsOf: asOf, CapturedAt: *captured}}
-	return head.QuoteInstant(cal)
+	return head.Night(cal)
 }
 
 func because(state, reason string, since time.Time) snapshots.Freshness {

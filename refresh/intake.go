@@ -75,7 +75,7 @@ func (i *intake) take(doc *upstream.Document) (*document, error) {
 // guard refuses, and for a chain without a contract to compute with.
 func (i *intake) believe(d *document) error {
 	now := i.cfg.Clock.Now()
-	if what, at := d.latest(); at.After(now.Add(maxAhead)) {
+	if what, at := d.latest(i.cfg.Calendar); at.After(now.Add(maxAhead)) {
 		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",
 			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}

@@ -11,6 +11,7 @@ type matrixQuality struct {
 	Calendar *string `json:"calendar"`
 	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
 	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
+	compute.HoursQuality
 	compute.AmericanQuality
 }
 
@@ -25,7 +26,7 @@ func ofGamma(in *inputs) (*compute.GammaResult, *compute.Chain, *answer, error) 
 		return nil, nil, nil, err
 	}
 	a, q := answerOf(chain), &gamma.Quality
-	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.AmericanQuality}
+	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.HoursQuality, q.AmericanQuality}
 	return gamma, chain, a, nil
 }
 

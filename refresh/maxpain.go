@@ -7,6 +7,8 @@ type painQuality struct {
 	Contracts painContracts `json:"contracts"`
 	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
 	Calendar *string `json:"calendar"`
+	// A note that the quotes are of a day for which the hours of the options are not verified. `null` when it is not so.
+	Hours *string `json:"hours" jsonschema:"example=the quotes are of a day after 2027-12-31, until which the hours of options are verified; those of then were applied"`
 	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
 	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
 }
@@ -42,7 +44,7 @@ func computeMaxPain(in *inputs) (*answer, error) {
 		a.byDefault = pains[i].Expiration.String()
 	}
 	a.rare = func(expiration string) bool { return expiration != a.byDefault }
-	q := painQuality{Calendar: compute.CalendarNote(dates...), BadNumbers: chain.BadNumbers}
+	q := painQuality{Calendar: compute.CalendarNote(dates...), Hours: chain.HoursNote(in.calendar), BadNumbers: chain.BadNumbers}
 	q.Contracts.Listed = chain.Listed
 	q.Contracts.Used = compute.Unsettled(chain, in.calendar)
 	q.Contracts.Skipped = painSkipped{chain.Skipped, len(chain.Contracts) - q.Contracts.Used}

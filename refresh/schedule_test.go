@@ -124,11 +124,11 @@ func TestFreshness(t *testing.T) {
 			failing.fail("SPX", upstream.QuotesMissing, ny(t, "2026-11-20 10:58:00"))
 		}
 		h := failing.worst(nil, nil)
-		now, asOf, q := ny(t, c.now), ny(t, c.asOf), time.Time{}
+		now, asOf, night := ny(t, c.now), ny(t, c.asOf), time.Time{}
 		if c.captured != none {
-			q = productOf(GammaResource).quoteInstant(asOf, new(ny(t, c.captured)), nil, cal)
+			night = productOf(GammaResource).night(asOf, new(ny(t, c.captured)), nil, cal)
 		}
-		f := h.freshness(now, asOf, now.Add(-maxLag), q, cal, nil)
+		f := h.freshness(now, asOf, now.Add(-maxLag), night, cal, nil)
 		if f.State != c.state || textOf(f.Reason) != c.reason || !f.Since.Equal(ny(t, c.since)) {
 			t.Errorf("at %s: %s %q since %s, want %s %q since %s", c.now, f.State, textOf(f.Reason), f.Since.In(compute.NewYork), c.state, c.reason, c.since)
 		}
@@ -136,7 +136,7 @@ func TestFreshness(t *testing.T) {
 }
 
 // A flow rests on the quotes of SPX only while the chain of SPX is among its chains, and the rotation never rests on them.
-func TestQuoteInstantOfAnswers(t *testing.T) {
+func TestNightOfAnswers(t *testing.T) {
 	asOf, captured := ny(t, "2026-11-19 16:14:59"), ny(t, "2026-11-19 23:00:00")
 	for _, c := range []struct {
 		product  string
@@ -148,8 +148,8 @@ func TestQuoteInstantOfAnswers(t *testing.T) {
 		{FlowResource, []string{"SPX", "XLF"}, &captured, true}, {FlowResource, []string{"XLF"}, &captured, false}, {FlowResource, []string{}, &captured, false},
 		{SectorsResource, nil, &captured, false}, {VIXResource, nil, nil, false},
 	} {
-		if q := productOf(c.product).quoteInstant(asOf, c.captured, c.restsOn, cal); q.IsZero() == c.want {
-			t.Errorf("%s on %q: %v", c.product, c.restsOn, q)
+		if night := productOf(c.product).night(asOf, c.captured, c.restsOn, cal); night.IsZero() == c.want {
+			t.Errorf("%s on %q: %v", c.product, c.restsOn, night)
 		}
 	}
 }
@@ -160,11 +160,11 @@ func TestFreshnessSince(t *testing.T) {
 	asOf := now.Add(-15 * time.Minute)
 	var h health
 	before := snapshots.Freshness{State: stateFresh, Since: now.Add(-time.Minute)}
-	if f := h.freshness(now, asOf, now.Add(-maxLag), now, cal, &before); !f.Since.Equal(before.Since) {
+	if f := h.freshness(now, asOf, now.Add(-maxLag), time.Time{}, cal, &before); !f.Since.Equal(before.Since) {
 		t.Errorf("since %v, want %v", f.Since, before.Since)
 	}
 	stale := because(stateStale, "upstream_timeout", now.Add(-time.Hour))
-	if f := h.freshness(now, asOf, now.Add(-maxLag), now, cal, &stale); f.State != stateFresh || !f.Since.Equal(now) {
+	if f := h.freshness(now, asOf, now.Add(-maxLag), time.Time{}, cal, &stale); f.State != stateFresh || !f.Since.Equal(now) {
 		t.Errorf("after a recovery: %s since %v, want fresh since %v", f.State, f.Since, now)
 	}
 }

@@ -81,7 +81,7 @@ func computeSeries(columns []string) func(in *inputs) (*answer, error) {
 		case d.chain != nil:
 			a = answerOf(d.chain)
 		case d.settlement != nil:
-			a = settledAnswer(d)
+			a = settledAnswer(d, in.calendar)
 		default:
 			return nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
 		}

@@ -213,7 +213,7 @@ func TestClocksAndShapesAreVerified(t *testing.T) {
 	long(t)
 	t.Parallel()
 	var in, want bytes.Buffer
-	for _, from := range []string{"2026-11-23T00:00:00Z", "2026-12-23T00:00:00Z", "2026-03-05T00:00:00Z"} {
+	for _, from := range []string{"2026-11-23T00:00:00Z", "2026-12-23T00:00:00Z", "2026-03-05T00:00:00Z", "2026-06-29T00:00:00Z", "2021-11-15T00:00:00Z", "2024-08-20T00:00:00Z", "2025-01-04T00:00:00Z", "2026-01-30T00:00:00Z"} {
 		start, err := time.Parse(time.RFC3339, from)
 		if err != nil {
 			t.Fatal(err)
@@ -224,7 +224,7 @@ func TestClocksAndShapesAreVerified(t *testing.T) {
 				date, state := compute.OpenInterestDate(captured, calendar)
 				fmt.Fprintf(&in, "%d", captured.Unix())
 				fmt.Fprintf(&want, "%s %s", date, state)
-				for _, symbol := range []string{"SPX", "XLK", "AAPL"} { // NDX has the hours of a fund, XSP those of SPX
+				for _, symbol := range []string{"SPX", "RUT", "XLK", "AAPL", "IBIT"} { // NDX has the hours of a fund, XSP those of SPX
 					for _, age := range []time.Duration{0, 10 * time.Minute, 3 * time.Hour} {
 						u := compute.UnderlyingQuote{Symbol: symbol, Spot: 100, AsOf: captured.Add(-age), CapturedAt: captured}
 						chain := &compute.Chain{UnderlyingQuote: u}
@@ -263,9 +263,9 @@ for line in sys.stdin:
         continue
     captured = dt.datetime.fromtimestamp(int(last), dt.timezone.utc)
     out = [str(x) for x in v.open_interest_date(captured)]
-    for overnight, tail in ((True, True), (False, True), (False, False)):
+    for symbol in ("SPX", "RUT", "XLK", "AAPL", "IBIT"):
         for minutes in (0, 10, 180):
-            out.append(str(int(v.quote_instant(captured - dt.timedelta(minutes=minutes), captured, overnight, tail).timestamp())))
+            out.append(str(int(v.quote_instant(symbol, captured - dt.timedelta(minutes=minutes), captured).timestamp())))
     print(*out)`)
 	asked := strings.Split(in.String(), "\n")
 	cmd.Stdin = &in

@@ -304,7 +304,7 @@ func computeVIX(in *inputs) (*answer, error) {
 	for _, c := range curve.Curve {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
-	a := settledAnswer(d)
+	a := settledAnswer(d, in.calendar)
 	a.variants, a.quality = only(&curve), vixQuality{quality, f.bad, bad, unknownVIX(&curve, f.date)}
 	a.row = vixSeriesValues(&curve)
 	a.summarise = func(row seriesRow) any { return storedCurve{row, summary} }
@@ -312,8 +312,8 @@ func computeVIX(in *inputs) (*answer, error) {
 }
 
 // settledAnswer returns an answer with as_of and captured_at of a settlement file.
-func settledAnswer(d *document) *answer {
-	a := &answer{asOf: d.settlement.date.At(16, 0, 0, compute.NewYork).UTC()}
+func settledAnswer(d *document, cal *compute.Calendar) *answer {
+	a := &answer{asOf: cal.FuturesSettlement(d.settlement.date).UTC()}
 	if !d.Generated.IsZero() {
 		a.captured = new(d.Generated)
 	}

@@ -29,8 +29,14 @@ import urllib.request
 DAY = dt.timedelta(days=1)
 YEAR = 365 * 86400  # seconds, §1.1
 INDICES = {"SPX": {"SPX": "am", "SPXW": "pm"}, "XSP": {"XSP": "pm"}, "NDX": {"NDX": "am", "NDXP": "pm"},
-           "RUT": {"RUT": "am", "RUTW": "pm"}}  # settlement by root, §1. Every other symbol is a fund or a stock
-FUNDS = """SPY QQQ IWM DIA XLB XLC XLE XLF XLI XLK XLP XLRE XLU XLV XLY EEM EFA IWN IWO KBE KRE MDY OEF XHB XME XRT""".split()
+           "RUT": {"RUT": "am", "RUTW": "pm"}, "DJX": {"DJX": "am"}, "OEX": {"OEX": "pm"}, "XEO": {"XEO": "pm"},
+           "MRUT": {"MRUT": "pm"}, "XND": {"XND": "pm"}}  # settlement by root, §1. Every other symbol is a fund or a stock
+FUNDS = set("""DBA DBB DBC DBO DIA DRAM EEM EFA EWY EWZ FXI GLD HYG IBIT IEF IVV IWM IWN IWO IYR KBE KRE KWEB LQD MDY MOO OEF QQQ RSP SLV SMH SOXL
+    SOXX SPY SVIX SVXY TIP TLT UNG UUP UVIX UVXY VIXM VIXY VOO VXX VXZ XHB XLB XLC XLE XLF XLI XLK XLP XLRE XLU XLV XLY XME XOP XRT""".split())
+NIGHTS = {"SPX": [("2015-03-09", 0, (3, 0), (9, 15)), ("2021-11-22", -1, (20, 15), (9, 15)), ("2024-08-26", -1, (20, 15), (9, 25))],
+          "RUT": [("2026-02-09", -1, (20, 15), (9, 25))],  # §0: from, the day on which a night begins, its hours
+          "stock": [("2026-07-13", 0, (7, 30), (9, 25))]}  # only where a contract has traded in them
+HOLIDAYS = {"SPX": "2022-05-30", "RUT": "2026-02-09"}  # when sessions of holidays began
 added = {"closed": (), "early": ()}  # dates that the operator added to the calendar: the input state/closed-dates
 
 
@@ -100,18 +106,45 @@ def rfc3339(instant):
     return f"{instant.astimezone(dt.timezone.utc):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def quote_instant(as_of, captured_at, overnight, tail):
-    """Returns q, the instant that the quotes of options describe. overnight: they trade in the night, tail: to 16:15 and not 16:00."""
-    def ends(day):
-        return at(day, 17) if overnight and closing(day) == 16 else at(day, closing(day), 15 * tail)
+def night(symbol, day):
+    """Returns the hours of a date, outside the session, in which quotes of a symbol move, and whether only trades show them, or None."""
+    group = {"SPX": "SPX", "XSP": "SPX", "RUT": "RUT"}.get(symbol) or ("index" if symbol in INDICES or to_quarter_past(symbol, day) else "stock")
+    if closing(day):
+        found = [row for row in NIGHTS.get(group, ()) if row[0] <= str(day)]
+        return found and (at(day + found[-1][1] * DAY, *found[-1][2]), at(day, *found[-1][3]), group == "stock") or None
+    noon = day in holidays(day.year) and day.weekday() < 5 and day.month not in (3, 4, 12) and (day.month, day.day) > (1, 2)
+    noon = noon and str(day) not in ("2018-12-05", "2025-01-09") and HOLIDAYS.get(group, "9") <= str(day)
+    if noon or group == "SPX" and str(day) == "2025-01-09":  # the night before a day of mourning took place
+        return at(day - DAY, 20, 15), at(day, 11, 30) if noon else at(day, 9, 25), False
+    return None
+
+
+def to_quarter_past(symbol, day):
+    """Says whether options of a fund trade until 16:15 on a date."""
+    return symbol in FUNDS and (symbol != "IBIT" or str(day) >= "2025-11-10")
+
+
+def quote_instant(symbol, as_of, captured_at, traded=()):
+    """Returns q, the instant that the quotes of options describe. traded: when contracts traded last, New York, as the document has it."""
     q = max(as_of, captured_at - dt.timedelta(minutes=15))
-    day = in_new_york(q).date()
-    trades = day + DAY if overnight and q >= at(day, 20, 15) else day  # the session day whose hours q may be in
-    if closing(trades) and q <= ends(trades) and (overnight or q >= at(day, 9, 30)):
-        return q
-    while not closing(day) or q < ends(day):
+    day = in_new_york(q).date() + DAY
+    while True:
+        hours = []
+        if closing(day):
+            hours.append((at(day, 9, 30), at(day, closing(day), 15 * (symbol in INDICES or to_quarter_past(symbol, day)))))
+        opens, ends, shown = night(symbol, day) or (None, None, False)
+        if opens and (not shown or any(opens <= at(day, 0) + dt.timedelta(hours=int(t[11:13]), minutes=int(t[14:16]), seconds=int(t[17:19])) <= ends
+                                       for t in traded if t and t[:10] == str(day))):
+            hours.append((opens, ends))
+        for opens, ends in hours:
+            if q >= opens:
+                return min(q, ends)
         day -= DAY
-    return ends(day)
+
+
+def futures_settle(day):
+    """§0: returns the instant of the settlements of VIX futures of a date."""
+    return at(day, closing(day) or 16, 15 * (str(day) < "2020-10-26"))
 
 
 def open_interest_date(captured_at):
@@ -182,7 +215,8 @@ class Series:
 
     def __init__(self, root, date, settlement, q):
         self.root, self.date, self.settlement, self.strikes = root, date, settlement, {}
-        self.settles = at(date, 9, 30) if settlement == "am" else at(date, closing(date) or 16)
+        self.session = on_or_before(date)  # in which it settles
+        self.settles = at(self.session, 9, 30) if settlement == "am" else at(self.session, closing(self.session))
         self.seconds = (self.settles - q).total_seconds()
         self.T, self.name = self.seconds / YEAR, f"{date} {settlement}"
 
@@ -196,8 +230,10 @@ class Chain(Quote):
 
     def __init__(self, symbol, document):
         super().__init__(document)
-        self.symbol, self.american, self.settlement = symbol, symbol not in INDICES, INDICES.get(symbol, {symbol: "pm"})
-        self.q = quote_instant(self.as_of, self.captured_at, symbol in ("SPX", "XSP"), symbol in INDICES or symbol in FUNDS)
+        self.symbol, self.shares = symbol, symbol not in INDICES
+        self.american, self.settlement = self.shares or symbol == "OEX", INDICES.get(symbol, {symbol.replace(".", ""): "pm"})
+        self.q = quote_instant(symbol, self.as_of, self.captured_at, {option.get("last_trade_time") for option in document["data"]["options"]})
+        self.unverified = in_new_york(self.q).date() > dt.date(2027, 12, 31)  # the hours of options
         self.settled = self.q >= at(self.session, closing(self.session))  # at the close of its session
         self.contracts, self.heads, self.seen, self.rate = {}, {}, set(), None
         self.skipped, self.unread = collections.Counter(), {}  # unread: when rows with a bad open interest settle
@@ -267,7 +303,7 @@ class Chain(Quote):
         self.implied, beyond = implied_spot(parity), carry_beyond(parity, rate)
         self.gap = (self.implied / self.spot - 1) * 100 if self.implied else None
         in_step = self.q - self.as_of <= dt.timedelta(minutes=5) and (self.gap is None or abs(self.gap) <= 0.15)
-        self.source = "last" if self.american else "index" if in_step else "implied" if self.implied else "index_stale"
+        self.source = "last" if self.shares else "index" if in_step else "implied" if self.implied else "index_stale"
         self.S = self.implied if self.source == "implied" else self.spot
         self.mismatch = self.gap is not None and abs(self.gap) > 10  # the document contradicts itself: dollars are null
         for series in self.series:
@@ -544,14 +580,14 @@ class Model:
         for series in chain.series:
             row, cells = dict.fromkeys(("net_gex_dollars", "gross_gex_dollars", *EXPOSURES), 0), {}
             self.expirations[series.name], self.cells[series.name] = row, cells
-            tables = [table for last, table in self.until.items() if series.date <= last]
+            tables = [table for last, table in self.until.items() if series.session <= last]
             for strike in series.strikes:
                 one, *each = greeks(strike, S, chain.rate) if strike.v else (0, (), ())
                 self.floored += strike.floored
                 for contract in strike.rows:
                     self.interest[strike.step] += contract.oi
                     self.add(contract, one, each[contract.sign < 0], row, cells, [table[strike.K] for table in tables])
-            if series.date != session:
+            if series.session != session:
                 row["charm_ex_zero_dte_dollars_per_day"] = row["charm_dollars_per_day"]
         rows = self.by_strike = self.until[dt.date.max]
         self.known = bool(chain.used) and not chain.mismatch
@@ -641,7 +677,7 @@ def largest(values, S, side):
 def expected_move(chain):
     """§1.3: returns expected_move_1d, or None."""
     for series in sorted(chain.series, key=lambda series: series.T) if chain.used and not chain.mismatch else ():
-        last = series.date - DAY * (series.settlement == "am")
+        last = series.session - DAY * (series.settlement == "am")
         if not sessions(chain.session + DAY, last):
             continue
         day, n = on_or_before(in_new_york(chain.q).date()), 0
@@ -864,11 +900,11 @@ def regime(m):
 
 def zero_dte(m):
     """§1.3: returns the figures of the contracts that settle on the session date, and their legs."""
-    chain, rows = m.chain, [series for series in m.chain.series if series.date == m.chain.session]
-    count = sum(1 for row in chain.used if row.strike.series.date == chain.session)
+    chain, rows = m.chain, [series for series in m.chain.series if series.session == m.chain.session]
+    count = sum(1 for row in chain.used if row.strike.series.session == chain.session)
     share = ratio(sum(m.expirations[series.name]["gross_gex_dollars"] for series in rows), m.gross, 100)
     return {"settled": chain.settled, "contracts": 0 if chain.settled else count,
-            "gross_share_pct": None if chain.settled else m.shown(share)}, flat(m.legs, lambda date: date == chain.session)
+            "gross_share_pct": None if chain.settled else m.shown(share)}, flat(m.legs, lambda date: on_or_before(date) == chain.session)
 
 
 def verify_zero_dte(table, data, m, check):
@@ -880,7 +916,7 @@ def verify_zero_dte(table, data, m, check):
     elif not own["contracts"]:
         table.check("§1.3 zero_dte", [data["zero_dte"][name] for name in ("net_gex_dollars", "zero_gamma_flip")], [0, None])
     else:
-        check("§1.3 zero_dte", data["zero_dte"], True, some, m.curve(lambda date: date == m.chain.session))
+        check("§1.3 zero_dte", data["zero_dte"], True, some, curve(some, m.chain.S))
 
 
 def outside_calendar(dates):
@@ -926,7 +962,10 @@ def ex_date(chain):
     near = [series for series in chain.parity if series.seconds <= 60 * 86400]
     if len(near) < 4 or chain.mismatch:
         return None
-    carry = statistics.median(math.log(b.F / a.F) / (b.T - a.T) for a, b in zip(near, near[1:]))
+    slopes = [math.log(b.F / a.F) / (b.T - a.T) for a, b in zip(near, near[1:]) if b.T > a.T]
+    if len(slopes) < 3:
+        return None
+    carry = statistics.median(slopes)
     if near[0].date == chain.session:
         (F, T), to = (near[0].F, near[0].T), near[1]
     elif abs(chain.q - chain.as_of) <= dt.timedelta(minutes=15):
@@ -941,6 +980,9 @@ def verify_common(table, answer, m):
     """§§1.0, 1.7 and 1.8: what every answer has that rests on the model of a chain."""
     chain, quality = m.chain, answer["meta"]["quality"]
     table.check("§1.0 spot_gap_pct", quality["spot_gap_pct"], chain.gap, 2e-4)
+    known, usual = published_iv_ratio(chain)
+    table.check("§1.7 published_iv_ratio", quality["published_iv_ratio"], known, 2e-4)
+    table.check("§1.7 hours", quality["hours"] is not None, chain.unverified or known is not None and not usual[0] <= known <= usual[1])
     if "effective_spot" in answer["data"]:
         table.check("§1.0 effective_spot", answer["data"]["effective_spot"], chain.S, 0.01)
     table.check("§1.8 gross_beyond_60_days_pct", quality.get("gross_beyond_60_days_pct"),
@@ -991,7 +1033,7 @@ def verify_changes(table, answer, m, reference, dollars, flip):
     served, interest = answer["data"]["changes"], answer["data"]["open_interest_changes"]
     listed = {symbol: row for symbol, row in before.contracts.items() if row.strike.series.settles > now.q} if before else {}
     least = len(listed) * (0.9 if before and abs(now.S / before.S - 1) > 0.2 else 0.5)
-    reason = ("no_reference" if not before else "split" if now.american and len(listed.keys() & now.contracts) < least else
+    reason = ("no_reference" if not before else "split" if now.shares and len(listed.keys() & now.contracts) < least else
               "net_unknown" if not m.known else "reference_net_unknown" if not reference.known else None)
     table.check("§1.5 changes_reason", quality["changes_reason"], reason)
     unread = {symbol for side in (before, now) if side for symbol, settles in side.unread.items() if settles > now.q}
@@ -1234,8 +1276,8 @@ def date_volatility(chain, series):
 
 def of_the_vix(series):
     """Says whether Cboe takes a root and date for VIX."""
-    friday = series.date + DAY * ((4 - series.date.weekday()) % 7)
-    return series.date == on_or_before(friday) and (friday == third_friday(friday)) == (series.settlement == "am")
+    friday = series.session + DAY * ((4 - series.session.weekday()) % 7)
+    return series.session == on_or_before(friday) and (friday == third_friday(friday)) == (series.settlement == "am")
 
 
 def month(rows, name, power=1):
@@ -1380,6 +1422,7 @@ def pain(some, spot):
 
 def verify_pain(table, answer, chain):
     data, dates = answer["data"], {}
+    table.check("§0 hours", answer["meta"]["quality"]["hours"] is not None, chain.unverified)
     table.check("§4 used", answer["meta"]["quality"]["contracts"]["used"], len(chain.contracts))
     for series in chain.series:
         row = dates.setdefault(str(series.date), {"settlement": series.settlement, "open_interest": 0})
@@ -1640,7 +1683,7 @@ def verify_vix(table, answer, inputs):
     name = next(name for name in inputs if name.startswith("settlement/"))
     date, stored = dt.date.fromisoformat(name[len("settlement/"):-len(".csv")]), inputs["state/vix-history"]
     table.check("§6 settlement_date", data["settlement_date"], str(date))
-    table.check("§6 as_of", meta["as_of"], rfc3339(at(date, 16)))
+    table.check("§6 as_of", meta["as_of"], rfc3339(futures_settle(date)))
     until = dt.date.fromisoformat(meta["receipt"]["parameters"]["stale_sessions_to"])
     table.check("§6 stale_sessions", data["stale_sessions"], len(sessions(date + DAY, until)))
     curve, final = vix_curve(inputs[name], date)
@@ -1868,7 +1911,7 @@ def verify_series(table, answer, inputs, known):
     data, stored = answer["data"], [row for row in inputs["state/series-rows"] if row["row"] is not None]
     columns = VOLATILITY_COLUMNS if "volatility" in answer["meta"]["endpoint"] else CURVE_COLUMNS if "vix" in answer["meta"]["endpoint"] else LEVEL_COLUMNS
     name = next(name for name in inputs if not name.startswith("state/"))
-    as_of = at(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")]), 16) if name.startswith("settlement/") else inputs[name].as_of
+    as_of = futures_settle(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")])) if name.startswith("settlement/") else inputs[name].as_of
     table.check("§2 as_of", answer["meta"]["as_of"], rfc3339(as_of))
     table.check("§2 columns", data["columns"], columns.split())
     table.check("§2 rows", data["rows"], [row["row"] for row in stored])
@@ -1902,7 +1945,7 @@ def verify_track(table, answer, m, stored):
     row, wide = dict(zip(TRACK_COLUMNS.split(), data["rows"][-1])), price_tolerance(chain.S)
     today, own = zero_dte(m)[0], levels(m)
     contracts = today["contracts"]
-    net = sum(m.expirations[series.name]["net_gex_dollars"] for series in chain.series if series.date == chain.session)
+    net = sum(m.expirations[series.name]["net_gex_dollars"] for series in chain.series if series.session == chain.session)
     dollars, later = max(1, 1e-6 * m.gross), "charm_ex_zero_dte_dollars_per_day"
     for name, x, tolerance in (
             ("as_of", rfc3339(chain.as_of), 0), ("spot", chain.spot, 0.01), ("effective_spot", chain.S, 0.01), ("net_gex_dollars", m.shown(m.net), dollars),
@@ -2013,6 +2056,21 @@ def verify(table, answer, inputs, known, where, strike):
         verify_series(table, answer, inputs, known)
     elif method == "underlyings":
         verify_underlyings(table, answer, inputs, known)
+
+
+def published_iv_ratio(chain):
+    """§1.7: returns the ratio or None, and the ratios that are not noted."""
+    near = sorted((s for s in chain.series if s.source == "parity" and 43200 <= s.seconds <= 864000), key=lambda s: s.seconds)[:3]
+    found = []
+    for series in near:
+        both = []
+        for strike in series.strikes:
+            row = strike.call if strike.K >= series.F else strike.put
+            if strike.v and strike.step == "implied" and row.iv:
+                both.append((abs(strike.K - series.F), strike.K, strike.v / math.sqrt(series.T) / row.iv))
+        found += [x for _, _, x in sorted(both)[:10]]
+    moving = chain.q == max(chain.as_of, chain.captured_at - dt.timedelta(minutes=15))
+    return statistics.median(found) if len(found) >= 5 else None, (0.99, 1.01) if moving else (0.94, 1.03)
 
 
 def verify_head(table, answer, chain, skipped):
