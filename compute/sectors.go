@@ -54,15 +54,18 @@ type Rotation struct {
 	Laggards   []SectorMover `json:"laggards" jsonschema:"maxItems=3"` // The 3 worst day returns, worst first.
 	Breadth    Breadth       `json:"breadth"`
 	Dispersion Dispersion    `json:"dispersion"`
-	// Mean day return of XLY, XLF, XLI, XLB and XLK minus that of XLP, XLU and XLV. `null` when one of these funds is missing.
+	// Mean day return of XLY, XLF, XLI, XLB and XLK minus that of XLP, XLU and XLV. `null` when one of these funds is missing or has
+	// no day return of `session_date`.
 	CycMinusDef *Ratio `json:"cyclical_minus_defensive_pct" unit:"percentage points"`
 	// Class of `cyclical_minus_defensive_pct`. `risk_on`: above +0.5 percentage points. `risk_off`: below −0.5 percentage
-	// points. `mixed`: otherwise. `null` when one of these funds is missing.
+	// points. `mixed`: otherwise. `null` when `cyclical_minus_defensive_pct` is.
 	Tone *string `json:"tone" jsonschema:"enum=risk_on,enum=risk_off,enum=mixed"`
 	// Funds without a usable quote, which may include SPY. The other funds are served.
 	Missing     []string `json:"missing" jsonschema:"example=XLRE"`
 	Mixed       bool     `json:"mixed_session"` // Whether the quotes belong to different sessions.
 	SessionDate Date     `json:"session_date"`  // Latest session among the quotes.
+
+	benchmarkOlder bool // the quote of the benchmark is of an older session
 }
 
 // FundReturns is the price and the returns of a fund.
@@ -73,7 +76,8 @@ type FundReturns struct {
 	Returns Periods `json:"returns_pct"`
 }
 
-// Periods are price returns without dividends, against the official close on or before the base day.
+// Periods are price returns without dividends, against the official close on or before the base day. A return whose base is a price
+// of before a jump, as of a split, is not known.
 type Periods struct {
 	Day     *Ratio `json:"day" unit:"percent, in relative_pct percentage points"`     // Over one session. `null` when it is not known.
 	Week    *Ratio `json:"week" unit:"percent, in relative_pct percentage points"`    // Over 5 sessions. `null` when it is not known.
@@ -100,13 +104,19 @@ func (r *Ranks) each() [5]**int { return [...]**int{&r.Day, &r.Week, &r.Month, &
 
 // SectorRow is one sector.
 type SectorRow struct {
-	Symbol   string  `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/SectorFund"`
-	Sector   string  `json:"sector" jsonschema:"oneof_ref=#/components/schemas/Sector"`
-	Price    Level   `json:"price" jsonschema:"exclusiveMinimum=0" unit:"USD per share"` // Price of the fund.
-	Returns  Periods `json:"returns_pct"`
-	Relative Periods `json:"relative_pct"` // Returns minus those of SPY, in percentage points.
-	Rank     Ranks   `json:"rank"`
-	RRG      *RRG    `json:"rrg"` // Point of the rotation graph. `null` with fewer than 135 common closes of fund and benchmark.
+	Symbol  string  `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/SectorFund"`
+	Sector  string  `json:"sector" jsonschema:"oneof_ref=#/components/schemas/Sector"`
+	Price   Level   `json:"price" jsonschema:"exclusiveMinimum=0" unit:"USD per share"` // Price of the fund.
+	Returns Periods `json:"returns_pct"`
+	// Returns minus those of SPY, in percentage points, where both quotes are of the same session.
+	Relative Periods `json:"relative_pct"`
+	// Ranks by return, among the funds with a quote of `session_date`.
+	Rank Ranks `json:"rank"`
+	// Point of the rotation graph. `null` with fewer than 135 common closes of fund and benchmark since the last jump of one of them,
+	// as after a split.
+	RRG *RRG `json:"rrg"`
+
+	older bool // the quote is of an older session than the newest
 }
 
 // RRG is a point of a relative rotation graph in the style of RRG. The formula of RRG itself is proprietary. Each number is
@@ -127,7 +137,8 @@ type SectorMover struct {
 	Return Ratio  `json:"return_pct" unit:"percent"` // Day return.
 }
 
-// Breadth is how many sectors rise and fall by their day returns.
+// Breadth is how many sectors rise and fall by their day returns. Funds with a quote of an older session than `session_date` do not
+// count.
 type Breadth struct {
 	// Sectors with a positive day return.
 	Advancing int `json:"advancing" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
@@ -135,28 +146,16 @@ type Breadth struct {
 	Declining int `json:"declining" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
 	// Sectors with a day return of 0.
 	Unchanged int `json:"unchanged" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
-	// Sectors with a day return above that of SPY. `null` when the day return of SPY is not known.
+	// Sectors with a day return above that of SPY. `null` when the day return of SPY in `session_date` is not known.
 	AboveBenchmark *int `json:"above_benchmark" jsonschema:"minimum=0,maximum=11" unit:"sectors"`
 }
 
-// Dispersion is how far the day returns lie apart.
+// Dispersion is how far the day returns lie apart, of funds with a quote of `session_date`.
 type Dispersion struct {
 	// Standard deviation of the day returns. `null` when no day return is known.
 	Stdev *Ratio `json:"stdev_pct" jsonschema:"minimum=0" unit:"percentage points"`
 	// Highest minus lowest day return. `null` when no day return is known.
 	Range *Ratio `json:"range_pct" jsonschema:"minimum=0" unit:"percentage points"`
-}
-
-// Close is one row of the daily history of a fund or an index.
-type Close struct {
-	Date  Date
-	Price float64 // official close, USD or index points, > 0
-}
-
-// Fund is the quote and the history of one fund.
-type Fund struct {
-	Quote  UnderlyingQuote
-	Closes []Close // rising dates; may be empty
 }
 
 // SectorsInput is the input of [SectorRotation]. A fund that is not in the map is missing.
@@ -166,11 +165,12 @@ type SectorsInput struct {
 }
 
 // SectorRotation compares the sector funds with the benchmark and with each other. If the benchmark is missing, the fields
-// that compare with it are nil. It returns false when every sector is missing.
-func SectorRotation(in SectorsInput) (Rotation, bool) {
+// that compare with it are nil. It also returns the funds with the closes that count, nil when every sector is missing.
+func SectorRotation(in SectorsInput) (Rotation, map[string]Fund) {
 	r := Rotation{Benchmark: FundReturns{Symbol: Benchmark}, Sectors: []SectorRow{}, Missing: []string{}}
+	funds := in.official()
 	for _, symbol := range FundSymbols() {
-		if fund, ok := in.Funds[symbol]; ok {
+		if fund, ok := funds[symbol]; ok {
 			session := fund.Quote.Session(in.Calendar)
 			r.Mixed = r.Mixed || r.SessionDate != 0 && session != r.SessionDate
 			r.SessionDate = max(r.SessionDate, session)
@@ -178,64 +178,60 @@ func SectorRotation(in SectorsInput) (Rotation, bool) {
 			r.Missing = append(r.Missing, symbol)
 		}
 	}
-	benchmark, ok := in.Funds[Benchmark]
+	benchmark, ok := funds[Benchmark]
 	if ok {
 		r.Benchmark.Price, r.Benchmark.Returns = new(Level(benchmark.Quote.Spot)), fundReturns(benchmark, in.Calendar)
+		r.benchmarkOlder = benchmark.Quote.Session(in.Calendar) != r.SessionDate
 	}
 	for _, s := range Sectors {
-		fund, ok := in.Funds[s.Symbol]
+		fund, ok := funds[s.Symbol]
 		if !ok {
 			continue
 		}
 		row := SectorRow{
 			Symbol: s.Symbol, Sector: s.Name, Price: Level(fund.Quote.Spot),
 			Returns: fundReturns(fund, in.Calendar),
-			RRG:     rrg(fund.Closes, benchmark.Closes),
+			RRG:     rrg(fund.comparable(), benchmark.comparable()),
+			older:   fund.Quote.Session(in.Calendar) != r.SessionDate,
 		}
 		for i, relative := range row.Relative.each() {
-			if own, bench := *row.Returns.each()[i], *r.Benchmark.Returns.each()[i]; own != nil && bench != nil {
+			own, bench := *row.Returns.each()[i], *r.Benchmark.Returns.each()[i]
+			if own != nil && bench != nil && fund.Quote.Session(in.Calendar) == benchmark.Quote.Session(in.Calendar) {
 				*relative = new(*own - *bench)
 			}
 		}
 		r.Sectors = append(r.Sectors, row)
 	}
 	if len(r.Sectors) == 0 {
-		return r, false
+		return r, nil
 	}
 	r.rank()
 	r.summarise()
-	return r, true
+	return r, funds
 }
 
 // fundReturns returns the price returns up to the quote, each from the official close on or before its base day.
 func fundReturns(f Fund, cal *Calendar) Periods {
 	var p Periods
 	p.Day = finiteOrNil(Ratio(f.Quote.PriceChangePercent))
-	session := f.Quote.Session(cal)
-	since := func(base Date) *Ratio {
-		i, found := slices.BinarySearchFunc(f.Closes, base, func(c Close, d Date) int { return cmp.Compare(c.Date, d) })
-		if !found {
-			i--
-		}
-		if i < 0 || cal.SessionsBetween(f.Closes[i].Date, base) > 0 {
-			return nil // the history begins later, or lacks a session up to the base day
-		}
-		return new(Ratio((f.Quote.Spot/f.Closes[i].Price - 1) * 100))
+	session, closes := f.Quote.Session(cal), f.comparable()
+	since := func(base Date) *Ratio { // NaN where the history begins later, or lacks the last session up to the base day
+		return finiteOrNil(Ratio((f.Quote.Spot/priceOn(closes, cal.OnOrBefore(base)) - 1) * 100))
 	}
 	p.Week = since(cal.Back(session, 5))
 	p.Month = since(session.AddMonths(-1))
 	p.Quarter = since(session.AddMonths(-3))
-	p.YTD = since(cal.Previous(NewDate(session.Year(), time.January, 1)))
+	p.YTD = since(NewDate(session.Year()-1, time.December, 31))
 	return p
 }
 
 // rank ranks the sectors by the return of each period, ties by the day's return and then by symbol. A sector without a
-// return has no rank.
+// return, or with a quote of an older session, has no rank.
 func (r *Rotation) rank() {
 	for period := range (&Ranks{}).each() {
 		var known []*SectorRow
 		for i := range r.Sectors {
-			if *r.Sectors[i].Returns.each()[period] != nil {
+			if *r.Sectors[i].Returns.each()[period] != nil && !r.Sectors[i].older {
 				known = append(known, &r.Sectors[i])
 			}
 		}
@@ -256,14 +252,14 @@ func orLowest(x *Ratio) Ratio {
 	return *x
 }
 
-// summarise fills in the fields that compare the day's returns of the sectors.
+// summarise fills in the fields that compare the day's returns of the sectors in the newest session.
 func (r *Rotation) summarise() {
 	byRank := make([]SectorMover, 0, len(r.Sectors))
 	day := map[string]float64{}
 	var returns []float64
 	above := 0
 	for _, s := range r.Sectors {
-		if s.Returns.Day == nil {
+		if s.Returns.Day == nil || s.older {
 			continue
 		}
 		x := *s.Returns.Day
@@ -282,7 +278,7 @@ func (r *Rotation) summarise() {
 			above++
 		}
 	}
-	if r.Benchmark.Returns.Day != nil {
+	if r.Benchmark.Returns.Day != nil && !r.benchmarkOlder {
 		r.Breadth.AboveBenchmark = &above
 	}
 	slices.SortFunc(byRank, func(a, b SectorMover) int {

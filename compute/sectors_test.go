@@ -18,7 +18,7 @@ func quoteOf(price, dayReturn float64) compute.Fund {
 
 // market is SPY and the 11 funds with the day returns -0.5, -0.4 … 0.5 in the order of the sectors.
 func market() map[string]compute.Fund {
-	funds := map[string]compute.Fund{"SPY": quoteOf(660, 0.05)}
+	funds := map[string]compute.Fund{"SPY": quoteOf(110, 0.05)}
 	for i, s := range compute.Sectors {
 		funds[s.Symbol] = quoteOf(110, float64(i-5)/10)
 	}
@@ -27,8 +27,8 @@ func market() map[string]compute.Fund {
 
 func rotation(t *testing.T, funds map[string]compute.Fund) compute.Rotation {
 	t.Helper()
-	r, ok := compute.SectorRotation(compute.SectorsInput{Funds: funds, Calendar: cal})
-	if !ok {
+	r, used := compute.SectorRotation(compute.SectorsInput{Funds: funds, Calendar: cal})
+	if used == nil {
 		t.Fatal("no rotation")
 	}
 	return r
@@ -68,15 +68,15 @@ func TestTone(t *testing.T) {
 
 // A rotation needs a sector, which may be leader and laggard.
 func TestRotationOfOneSector(t *testing.T) {
-	funds := map[string]compute.Fund{"SPY": quoteOf(660, 0.05), "XLK": quoteOf(110, 0.2)}
+	funds := map[string]compute.Fund{"SPY": quoteOf(110, 0.05), "XLK": quoteOf(110, 0.2)}
 	r := rotation(t, funds)
 	equal(t, "the only leader", fmt.Sprint(r.Leaders, r.Laggards), "[{XLK Information Technology 0.2}] [{XLK Information Technology 0.2}]")
 	near(t, "stdev of one", r.Dispersion.Stdev, 0, 0)
 	delete(funds, "XLK")
-	if _, ok := compute.SectorRotation(compute.SectorsInput{Funds: funds, Calendar: cal}); ok {
+	if _, used := compute.SectorRotation(compute.SectorsInput{Funds: funds, Calendar: cal}); used != nil {
 		t.Error("a rotation without a sector")
 	}
-	if _, ok := compute.SectorRotation(compute.SectorsInput{Calendar: cal}); ok {
+	if _, used := compute.SectorRotation(compute.SectorsInput{Calendar: cal}); used != nil {
 		t.Error("a rotation of nothing")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -56,7 +57,11 @@ func TestBoundsOfQuotesAndHistories(t *testing.T) {
 			t.Errorf("history of %s: %+v, %v", name, d, err)
 		}
 	}
-	q := qualityOf("XLK", compute.Fund{Closes: []compute.Close{{Date: compute.NewDate(2026, 11, 19), Price: 1}}}, true, 3)
+	fund := compute.Fund{
+		Quote:  compute.UnderlyingQuote{AsOf: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)},
+		Closes: []compute.Close{{Date: compute.NewDate(2026, 11, 19), Price: 1}},
+	}
+	q := qualityOf("XLK", fund, compute.NewDate(2026, 11, 20), compute.NewCalendar(nil, nil), 3)
 	if q.Note == nil || !strings.HasPrefix(*q.Note, "3 numbers count as absent") {
 		t.Errorf("note %v", q.Note)
 	}

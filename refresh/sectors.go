@@ -95,10 +95,14 @@ func (j *jobs) historyDue(b *batch, symbol string) bool {
 	return quote != nil && (j.cfg.Version != nil || !complete(quote, history, j.cal) && isOver(j.historyAsked[upstream.History(symbol)], b.at, interval))
 }
 
-// complete says whether a history contains the session before the quote's session.
+// complete says whether a history reaches the session before the quote's session.
 func complete(quote, history *document, cal *compute.Calendar) bool {
-	return history != nil && len(history.closes) > 0 &&
-		history.closes[len(history.closes)-1].Date >= cal.Previous(quote.quote.Session(cal))
+	return history != nil && reaches(history.closes, cal.Previous(quote.quote.Session(cal)), cal)
+}
+
+// reaches says whether a history has a close of a session, or of a later one.
+func reaches(closes []compute.Close, session compute.Date, cal *compute.Calendar) bool {
+	return slices.ContainsFunc(closes, func(c compute.Close) bool { return c.Date >= session && cal.IsSession(c.Date) })
 }
 
 // fundDocuments returns the names of the quotes and histories of all funds.
@@ -147,10 +151,10 @@ type sectorsQuality struct {
 type fundQuality struct {
 	Symbol      string        `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/Fund"`
 	AsOf        time.Time     `json:"as_of"`                                           // Instant that the fund's quote describes.
-	HistoryRows int           `json:"history_rows" jsonschema:"minimum=0" unit:"rows"` // Closes in the fund's price history.
-	HistoryTo   *compute.Date `json:"history_to"`                                      // Last date of the fund's price history. `null` without one.
-	// Why returns or `rrg` are `null`, and how many numbers of the documents count as absent because they are outside the range
-	// of their kind. `null` when the price history is complete and every number is usable.
+	HistoryRows int           `json:"history_rows" jsonschema:"minimum=0" unit:"rows"` // Closes in the fund's price history, of sessions that have ended.
+	HistoryTo   *compute.Date `json:"history_to"`                                      // Last date of these closes. `null` without one.
+	// Why returns, ranks or `rrg` are `null`, and how many numbers of the documents count as absent because they are outside the
+	// range of their kind. `null` when the price history is complete and every number is usable.
 	Note *string `json:"note" jsonschema:"example=no price history: returns but the day's\\, and rrg\\, are null"`
 }
 
@@ -166,46 +170,57 @@ func computeSectors(in *inputs) (*answer, error) {
 			histories[d.symbol()] = d
 		}
 	}
-	a := &answer{}
-	q := sectorsQuality{Funds: []fundQuality{}}
-	funds := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}
+	all := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}
+	for symbol, quote := range quotes {
+		fund := compute.Fund{Quote: quote.quote.UnderlyingQuote}
+		if history := histories[symbol]; history != nil {
+			fund.Closes = history.closes
+		}
+		all.Funds[symbol] = fund
+	}
+	rotation, funds := compute.SectorRotation(all)
+	if funds == nil {
+		return nil, fmt.Errorf("%w: no sector fund has a quote", errNoInput)
+	}
+	a, q := &answer{}, sectorsQuality{Funds: []fundQuality{}}
 	var dates []compute.Date
 	for _, symbol := range compute.FundSymbols() {
-		quote, history := quotes[symbol], histories[symbol]
+		quote := quotes[symbol]
 		if quote == nil {
 			continue
 		}
-		u := quote.quote.UnderlyingQuote
-		fund, bad := compute.Fund{Quote: u}, quote.bad
-		if history != nil {
-			fund.Closes = history.closes
+		bad := quote.bad
+		if history := histories[symbol]; history != nil {
 			bad += history.bad
 		}
-		funds.Funds[symbol] = fund
-		a.describes(u.AsOf, u.CapturedAt)
-		q.Funds = append(q.Funds, qualityOf(symbol, fund, complete(quote, history, in.calendar), bad))
-		dates = append(dates, u.Session(in.calendar))
-	}
-	rotation, ok := compute.SectorRotation(funds)
-	if !ok {
-		return nil, fmt.Errorf("%w: no sector fund has a quote", errNoInput)
+		a.describes(quote.quote.AsOf, quote.quote.CapturedAt)
+		q.Funds = append(q.Funds, qualityOf(symbol, funds[symbol], rotation.SessionDate, in.calendar, bad))
+		dates = append(dates, quote.quote.Session(in.calendar))
 	}
 	q.Calendar = compute.CalendarNote(dates...)
 	a.variants, a.quality = only(&rotation), q
 	return a, nil
 }
 
-func qualityOf(symbol string, f compute.Fund, complete bool, bad int) fundQuality {
+// qualityOf describes the documents of a fund. newest is the newest session of all funds.
+func qualityOf(symbol string, f compute.Fund, newest compute.Date, cal *compute.Calendar, bad int) fundQuality {
 	q := fundQuality{Symbol: symbol, AsOf: f.Quote.AsOf, HistoryRows: len(f.Closes)}
 	if n := len(f.Closes); n > 0 {
 		q.HistoryTo = new(f.Closes[n-1].Date)
 	}
 	var notes []string
+	session := f.Quote.Session(cal)
 	switch {
 	case len(f.Closes) == 0:
 		notes = append(notes, "no price history: returns but the day's, and rrg, are null")
-	case !complete:
+	case !reaches(f.Closes, cal.Previous(session), cal):
 		notes = append(notes, fmt.Sprintf("price history ends on %s: returns from later base days are null", f.Closes[len(f.Closes)-1].Date))
+	}
+	if f.Jump != 0 {
+		notes = append(notes, fmt.Sprintf("price_jump on %s, as of a split: figures that rest on earlier prices are null", f.Jump))
+	}
+	if session != newest {
+		notes = append(notes, fmt.Sprintf("the quote is of %s: no rank, and no part in what compares the funds", session))
 	}
 	if bad > 0 {
 		notes = append(notes, fmt.Sprintf("%d numbers count as absent: they are outside the range of their kind", bad))

@@ -157,10 +157,15 @@ func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
 		if g.IntN(12) == 0 && i > 1 {
 			continue
 		}
-		var closes []string
-		for range []int{3, 40, 134, 135, 136, 200, 300, 300}[g.IntN(8)] {
-			price *= math.Exp(0.01 * g.NormFloat64())
+		price -= change
+		closes := make([]string, []int{3, 40, 134, 135, 136, 200, 300, 300}[g.IntN(8)])
+		split, factor := g.IntN(5*len(closes)), []float64{2, 0.1, 1.231, 1.45, 0.96, 0.94}[g.IntN(6)]
+		for j := range closes { // the newest first
+			if j == split {
+				price *= factor
+			}
 			text := fmt.Sprintf("%.2f", price)
+			price *= math.Exp(0.01 * g.NormFloat64())
 			switch g.IntN(60) {
 			case 0:
 				text = "null"
@@ -169,9 +174,13 @@ func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
 			case 2:
 				text = `"n/a"`
 			}
-			closes = append(closes, text)
+			closes[len(closes)-1-j] = text
 		}
-		inputs = append(inputs, refresh.MadeInput{Name: "charts/historical/" + symbol + ".json", Body: historyDocument(symbol, session, closes)})
+		rows := historyDocument(symbol, session, closes)
+		if g.IntN(3) == 0 { // of the session that goes on, and of a Sunday
+			rows = bytes.Replace(rows, []byte(`[`), fmt.Appendf(nil, `[{"date":%q,"close":99},{"date":"2026-02-08","close":99},`, session), 1)
+		}
+		inputs = append(inputs, refresh.MadeInput{Name: "charts/historical/" + symbol + ".json", Body: rows})
 	}
 	return a.seal(refresh.SectorsResource, 0, inputs...)
 }
@@ -182,7 +191,9 @@ func TestMadeRotationsAreVerified(t *testing.T) {
 	t.Parallel()
 	g, a, seen := rand.New(rand.NewPCG(53, 54)), newAnswers(t), map[string]bool{}
 	for i := range 40 {
-		r := dataOf[compute.Rotation](t, a.rotation(g, calendar.Open(calendar.OnOrBefore(compute.NewDate(2026, time.March, 31)+compute.Date(7*i))).Add(time.Hour)))
+		s := a.rotation(g, calendar.Open(calendar.OnOrBefore(compute.NewDate(2026, time.March, 31)+compute.Date(7*i))).Add(time.Hour))
+		seen["jump"] = seen["jump"] || bytes.Contains(s.Meta.Quality, []byte("price_jump"))
+		r := dataOf[compute.Rotation](t, s)
 		seen["mixed session"], seen["missing"] = seen["mixed session"] || r.Mixed, seen["missing"] || len(r.Missing) > 0
 		for _, row := range r.Sectors {
 			if row.RRG == nil {
@@ -199,7 +210,7 @@ func TestMadeRotationsAreVerified(t *testing.T) {
 	}
 	a.verify()
 	for _, feature := range []string{"mixed session", "missing", "no rrg", "leading", "weakening", "lagging", "improving", "no year to date", "no day", "risk_on",
-		"risk_off", "mixed"} {
+		"risk_off", "mixed", "jump"} {
 		if !seen[feature] {
 			t.Errorf("no rotation has %s: %v", feature, seen)
 		}

@@ -1476,6 +1476,40 @@ def months_back(day, n):
     return min(last, first + DAY * (day.day - 1))
 
 
+def ended(quotes):
+    """Says whether the session of a date, as text, has ended at the latest of some quotes."""
+    q = max(max(quote.as_of, quote.captured_at - dt.timedelta(minutes=15)) for quote in quotes)
+    def has_ended(text):
+        day = dt.date.fromisoformat(text)
+        return bool(closing(day)) and at(day, closing(day)) <= q
+    return has_ended
+
+
+def apart(x):
+    return round(max(x, 1 / x), 9)
+
+
+def price_jump(symbol, quotes, closes):
+    """Returns the date after the last jump of a fund's prices, "" without one, and whether it lies within the day of the quote."""
+    prices, before = {}, {}
+    for fund, quote in quotes.items():
+        prices[fund] = {date: x for date, x in closes[fund].items() if date < str(quote.session)}
+        before[fund] = str(on_or_before(quote.session - DAY))
+        if quote.change is not None:
+            prices[fund][before[fund]] = quote.spot / (1 + quote.change / 100)
+        prices[fund][str(quote.session)] = quote.spot
+    own, session, found = sorted(prices[symbol].items()), str(quotes[symbol].session), ""
+    for (a, x), (b, y) in zip(own, own[1:]):
+        moves = {fund: row[b] / row[a] for fund, row in prices.items() if a in row and b in row and fund != symbol}
+        market = moves.get("SPY") or (statistics.median(moves.values()) if moves else 1)
+        near = moves and len(sessions(dt.date.fromisoformat(a) + DAY, dt.date.fromisoformat(b))) <= 5
+        if b > str(quotes[symbol].session - 400 * DAY) and apart(y / x) > 1.18 and apart(y / x / market) > (1.18 if near else 1.5):
+            found, last = b, a
+    within = found == session and last == before[symbol] in prices[symbol]
+    kept = closes[symbol].get(before[symbol])
+    return session if kept and apart(kept / prices[symbol].get(before[symbol], kept)) > 1.05 else found, within
+
+
 def returns(quote, closes):
     """Returns the returns of a fund by period."""
     back = quote.session
@@ -1529,12 +1563,21 @@ def verify_sectors(table, answer, inputs):
     table.check("§3 session_date", data["session_date"], str(max(quote.session for quote in quotes.values())))
     table.check("§3 mixed_session", data["mixed_session"], len({quote.session for quote in quotes.values()}) > 1)
     table.check("§3 missing", sorted(data["missing"]), sorted({"SPY", *SECTORS.values()} - quotes.keys()))
+    has_ended = ended(quotes.values())
+    closes = {symbol: {date: x for date, x in of.items() if has_ended(date)} for symbol, of in closes.items()}
     table.check("§3 funds", sorted([row["symbol"], row["as_of"], row["history_rows"], row["history_to"]] for row in quality["funds"]),
                 sorted([symbol, rfc3339(quote.as_of), len(closes[symbol]), max(closes[symbol], default=None)] for symbol, quote in quotes.items()))
     unknown = dict.fromkeys(PERIODS)
-    every = {symbol: returns(quote, closes[symbol]) for symbol, quote in quotes.items()}
-    spy = every.pop("SPY", unknown)
-    ranked = {period: ranks(every, period) for period in PERIODS}
+    every = {}
+    jumped = {symbol: price_jump(symbol, quotes, closes) for symbol in quotes}
+    for symbol, (date, within) in jumped.items():
+        table.check(f"§3 note of the price jump of {symbol}", [f"price_jump on {date}" in (row["note"] or "") or not date and "price_jump" not in (row["note"] or "")
+                                                              for row in quality["funds"] if row["symbol"] == symbol], [True])
+        closes[symbol] = {day: x for day, x in closes[symbol].items() if day >= date}
+        every[symbol] = {**returns(quotes[symbol], closes[symbol]), **({"day": None} if within else {})}
+    spy, latest = every.pop("SPY", unknown), max(quote.session for quote in quotes.values())
+    current = {symbol: row for symbol, row in every.items() if quotes[symbol].session == latest}
+    ranked = {period: ranks(current, period) for period in PERIODS}
     table.check("§3 benchmark.price", data["benchmark"]["price"], quotes["SPY"].spot if "SPY" in quotes else None, 0.01)
     for period in PERIODS:
         table.check(f"§3 benchmark.{period}", data["benchmark"]["returns_pct"][period], spy[period], 2e-4)
@@ -1544,14 +1587,16 @@ def verify_sectors(table, answer, inputs):
         symbol = row["symbol"]
         point = rrg(closes[symbol], closes.get("SPY", {})) or {}
         own[symbol] = {"price": quotes[symbol].spot, **every[symbol], **{"quadrant": None, "rs_ratio": None, "rs_momentum": None}, **point,
-                       **{period + " over SPY": None if None in (every[symbol][period], spy[period]) else every[symbol][period] - spy[period] for period in PERIODS},
+                       **{period + " over SPY": None if None in (every[symbol][period], spy[period]) or quotes[symbol].session != quotes["SPY"].session
+                          else every[symbol][period] - spy[period] for period in PERIODS},
                        **{period + " rank": ranked[period].get(symbol) for period in PERIODS}}
         served[symbol] = {"price": row["price"], **row["returns_pct"], **{"quadrant": None, "rs_ratio": None, "rs_momentum": None}, **(row["rrg"] or {}),
                           **{period + " over SPY": row["relative_pct"][period] for period in PERIODS},
                           **{period + " rank": row["rank"][period] for period in PERIODS}}
     names = next(iter(own.values()), {})
     table.columns("§3 sectors", served, own, {name: 0.01 if name == "price" else 0 if "rank" in name or name == "quadrant" else 2e-4 for name in names})
-    verify_sector_summary(table, data, {symbol: row["day"] for symbol, row in every.items() if row["day"] is not None}, ranked["day"], spy["day"])
+    verify_sector_summary(table, data, {symbol: row["day"] for symbol, row in current.items() if row["day"] is not None}, ranked["day"],
+                          spy["day"] if "SPY" in quotes and quotes["SPY"].session == latest else None)
 
 
 def verify_sector_summary(table, data, day, ranked, spy):

@@ -412,7 +412,8 @@ func (c caseCheck) places(header http.Header, body []byte) (found []any, err err
 }
 
 // placesOf returns the values at a path: names with points between them, and after the name of a list [*] for all its elements
-// or [name=value,name=value] for those with these values. It fails where the answer has nothing before the last name.
+// or [name=value,name=value] for those with these values. Each part of null is null. It fails where the answer has nothing before the
+// last name.
 func placesOf(answer any, path string) ([]any, error) {
 	found := []any{answer}
 	for _, part := range regexp.MustCompile(`[^.\[\]]+|\[[^\]]*\]`).FindAllString(path, -1) {
@@ -429,6 +430,8 @@ func placesOf(answer any, path string) ([]any, error) {
 						next = append(next, element)
 					}
 				}
+			case nil:
+				next = append(next, nil) // of what is unknown, each part is
 			default:
 				return nil, fmt.Errorf("%v has no part %s", value, part)
 			}
