@@ -124,6 +124,22 @@ func TestWallTies(t *testing.T) {
 	}
 }
 
+// The walls are the same on both sides of a strike with as many calls as puts, and may lie on one side of the spot. Only `by_side` jumps.
+func TestWallsOfNet(t *testing.T) {
+	for _, c := range []struct {
+		spot   float64
+		walls  string
+		bySide string
+	}{
+		{7000.5, "7050 6900", "7050 7000"}, {7000, "7050 6900", "7000 7000"}, {6999.5, "7050 6900", "7000 6900"}, {6800, "7050 6900", "7000 null"}, {7200, "7050 6900", "null 7000"},
+	} {
+		g := exposure(t, index(c.spot, closing), flat(6900, 0, 100, 7000, 300, 300, 7050, 100, 0)...).Data
+		write := func(call, put *compute.Level) string { return fmt.Sprintf("%s %s", marshal(t, call), marshal(t, put)) }
+		equal(t, "walls", write(g.CallWall, g.PutWall), c.walls)
+		equal(t, "by side", write(g.Walls.BySide.Call, g.Walls.BySide.Put), c.bySide)
+	}
+}
+
 // A strike of 0 has ln K = -∞. It does not count as a neighbour, and does not make the document fail.
 func TestStrikeZero(t *testing.T) {
 	r := exposure(t, index(7000, noon), row{"SPXW260821C00000000", with(6990, 7010, 8)}, row{"SPXW260821P00000000", published(0.5, 10)},
@@ -154,7 +170,7 @@ func TestNothingUsed(t *testing.T) {
 		equal(t, name+": status", g.FlipStatus, compute.FlipInsufficient)
 		equal(t, name+": flips", string(fields["flips"]), "[]")
 		equal(t, name+": walls", string(fields["walls"]),
-			`{"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
+			`{"by_side":{"call":null,"put":null},"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
 		equal(t, name+": 0DTE", string(fields["zero_dte"]),
 			`{"net_gex_dollars":0,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false}`)
 	}
@@ -219,12 +235,8 @@ func TestTwoSidedQuotes(t *testing.T) {
 	equal(t, "two-sided quotes", compute.TwoSidedQuotes(chain, cal), 2)
 }
 
-// The trigger needs 5 % of the largest net of a strike, and a regime other than neutral 1 % of gross.
+// A regime other than neutral needs 1 % of gross.
 func TestThresholdsOfNet(t *testing.T) {
-	for calls, want := range map[float64]string{55: "6950", 45: "null"} {
-		g := exposure(t, index(7000, closing), flat(6900, 0, 1000, 6950, calls, 0, 7100, 1000, 0)...).Data
-		equal(t, "trigger", string(marshal(t, g.VolTrigger)), want)
-	}
 	for puts, want := range map[float64]string{978: "positive", 982: "neutral", 1018: "neutral", 1022: "negative"} {
 		text(t, "regime", exposure(t, index(7000, closing), flat(7000, 1000, puts)...).Data.Regime, want)
 	}

@@ -64,16 +64,16 @@ type Gamma struct {
 	// without the contracts that settle on the session date. Near zero, the sign is the weakest statement of the convention. `null`
 	// when no contract could be used.
 	Regime *string `json:"gamma_regime" jsonschema:"enum=positive,enum=negative,enum=neutral"`
-	// Strike at or above the spot with the largest call exposure. `null` when no such strike has call exposure.
+	// Strike with the most positive net exposure, on either side of the spot. `null` when no strike has a positive one.
 	CallWall *Level `json:"call_wall" unit:"USD or index points"`
-	// Strike at or below the spot with the largest absolute put exposure. `null` when no such strike has put exposure.
+	// Strike with the most negative net exposure, on either side of the spot. `null` when no strike has a negative one.
 	PutWall *Level `json:"put_wall" unit:"USD or index points"`
-	// Lowest strike strictly between the put wall and the call wall whose net exposure is positive and at least 5 % of the
-	// largest absolute net exposure of any strike. This level is an estimate of this project. `null` when no strike qualifies.
+	// Flip of the contracts that expire within 7 calendar days of the session date: below it, modelled dealers of these contracts trade
+	// with a move. The crossing nearest the spot. `null` without one within 15 % of the spot.
 	VolTrigger *Level `json:"vol_trigger" unit:"USD or index points"`
 	// Strike with the largest gross exposure. `null` when no strike has exposure.
 	AbsGammaStrike *Level  `json:"abs_gamma_strike" unit:"USD or index points"`
-	Walls          Walls   `json:"walls"`    // Strikes with the largest values of three measures, without regard to the spot.
+	Walls          Walls   `json:"walls"`    // Strikes with the largest values of four measures.
 	ZeroDTE        ZeroDTE `json:"zero_dte"` // Contracts that settle on the session date.
 	// One standard deviation of the move of the underlying in one session, as implied by the at-the-money volatility of the nearest
 	// expiration that has a full session left. `null` when no such expiration has a volatility.
@@ -232,9 +232,10 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
 		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)
-		g.Regime = new(e.regime(&g))
+		g.Regime = new(e.regime(g.Scenarios))
 		g.ExpectedMove = e.expectedMove()
 		g.Exposures = e.greeks.exposures()
+		g.VolTrigger = e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= triggerDays }}).findFlips().nearest
 		e.levels(&g)
 	}
 	g.Profile = base.points()
@@ -288,21 +289,18 @@ func (e *exposure) byDate() []*series {
 // regime is the sign of the net exposure, or neutral where the data cannot tell it: when the net is small, and when it has the other
 // sign with volatilities a tenth lower or higher, or without the contracts of the session date, whose open interest changes within the
 // session.
-func (e *exposure) regime(g *Gamma) string {
-	net := Dollars(e.net())
-	if math.Abs(float64(net)) < 0.01*e.gross() || net == 0 {
-		return "neutral"
-	}
-	others := []*Dollars{g.Scenarios[0].Net, g.Scenarios[1].Net}
-	if g.ZeroDTE.Net != nil {
-		others = append(others, new(net-*g.ZeroDTE.Net))
-	}
-	for _, other := range others {
-		if other != nil && *other*net < 0 {
-			return "neutral"
+func (e *exposure) regime(scenarios []Scenario) string {
+	later := 0.0
+	for _, s := range e.series {
+		if s.Expiration > e.session {
+			later += s.call + s.put
 		}
 	}
-	if net > 0 {
+	net, down, up := e.net(), float64(*scenarios[0].Net), float64(*scenarios[1].Net)
+	switch {
+	case math.Abs(net) < 0.01*e.gross() || min(net*down, net*up, net*later) < 0 || net == 0:
+		return "neutral"
+	case net > 0:
 		return "positive"
 	}
 	return "negative"

@@ -26,8 +26,8 @@ type KeyLevels struct {
 
 // KeyLevel is one price.
 type KeyLevel struct {
-	// `call_wall`, `put_wall`, `zero_gamma_flip`, `vol_trigger` and `abs_gamma_strike` are those of gex/{u}. `flip_low` and
-	// `flip_high`: its `flip_band`. `expected_low_1d` and `expected_high_1d`: `effective_spot` less and plus its `expected_move_1d`.
+	// `call_wall`, `put_wall`, `zero_gamma_flip`, `vol_trigger` and `abs_gamma_strike` are those of gex/{u}. `flip_low` and `flip_high`: its
+	// `flip_band`. `expected_low_1d` and `expected_high_1d`: `effective_spot` less and plus its `expected_move_1d`.
 	// `zero_dte_call_wall` and `zero_dte_put_wall`: the walls of the contracts that settle on the session date. `max_pain`: that of the
 	// default expiration of {u}-max-pain.
 	Name  string `json:"name" jsonschema:"enum=call_wall,enum=put_wall,enum=zero_gamma_flip,enum=flip_low,enum=flip_high,enum=vol_trigger,enum=abs_gamma_strike,enum=max_pain,enum=zero_dte_call_wall,enum=zero_dte_put_wall,enum=expected_high_1d,enum=expected_low_1d"`

@@ -19,7 +19,8 @@ func served(t testing.TB, levels []compute.KeyLevel) string {
 }
 
 func strikeRow(k compute.Level, call, put compute.Dollars) compute.StrikeGamma {
-	return compute.StrikeGamma{Strike: k, Call: &call, Put: &put}
+	net := call + put
+	return compute.StrikeGamma{Strike: k, Call: &call, Put: &put, Net: &net}
 }
 
 // withParts returns a gamma exposure with rows of contracts that settle today.
@@ -35,15 +36,15 @@ func TestKeyLevels(t *testing.T) {
 	g := compute.Gamma{
 		Symbol: "SPY", Spot: 501, EffectiveSpot: 500, SessionDate: day("2026-11-20"),
 		CallWall: level(510), PutWall: level(490), Flip: level(497.5), FlipBand: &compute.Band{Low: 496, High: 510},
-		VolTrigger: level(495), AbsGammaStrike: level(510), ExpectedMove: level(6.25),
+		AbsGammaStrike: level(510), ExpectedMove: level(6.25),
 	}
 	today := []compute.StrikeGamma{
-		strikeRow(480, 9, -7), strikeRow(498, 0, -7), strikeRow(500, 2, -1), strikeRow(505, 4, -50), strikeRow(507, 4, 0),
+		strikeRow(480, 9, -8), strikeRow(498, 0, -7), strikeRow(500, 2, -1), strikeRow(505, 40, -42), strikeRow(507, 4, 0),
 	}
 	k := compute.NewKeyLevels(withParts(g, today...), &compute.MaxPain{PainSide: compute.PainSide{MaxPain: level(499)}}, cal)
-	equal(t, "levels", served(t, k.Levels), "call_wall 510 2, flip_high 510 2, abs_gamma_strike 510 2, expected_high_1d 506.25 1.25, "+
-		"zero_dte_call_wall 505 1, max_pain 499 -0.2, zero_dte_put_wall 498 -0.4, zero_gamma_flip 497.5 -0.5, flip_low 496 -0.8, "+
-		"vol_trigger 495 -1, expected_low_1d 493.75 -1.25, put_wall 490 -2")
+	equal(t, "levels", served(t, k.Levels), "call_wall 510 2, flip_high 510 2, abs_gamma_strike 510 2, zero_dte_call_wall 507 1.4, "+
+		"expected_high_1d 506.25 1.25, max_pain 499 -0.2, zero_dte_put_wall 498 -0.4, zero_gamma_flip 497.5 -0.5, flip_low 496 -0.8, "+
+		"expected_low_1d 493.75 -1.25, put_wall 490 -2")
 	equal(t, "futures of a fund", len(k.Futures), 0)
 	equal(t, "head", fmt.Sprint(k.Spot, k.EffectiveSpot, k.SessionDate), "501 500 2026-11-20")
 

@@ -2,48 +2,48 @@ package compute
 
 import "math"
 
-// Walls are the strikes with the largest value of each of three measures, without regard to the spot.
+// Walls are the strikes with the largest value of each of four measures.
 type Walls struct {
+	// The strike at or above the spot with the largest call exposure, and the strike at or below the spot with the largest absolute put
+	// exposure. A strike changes its side, and a wall of this kind can jump, when the spot crosses it.
+	BySide Wall `json:"by_side"`
 	// Strike with the largest call exposure, and strike with the largest absolute put exposure.
-	Gross Wall `json:"gross"`
-	// Strike with the most positive net exposure, and strike with the most negative net exposure.
-	Net          Wall `json:"net"`
+	Gross        Wall `json:"gross"`
+	Net          Wall `json:"net"`           // `call_wall` and `put_wall`.
 	OpenInterest Wall `json:"open_interest"` // Strike with the most open calls, and strike with the most open puts.
 }
 
 // Wall is the strikes with the largest values of one measure.
 type Wall struct {
-	// Strike with the largest value for calls; for net exposure, with the most positive value. `null` when no strike has such a
-	// value.
+	// Strike with the largest value for calls. `null` when no such strike has a value.
 	Call *Level `json:"call" unit:"USD or index points"`
-	// Strike with the largest absolute value for puts; for net exposure, with the most negative value. `null` when no strike has
-	// such a value.
+	// Strike with the largest absolute value for puts. `null` when no such strike has a value.
 	Put *Level `json:"put" unit:"USD or index points"`
 }
 
 // levels fills in the key levels, which compare strikes.
 func (e *exposure) levels(g *Gamma) {
-	g.CallWall, g.PutWall = walls(e.strikes, Level(e.level))
+	spot := Level(e.level)
+	g.CallWall, g.PutWall = walls(e.strikes, spot)
 	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(*r.Call - *r.Put) })
 	g.Walls = Walls{
-		Gross: Wall{e.largest(callExposure), e.largest(putExposure)},
-		Net: Wall{
-			e.largest(func(r *StrikeGamma) float64 { return float64(*r.Net) }),
-			e.largest(func(r *StrikeGamma) float64 { return float64(-*r.Net) }),
+		BySide: Wall{
+			e.largest(func(r *StrikeGamma) float64 { return only(r.Strike >= spot, callExposure(r)) }),
+			e.largest(func(r *StrikeGamma) float64 { return only(r.Strike <= spot, putExposure(r)) }),
 		},
+		Gross: Wall{e.largest(callExposure), e.largest(putExposure)},
+		Net:   Wall{g.CallWall, g.PutWall},
 		OpenInterest: Wall{
 			e.largest(func(r *StrikeGamma) float64 { return float64(r.CallOpenInterest) }),
 			e.largest(func(r *StrikeGamma) float64 { return float64(r.PutOpenInterest) }),
 		},
 	}
-	g.VolTrigger = e.volTrigger(g.PutWall, g.CallWall)
 }
 
-// walls returns the strike at or above the spot with the largest call exposure, and the one at or below it with the largest absolute
-// put exposure; nil without exposure.
+// walls returns the strike with the most positive net exposure, and the strike with the most negative one; nil where none has that sign.
 func walls(rows []StrikeGamma, spot Level) (call, put *Level) {
-	return largest(rows, spot, func(r *StrikeGamma) float64 { return only(r.Strike >= spot, callExposure(r)) }),
-		largest(rows, spot, func(r *StrikeGamma) float64 { return only(r.Strike <= spot, putExposure(r)) })
+	return largest(rows, spot, func(r *StrikeGamma) float64 { return float64(*r.Net) }),
+		largest(rows, spot, func(r *StrikeGamma) float64 { return float64(-*r.Net) })
 }
 
 func callExposure(r *StrikeGamma) float64 { return float64(*r.Call) }
@@ -78,24 +78,8 @@ func largest(rows []StrikeGamma, spot Level, value func(*StrikeGamma) float64) *
 	return new(at.Strike)
 }
 
-// volTrigger is the lowest strike strictly between the walls with a net exposure that is positive and at least
-// 5 % of the largest. It is our own estimate of the level above which dealers' hedging dampens moves.
-func (e *exposure) volTrigger(putWall, callWall *Level) *Level {
-	if putWall == nil || callWall == nil {
-		return nil
-	}
-	var largest Dollars
-	for i := range e.strikes {
-		largest = max(largest, *e.strikes[i].Net, -*e.strikes[i].Net)
-	}
-	for i := range e.strikes {
-		r := &e.strikes[i]
-		if r.Strike > *putWall && r.Strike < *callWall && *r.Net > 0 && *r.Net >= 0.05*largest {
-			return new(r.Strike)
-		}
-	}
-	return nil
-}
+// triggerDays is how many calendar days after the session date the contracts of vol_trigger expire at most.
+const triggerDays = 7
 
 // strikeReach is the greatest distance of a strike of gex/{u}, in percent of the spot.
 const strikeReach = 15

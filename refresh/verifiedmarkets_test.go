@@ -21,7 +21,6 @@ type gammaAnswer struct {
 		FlipStatus string   `json:"flip_status"`
 		Regime     string   `json:"gamma_regime"`
 		OIState    string   `json:"oi_state"`
-		Trigger    *float64 `json:"vol_trigger"`
 		Move       *float64 `json:"expected_move_1d"`
 		ZeroDTE    struct {
 			Contracts int
@@ -95,8 +94,6 @@ func (g *generator) count(chain *compute.Chain, a gammaAnswer) {
 	g.note(d.FlipStatus, true)
 	g.note(d.Regime, true)
 	g.note(map[string]string{"updating": "updating", "settled": "settled interest"}[d.OIState], true)
-	g.note("trigger", d.Trigger != nil)
-	g.note("no trigger", d.Trigger == nil)
 	g.note("move", d.Move != nil)
 	g.note("no move", d.Move == nil)
 	g.note("ex-date", strings.Contains(q.ExerciseNote, "ex-dividend"))
@@ -143,7 +140,7 @@ func TestMadeMarketsAreVerified(t *testing.T) {
 		"NaN numbers", "zero open interest", "settled rows", "settled", "no_open_interest", "no_volatility", "0DTE", "floored", "strike 0",
 		"parity", "other_settlement", "interpolated", "extrapolated", "none", "volatility implied", "volatility published",
 		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
-		"neutral", "updating", "settled interest", "trigger", "no trigger", "move", "no move", "flip of 0DTE", "bad rows",
+		"neutral", "updating", "settled interest", "move", "no move", "flip of 0DTE", "bad rows",
 		"index", "implied", "index_stale", "index beside a gap", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
 		"too few parity series", "parity series too near", "after hours", "night", "after a weekend")
 }

@@ -616,11 +616,11 @@ class Model:
             self.differences.append(abs(contract.gamma - one / self.chain.S ** 2))
 
     def curve(self, keep=lambda date: True):
-        """Returns G at the points of the grid, of the dates to keep: the sum of the curves of three groups of dates."""
+        """Returns G at the points of the grid, of the dates to keep: the sum of the curves of groups of dates."""
         if not self.curves:
-            nearest, end = min((row.strike.series.date for row in self.chain.used), default=None), self.chain.session + 90 * DAY
-            for key in {(date == nearest, date <= end) for date in self.legs}:
-                dates = {date for date in self.legs if (date == nearest, date <= end) == key}
+            nearest, ends = min((row.strike.series.date for row in self.chain.used), default=None), [self.chain.session + days * DAY for days in (7, 90)]
+            for key in {(date == nearest, *[date <= end for end in ends]) for date in self.legs}:
+                dates = {date for date in self.legs if (date == nearest, *[date <= end for end in ends]) == key}
                 self.curves.append((dates, curve(flat(self.legs, dates.__contains__), self.chain.S)))
         return [sum(column) for column in zip(*(values for dates, values in self.curves if keep(min(dates))))]
 
@@ -635,6 +635,11 @@ class Model:
             for name, (contracts, *some) in scenarios(self).items():
                 self.found[name] = nearest_flips(crossings(some[0], S, *some[1:])[0] if contracts and self.known else [], S)
         return self.found
+
+    def trigger(self):
+        """Returns the flips that the contracts of the next 7 days may have."""
+        week = self.chain.session + 7 * DAY
+        return nearest_flips(self.crossings(lambda date: date <= week)[0] if self.known else [], self.chain.S)
 
     def shown(self, x):
         """Returns a figure that is null without a used contract and after a contradiction."""
@@ -658,17 +663,12 @@ def levels(m):
 
     def wall(name, side=0):
         return largest({K: row[name] for K, row in rows.items()}, S, side)
-    out = {"call_wall": wall("call", 1), "put_wall": wall("put", -1), "abs_gamma_strike": wall("gross"), "vol_trigger": None}
-    if None not in (out["call_wall"], out["put_wall"]):
-        least = 0.05 * max(abs(row["net"]) for row in rows.values())
-        out["vol_trigger"] = min((K for K, row in rows.items() if out["put_wall"] < K < out["call_wall"] and row["net"] > 0
-                                  and row["net"] >= least), default=None)
-    out["walls"] = {"gross": {"call": wall("call"), "put": wall("put")}, "net": {"call": wall("net"), "put": wall("-net")},
-                    "open_interest": {"call": wall("call_oi"), "put": wall("put_oi")}}
-    return out
+    return {"call_wall": wall("net"), "put_wall": wall("-net"), "abs_gamma_strike": wall("gross"),
+            "walls": {"by_side": {"call": wall("call", 1), "put": wall("put", -1)}, "gross": {"call": wall("call"), "put": wall("put")},
+                      "net": {"call": wall("net"), "put": wall("-net")}, "open_interest": {"call": wall("call_oi"), "put": wall("put_oi")}}}
 
 
-def largest(values, S, side):
+def largest(values, S, side=0):
     """Returns the strike with the largest positive value. side: 1 for strikes from the spot upwards, -1 downwards, 0 for all."""
     best = max(((x, -abs(K - S), -K) for K, x in values.items() if (K - S) * side >= 0), default=(0, 0, 0))
     return -best[2] if best[0] > 0 else None
@@ -836,6 +836,7 @@ def verify_flips(table, data, m, dollars):
     found, sign = m.crossings() if m.known else ([], 0)
     prices, flips = [crossing.price for crossing in found], m.flips()
     flip = table.one_of("§1.2 zero_gamma_flip", data["zero_gamma_flip"], flips["model"], most)
+    table.one_of("§1.3 vol_trigger", data["vol_trigger"], m.trigger(), most)
     served = [(row["price"], row["direction"]) for row in data["flips"]]
     for i, crossing in enumerate(found):
         own = crossing.price, "negative_to_positive" if crossing.rises else "positive_to_negative"
@@ -892,8 +893,8 @@ def verify_band(table, data, m, flip, band):
 
 
 def regime(m):
-    S, today = m.chain.S, [] if m.chain.settled else [row for series, row in zip(m.chain.series, m.expirations.values()) if series.date == m.chain.session]
-    others = [G(flat(legs(m.chain, scale=scale)), S, S) for scale in (0.9, 1.1)] + [m.net - sum(row["net_gex_dollars"] for row in today)]
+    S, later = m.chain.S, [row["net_gex_dollars"] for series, row in zip(m.chain.series, m.expirations.values()) if series.date > m.chain.session]
+    others = [G(flat(legs(m.chain, scale=scale)), S, S) for scale in (0.9, 1.1)] + [sum(later)]
     neutral = abs(m.net) < 0.01 * m.gross or m.net == 0 or any(m.net * other < 0 for other in others)
     return m.shown("neutral" if neutral else "positive" if m.net > 0 else "negative")
 
@@ -1103,13 +1104,13 @@ def key_levels(m):
     """Returns which values each level may have, by name."""
     chain, own = m.chain, levels(m)
     near = {K: row for K, row in m.until[chain.session].items() if abs(K - chain.S) <= 0.1 * chain.S} if not chain.mismatch else {}
-    own["zero_dte_call_wall"] = largest({K: row["call_gex_dollars"] for K, row in near.items()}, chain.S, 1)
-    own["zero_dte_put_wall"] = largest({K: -row["put_gex_dollars"] for K, row in near.items()}, chain.S, -1)
+    net = {K: row["call_gex_dollars"] + row["put_gex_dollars"] for K, row in near.items()}
+    own["zero_dte_call_wall"], own["zero_dte_put_wall"] = largest(net, chain.S), largest({K: -x for K, x in net.items()}, chain.S)
     move = expected_move(chain)
     own["expected_high_1d"], own["expected_low_1d"] = (chain.S + move, chain.S - move) if move is not None else (None, None)
     date = default_expiration(chain)
     own["max_pain"] = date and pain([series for series in chain.series if series.date == date], chain.spot)[0]["max_pain"]
-    flips = dict(zip(("zero_gamma_flip", "flip_low", "flip_high"), (m.flips()["model"], *band_ends(m))))
+    flips = dict(zip(("zero_gamma_flip", "flip_low", "flip_high", "vol_trigger"), (m.flips()["model"], *band_ends(m), m.trigger())))
     return {name: flips.get(name) or [own[name] if own[name] is not None and own[name] > 0 else None] for name in LEVELS}
 
 

@@ -112,8 +112,8 @@ function levelTiles(d, track) {
     [level(d.spot), spotNote(d)],
     [dollars(d.net_gex_dollars), 'per 1 % move', sign],
     [level(d.zero_gamma_flip), flipNote(d)],
-    [level(d.call_wall), 'largest call gamma above'],
-    [level(d.put_wall), 'largest put gamma below'],
+    [level(d.call_wall), 'most positive net gamma'],
+    [level(d.put_wall), 'most negative net gamma'],
     [share(sameDay.share), sameDay.note],
   ] : levelNames.map(() => [unknown, '\u00a0']);
   return levelNames.map(([key, name], i) => {
@@ -212,10 +212,10 @@ function cone(track, xs, column) {
 }
 
 /** jumps says how often a wall moved, and why it jumps. */
-function jumps(side, where, walls) {
+function jumps(side, sign, walls) {
   const known = walls.filter((x) => x !== null);
   const moves = known.filter((x, i) => i > 0 && x !== known[i - 1]).length;
-  return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike at or ${where} the spot with the largest ${side} gamma, so it jumps when the spot crosses such a strike. `;
+  return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike with the most ${sign} net gamma, so it jumps when another strike has more. `;
 }
 
 function drawTrack(lines, net, track, span) {
@@ -247,7 +247,7 @@ function drawTrack(lines, net, track, span) {
     yName: underlying().toUpperCase(), yFormat: (y) => number(y),
     summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
       `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
-      jumps('call', 'above', column('call_wall')) + jumps('put', 'below', column('put_wall')) +
+      jumps('call', 'positive', column('call_wall')) + jumps('put', 'negative', column('put_wall')) +
       (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
       (expected ? `The cone is one standard deviation from ${time(expected.from, true)}: at the close ${write(expected.last)}.` : ''),
   });
