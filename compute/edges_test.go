@@ -188,6 +188,25 @@ func TestNoExpectedMove(t *testing.T) {
 	isNull(t, "no session is left", r.Data.ExpectedMove)
 }
 
+// Without a smile, the variance of the move is linear in ln K between the strikes around the forward, which is 7000, and flat outside them.
+func TestExpectedMoveWithoutSmile(t *testing.T) {
+	const n = 8 // sessions from the close of 2026-08-11 to that of 2026-08-21
+	at := func(k, v float64) row { return row{symbolOf("SPXW260821C", k), published(flatIV(v), 10)} }
+	part := math.Log(7000./6990) / math.Log(7040./6990)
+	for _, c := range []struct {
+		rows []row
+		want float64 // w
+	}{
+		{[]row{at(6990, 0.03), at(7040, 0.05)}, 0.0009 + part*0.0016},
+		{[]row{at(6990, 0.03), at(7000, 0.04), at(7040, 0.05)}, 0.0016},
+		{[]row{at(7040, 0.05), at(7100, 0.06)}, 0.0025},
+		{[]row{at(6900, 0.02), at(6990, 0.03)}, 0.0009},
+		{[]row{at(0, 0.02), at(7040, 0.05)}, 0.0025},
+	} {
+		near(t, "move", exposure(t, index(7000, closing), c.rows...).Data.ExpectedMove, 7000*math.Sqrt(c.want/n), 1e-7)
+	}
+}
+
 // The median and the 95th percentile of one difference are that difference.
 func TestGammaDifferenceOfOneContract(t *testing.T) {
 	q := published(0.2, 10)

@@ -76,7 +76,7 @@ type Gamma struct {
 	Walls          Walls   `json:"walls"`    // Strikes with the largest values of four measures.
 	ZeroDTE        ZeroDTE `json:"zero_dte"` // Contracts that settle on the session date.
 	// One standard deviation of the move of the underlying in one session, as implied by the at-the-money volatility of the nearest
-	// expiration that has a full session left. `null` when no such expiration has a volatility.
+	// expiration that has a full session left: its `expected_move` in volatility/{u} over the root of the sessions left. `null` when no such expiration has a volatility.
 	ExpectedMove *Level `json:"expected_move_1d" jsonschema:"minimum=0" unit:"USD or index points"`
 	SessionDate  Date   `json:"session_date"`   // Exchange session that the quotes belong to, by New York time.
 	OISettleDate Date   `json:"oi_settle_date"` // Session whose settled positions the open interest describes.
@@ -306,8 +306,8 @@ func (e *exposure) regime(scenarios []Scenario) string {
 	return "negative"
 }
 
-// expectedMove returns S·v/√n: one standard deviation, in points, of the move in one session that at-the-money
-// volatility implies. It uses the nearest series that trades in at least one session after the session date. n counts the
+// expectedMove returns S·√(w/n): one standard deviation, in points, of the move in one session that the at-the-money variance w
+// implies. It uses the nearest series that trades in at least one session after the session date. n counts the
 // sessions that this series still trades, the rest of today's as a fraction. The result is nil when no session is left,
 // because the quotes are much newer than the spot.
 func (e *exposure) expectedMove() *Level {
@@ -326,20 +326,10 @@ func (e *exposure) expectedMove() *Level {
 	if nearest == nil {
 		return nil
 	}
-	var atm *strike
-	for i := range nearest.strikes {
-		row := &nearest.strikes[i]
-		if row.step != volNone && (atm == nil || math.Abs(row.k-nearest.forward) < math.Abs(atm.k-nearest.forward)) {
-			atm = row
-		}
-	}
-	if atm == nil {
-		return nil
-	}
 	n := float64(cal.SessionsBetween(today, last))
 	if today <= last {
 		opens, closes := cal.Open(today), cal.Close(today)
 		n += min(max(closes.Sub(e.quoted).Seconds()/closes.Sub(opens).Seconds(), 0), 1)
 	}
-	return finiteOrNil(Level(e.level * atm.v / math.Sqrt(n)))
+	return finiteOrNil(Level(e.level * math.Sqrt(nearest.atTheMoney()/n)))
 }

@@ -66,6 +66,30 @@ func (m smile) atTheMoney() (w float64, why string) {
 	return w, ""
 }
 
+// atTheMoney returns w(0) of the smile. Where that is unknown, v² is linear in ln K between the strikes around the forward, whatever gave
+// their volatility, and flat outside the strikes. It is NaN without a volatility.
+func (s *series) atTheMoney() float64 {
+	if w, why := s.smile().atTheMoney(); why == "" {
+		return w
+	}
+	var below *strike
+	for i := range s.strikes {
+		row := &s.strikes[i]
+		switch {
+		case row.step == volNone:
+			return math.NaN() // of all strikes
+		case row.k < s.forward:
+			below = row
+			continue
+		case below == nil:
+			return row.v * row.v
+		}
+		v := betweenStrikes(below, row, s.forward)
+		return v * v
+	}
+	return below.v * below.v
+}
+
 // between returns w at x, linear between two points.
 func between(a, b smilePoint, x float64) float64 { return a.w + (x-a.x)/(b.x-a.x)*(b.w-a.w) }
 

@@ -84,7 +84,9 @@ const vectorTime = "2026-08-11T16:00:00Z"
 // Every figure has 10 digits: of the smile, the formula of the VIX and 30 days, from quotes some of which are locked or have no bid.
 func TestVolatilityOfManyDigits(t *testing.T) {
 	rows, want := vectors(t)
-	v := volatilityOf(build(t, index(7000, vectorTime), rows...), 0.04)
+	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, vectorTime), rows...), Calendar: cal, RiskFreeRate: 0.04})
+	v := r.Volatility.With(nil, cal)
+	near(t, "expected_move_1d", r.Data.ExpectedMove, want["2026-08-12 pm expected_move"]/math.Sqrt(1+4/6.5), 1e-7) // from noon to the next close
 	got := figures(t, &v.Data)
 	equal(t, "figures", len(got), 4+5*9)
 	equal(t, "wanted", len(want), len(got))

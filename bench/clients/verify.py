@@ -684,9 +684,23 @@ def expected_move(chain):
         if day <= last:
             opens, closes = at(day, 9, 30), at(day, closing(day))
             n = min(max((closes - chain.q) / (closes - opens), 0), 1) + len(sessions(day + DAY, last))
-        v = min(series.strikes, key=lambda strike: (abs(strike.K - series.F), strike.K)).v
-        return chain.S * v / math.sqrt(n) if v and n else None
+        w = variance_at_forward(series)
+        return chain.S * math.sqrt(w / n) if w and n else None
     return None
+
+
+def variance_at_forward(series):
+    """Returns w(0), or a substitute between the strikes around the forward. Without a volatility, it is None."""
+    w, F = at_the_money(smile(series)), series.F
+    if not isinstance(w, str):
+        return w
+    known = [strike for strike in series.strikes if strike.v]
+    low, high = [strike for strike in known if strike.K < F], [strike for strike in known if strike.K >= F]
+    if not low or not high:
+        nearest = high[0] if high else low[-1] if low else None
+        return nearest and nearest.v ** 2
+    part = math.log(F / low[-1].K) / math.log(high[0].K / low[-1].K) if low[-1].K else 1
+    return low[-1].v ** 2 + part * (high[0].v ** 2 - low[-1].v ** 2)
 
 
 def conventions(m):
