@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // KeyLevelsMethod names the method of [NewKeyLevels] in receipts.
@@ -20,8 +21,9 @@ type KeyLevels struct {
 	SessionDate   Date       `json:"session_date"` // Session of `meta.as_of`.
 	Levels        []KeyLevel `json:"levels"`       // The known levels, highest price first.
 	// The levels on the scale of the quarterly stock index future: of SPX, NDX and RUT, while put–call parity gives the forward of a
-	// quarterly expiration. They are fair values from option quotes. No price of a future is used.
-	Futures []FutureLevels `json:"futures" jsonschema:"maxItems=1"`
+	// quarterly expiration. They are fair values from option quotes. No price of a future is used. In the last week of a future, the next
+	// future comes first, and the expiring one second.
+	Futures []FutureLevels `json:"futures" jsonschema:"maxItems=2"`
 }
 
 // KeyLevel is one price.
@@ -38,8 +40,9 @@ type KeyLevel struct {
 
 // FutureLevels are the levels on the scale of a future: each times `ratio`, rounded to the tick of the contract.
 type FutureLevels struct {
-	Symbol     string `json:"symbol" jsonschema:"enum=ES,enum=NQ,enum=RTY"` // Root of the future.
-	Expiration Date   `json:"expiration"`                                   // Its last day: the nearest quarterly date on which options settle at the open.
+	Symbol     string `json:"symbol" jsonschema:"enum=ES,enum=NQ,enum=RTY"`   // Root of the future.
+	Month      string `json:"month" jsonschema:"pattern=^[0-9]{4}-[0-9]{2}$"` // Contract month: that of `expiration`, YYYY-MM.
+	Expiration Date   `json:"expiration"`                                     // Its last day: a quarterly date on which options settle at the open.
 	// Forward of this date by put–call parity, as in gex/{u}.
 	Forward Level         `json:"forward" jsonschema:"exclusiveMinimum=0" unit:"index points"`
 	Ratio   Ratio         `json:"ratio" jsonschema:"exclusiveMinimum=0" unit:"ratio"` // Forward over `effective_spot`.
@@ -52,8 +55,9 @@ type FutureLevel struct {
 	Price Level  `json:"price" jsonschema:"minimum=0" unit:"index points"` // The level times the ratio.
 }
 
-// NewKeyLevels returns the levels of a gamma exposure. pain is the max pain of the default expiration, nil without one.
-func NewKeyLevels(r *GammaResult, pain *MaxPain, cal *Calendar) *KeyLevels {
+// NewKeyLevels returns the levels of a gamma exposure, whose chain was captured at an instant. pain is the max pain of the default
+// expiration, nil without one.
+func NewKeyLevels(r *GammaResult, pain *MaxPain, captured time.Time, cal *Calendar) *KeyLevels {
 	g := &r.Data
 	k := &KeyLevels{Symbol: g.Symbol, Spot: g.Spot, EffectiveSpot: g.EffectiveSpot, SessionDate: g.SessionDate, Levels: []KeyLevel{}, Futures: []FutureLevels{}}
 	add := func(name, label string, price *Level) {
@@ -84,24 +88,34 @@ func NewKeyLevels(r *GammaResult, pain *MaxPain, cal *Calendar) *KeyLevels {
 	}
 	slices.SortStableFunc(k.Levels, func(a, b KeyLevel) int { return cmp.Compare(b.Price, a.Price) })
 	if f := UnderlyingOf(g.Symbol).future; f != nil {
-		k.addFuture(f, g.ByExpiration, cal)
+		k.addFutures(f, g.ByExpiration, captured, cal)
 	}
 	return k
 }
 
-// addFuture adds the levels on the scale of a future, unless no quarterly date has a parity forward.
-func (k *KeyLevels) addFuture(f *future, dates []ExpirationGamma, cal *Calendar) {
+// tradeDate is how long before midnight New York the futures exchange begins a date: at 18:00.
+const tradeDate = 6 * time.Hour
+
+// addFutures adds the levels on the scale of the nearest future of which a parity forward is known, and from the Monday of its last week
+// on those of the next one before it.
+//
+// Source: CME Group, Equity Index Roll Dates: from the Monday before the third Friday on, the next month is the lead month. CME Globex
+// has had it so since trade date 2022-06-13; before, traders rolled on the Thursday eight days before the expiration.
+func (k *KeyLevels) addFutures(f *future, dates []ExpirationGamma, captured time.Time, cal *Calendar) {
+	date := DateOf(captured.In(NewYork).Add(tradeDate))
 	for _, d := range dates { // nearest first
 		if d.Settlement != AM || d.ForwardSource != forwardParity || !quarterly(d.Expiration, cal) {
 			continue
 		}
 		ratio := float64(d.Forward / k.EffectiveSpot)
-		levels := FutureLevels{Symbol: f.symbol, Expiration: d.Expiration, Forward: d.Forward, Ratio: Ratio(ratio), Levels: []FutureLevel{}}
+		levels := FutureLevels{Symbol: f.symbol, Month: d.Expiration.String()[:len("2006-01")], Expiration: d.Expiration, Forward: d.Forward, Ratio: Ratio(ratio), Levels: []FutureLevel{}}
 		for _, l := range k.Levels {
 			levels.Levels = append(levels.Levels, FutureLevel{l.Name, Level(math.Round(float64(l.Price)*ratio/f.tick) * f.tick)})
 		}
-		k.Futures = append(k.Futures, levels)
-		return
+		k.Futures = slices.Insert(k.Futures, 0, levels)
+		if monday := d.Expiration - Date(d.Expiration.Weekday()-time.Monday); len(k.Futures) == 2 || date < monday {
+			return
+		}
 	}
 }
 

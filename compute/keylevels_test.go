@@ -41,51 +41,66 @@ func TestKeyLevels(t *testing.T) {
 	today := []compute.StrikeGamma{
 		strikeRow(480, 9, -8), strikeRow(498, 0, -7), strikeRow(500, 2, -1), strikeRow(505, 40, -42), strikeRow(507, 4, 0),
 	}
-	k := compute.NewKeyLevels(withParts(g, today...), &compute.MaxPain{PainSide: compute.PainSide{MaxPain: level(499)}}, cal)
+	k := compute.NewKeyLevels(withParts(g, today...), &compute.MaxPain{PainSide: compute.PainSide{MaxPain: level(499)}}, at(noon), cal)
 	equal(t, "levels", served(t, k.Levels), "call_wall 510 2, flip_high 510 2, abs_gamma_strike 510 2, zero_dte_call_wall 507 1.4, "+
 		"expected_high_1d 506.25 1.25, max_pain 499 -0.2, zero_dte_put_wall 498 -0.4, zero_gamma_flip 497.5 -0.5, flip_low 496 -0.8, "+
 		"expected_low_1d 493.75 -1.25, put_wall 490 -2")
 	equal(t, "futures of a fund", len(k.Futures), 0)
 	equal(t, "head", fmt.Sprint(k.Spot, k.EffectiveSpot, k.SessionDate), "501 500 2026-11-20")
 
-	none := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "SPY", Spot: 501, EffectiveSpot: 500, FlipStatus: compute.FlipSpotMismatch}, compute.StrikeGamma{Strike: 500}), nil, cal)
+	none := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "SPY", Spot: 501, EffectiveSpot: 500, FlipStatus: compute.FlipSpotMismatch}, compute.StrikeGamma{Strike: 500}), nil, at(noon), cal)
 	equal(t, "nothing is known", string(marshal(t, none.Levels)), "[]")
-	low := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "A", Spot: 1, EffectiveSpot: 1, ExpectedMove: level(1.5)}), &compute.MaxPain{}, cal)
+	low := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "A", Spot: 1, EffectiveSpot: 1, ExpectedMove: level(1.5)}), &compute.MaxPain{}, at(noon), cal)
 	equal(t, "no price below 0", served(t, low.Levels), "expected_high_1d 2.5 150")
 }
 
-// The levels of a future rest on the nearest quarterly date that settles at the open and has a parity forward.
+// The levels of a future rest on the nearest quarterly date that settles at the open and has a parity forward. From the Monday of its week
+// on, as CME Globex counts it, the next such date comes first.
 func TestKeyLevelsOfFutures(t *testing.T) {
 	row := func(date string, s compute.Settlement, forward compute.Level) compute.ExpirationGamma {
 		return compute.ExpirationGamma{Expiration: day(date), Settlement: s, Forward: forward, ForwardSource: "parity"}
 	}
 	interpolated := row("2026-12-18", compute.AM, 5022)
 	interpolated.ForwardSource = "interpolated"
+	march, june, september := row("2026-03-20", compute.AM, 5002), row("2026-06-18", compute.AM, 5050), row("2026-09-18", compute.AM, 5100)
+	const onlyJune = "ES 2026-06 2026-06-18 5050 1.01: call_wall 5151, put_wall 4946.5"
+	const rolling = onlyJune + "; ES 2026-03 2026-03-20 5002 1.0004: call_wall 5102, put_wall 4899.5" // 5102.04, 4899.459
 	for _, c := range []struct {
-		what, symbol string
-		rows         []compute.ExpirationGamma
-		want         string
+		what, symbol, captured string
+		rows                   []compute.ExpirationGamma
+		want                   string
 	}{
-		{"ES", "SPX", []compute.ExpirationGamma{
+		{"ES", "SPX", noon, []compute.ExpirationGamma{
 			row("2026-11-20", compute.AM, 5010), row("2026-12-18", compute.PM, 5020), row("2026-12-18", compute.AM, 5022),
-		}, "ES 2026-12-18 5022 1.0044: call_wall 5122.5, put_wall 4919"}, // 5122.44 and 4919.05 before rounding
-		{"NQ, the nearest without a forward of its own", "NDX", []compute.ExpirationGamma{
+		}, "ES 2026-12 2026-12-18 5022 1.0044: call_wall 5122.5, put_wall 4919"}, // 5122.44 and 4919.05 before rounding
+		{"NQ, the nearest without a forward of its own", "NDX", noon, []compute.ExpirationGamma{
 			interpolated, row("2027-03-19", compute.AM, 5050),
-		}, "NQ 2027-03-19 5050 1.01: call_wall 5151, put_wall 4946.5"}, // 4946.4750
-		{"RTY, on the eve of a holiday", "RUT", []compute.ExpirationGamma{row("2027-06-17", compute.AM, 5060)},
-			"RTY 2027-06-17 5060 1.012: call_wall 5161.2, put_wall 4956.3"}, // 4956.27
-		{"no quarterly date", "SPX", []compute.ExpirationGamma{row("2027-01-15", compute.AM, 5030), row("2027-06-18", compute.AM, 5030)}, ""},
-		{"a fund", "SPY", []compute.ExpirationGamma{row("2026-12-18", compute.AM, 5022)}, ""},
+		}, "NQ 2027-03 2027-03-19 5050 1.01: call_wall 5151, put_wall 4946.5"}, // 4946.4750
+		{"RTY, on the eve of a holiday", "RUT", noon, []compute.ExpirationGamma{row("2027-06-17", compute.AM, 5060)},
+			"RTY 2027-06 2027-06-17 5060 1.012: call_wall 5161.2, put_wall 4956.3"}, // 4956.27
+		{"Sunday afternoon before the roll", "SPX", "2026-03-15T21:59:59Z", []compute.ExpirationGamma{march, june},
+			"ES 2026-03 2026-03-20 5002 1.0004: call_wall 5102, put_wall 4899.5"},
+		{"from Sunday 18:00 on", "SPX", "2026-03-15T22:00:00Z", []compute.ExpirationGamma{march, june, september}, rolling},
+		{"the morning of its last day", "SPX", "2026-03-20T13:29:59Z", []compute.ExpirationGamma{march, june, september}, rolling},
+		{"after it", "SPX", "2026-03-20T13:30:01Z", []compute.ExpirationGamma{june, september}, onlyJune},
+		{"the last day is a Thursday: Friday is Juneteenth", "SPX", "2026-06-15T13:30:00Z", []compute.ExpirationGamma{june, september},
+			"ES 2026-09 2026-09-18 5100 1.02: call_wall 5202, put_wall 4995.5; " + onlyJune}, // 4995.45
+		{"the next one is not quoted", "SPX", "2026-03-18T13:30:00Z", []compute.ExpirationGamma{march}, "ES 2026-03 2026-03-20 5002 1.0004: call_wall 5102, put_wall 4899.5"},
+		{"no quarterly date", "SPX", noon, []compute.ExpirationGamma{row("2027-01-15", compute.AM, 5030), row("2027-06-18", compute.AM, 5030)}, ""},
+		{"a fund", "SPY", noon, []compute.ExpirationGamma{row("2026-12-18", compute.AM, 5022)}, ""},
 	} {
 		g := compute.Gamma{Symbol: c.symbol, Spot: 5000, EffectiveSpot: 5000, CallWall: level(5100), PutWall: level(4897.5), ByExpiration: c.rows}
-		k := compute.NewKeyLevels(withParts(g), nil, cal)
+		k := compute.NewKeyLevels(withParts(g), nil, at(c.captured), cal)
 		got := ""
 		for _, f := range k.Futures {
 			var levels []string
 			for _, l := range f.Levels {
 				levels = append(levels, fmt.Sprintf("%s %s", l.Name, marshal(t, l.Price)))
 			}
-			got += fmt.Sprintf("%s %s %s %s: %s", f.Symbol, f.Expiration, marshal(t, f.Forward), marshal(t, f.Ratio), strings.Join(levels, ", "))
+			if got != "" {
+				got += "; "
+			}
+			got += fmt.Sprintf("%s %s %s %s %s: %s", f.Symbol, f.Month, f.Expiration, marshal(t, f.Forward), marshal(t, f.Ratio), strings.Join(levels, ", "))
 		}
 		equal(t, c.what, got, c.want)
 	}

@@ -13,6 +13,6 @@ func computeLevels(in *inputs) (*answer, error) {
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		pain = pains[i]
 	}
-	a.variants = only(compute.NewKeyLevels(gamma, pain, in.calendar))
+	a.variants = only(compute.NewKeyLevels(gamma, pain, chain.CapturedAt, in.calendar))
 	return a, nil
 }

@@ -1128,13 +1128,13 @@ def key_levels(m):
     return {name: flips.get(name) or [own[name] if own[name] is not None and own[name] > 0 else None] for name in LEVELS}
 
 
-def future(chain):
-    """Returns the future of an index and the series whose forward it takes, or None."""
-    for series in chain.series if chain.symbol in FUTURES else ():
-        friday = third_friday(series.date)
-        if series.settlement == "am" and series.source == "parity" and series.date.month % 3 == 0 and series.date == on_or_before(friday):
-            return (*FUTURES[chain.symbol], series)
-    return None
+def futures(chain):
+    """Returns the series whose forwards the futures of an index take, the future that comes first first."""
+    dates = [series for series in chain.series if chain.symbol in FUTURES and series.settlement == "am" and series.source == "parity"
+             and series.date.month % 3 == 0 and series.date == on_or_before(third_friday(series.date))][:2]
+    traded = (in_new_york(chain.captured_at) + dt.timedelta(hours=6)).date()
+    rolls = dates and traded >= third_friday(dates[0].date) - 4 * DAY
+    return dates[::-1] if rolls else dates[:1]
 
 
 def verify_key_levels(table, answer, m):
@@ -1149,17 +1149,18 @@ def verify_key_levels(table, answer, m):
     exact = [row["name"] for row in data["levels"] if row["name"] in own and "flip" not in row["name"] and "expected" not in row["name"]]
     table.check("§1.10 order", exact, sorted(exact, key=lambda name: (-(own.get(name) or 0), LEVELS.index(name))))
     table.check("§1.10 order of the prices", prices, sorted(prices, reverse=True))
-    found = future(chain)
-    table.check("§1.10 futures", [[row["symbol"], row["expiration"]] for row in data["futures"]], [[found[0], str(found[2].date)]] if found else [])
-    for row in data["futures"] if found else ():
-        _, tick, series = found
+    found = futures(chain)
+    symbol, tick = FUTURES.get(chain.symbol, (None, None))
+    table.check("§1.10 futures", [[row["symbol"], row["month"], row["expiration"]] for row in data["futures"]],
+                [[symbol, str(series.date)[:7], str(series.date)] for series in found])
+    for row, series in zip(data["futures"], found):
         table.check("§1.10 forward", row["forward"], series.F, 0.01)
         table.check("§1.10 ratio", row["ratio"], series.F / S, 2e-4)
         table.check("§1.10 names of the future", [level["name"] for level in row["levels"]], [level["name"] for level in data["levels"]])
         for level, price in zip(row["levels"], prices):
             exact = (own.get(level["name"]) or math.nan) * series.F / S
-            table.check(f"§1.10 {row['symbol']} {level['name']}", level["price"], exact, tick / 2 + 0.03)
-            table.check(f"§1.10 {row['symbol']} {level['name']}, in ticks", round(level["price"] / tick, 6) % 1, 0)
+            table.check(f"§1.10 {symbol} {level['name']}", level["price"], exact, tick / 2 + 0.03)
+            table.check(f"§1.10 {symbol} {level['name']}, in ticks", round(level["price"] / tick, 6) % 1, 0)
 
 
 # §1.11: volatility/{u}

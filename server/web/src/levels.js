@@ -1,12 +1,15 @@
 // The prices that a chart marks, to copy: one price, or the line that chart scripts take.
 
 import { h, say, scroller, table } from './dom.js';
-import { level, number, percent, shortDate } from './format.js';
+import { level, month, number, percent, shortDate } from './format.js';
 import { Panel } from './panel.js';
 import { underlying } from './state.js';
 import { refill } from './terms.js';
 
 const path = `/api/v1/gex/${underlying()}/levels`;
+
+/** contract names a future with its month. */
+const contract = (f) => `${f.symbol} ${month(f.month)}`;
 
 /** levelsPanel builds the panel. */
 export function levelsPanel() {
@@ -21,15 +24,15 @@ export function levelsPanel() {
     render(d) {
       line.value = `$${d.symbol}: ${d.levels.map((l) => `${l.label}, ${l.price}`).join(', ')}`;
       const columns = [{ head: 'Level' }, { head: d.symbol, number: true }, { head: 'From spot', number: true },
-        ...d.futures.map((f) => ({ head: f.symbol, number: true }))];
+        ...d.futures.map((f) => ({ head: contract(f), number: true }))];
       const rows = d.levels.map((l) => [l.label, price(l.label, l.price), percent(l.distance_pct), ...d.futures.map((f) => {
         const at = f.levels.find((x) => x.name === l.name);
-        return at ? price(`${f.symbol} ${l.label}`, at.price) : level(null);
+        return at ? price(`${contract(f)} ${l.label}`, at.price) : level(null);
       })]);
       const focused = place.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
       refill(place, table('The levels, highest price first', columns, rows));
       if (focused) [...place.querySelectorAll('button')].find((b) => b.getAttribute('aria-label') === focused)?.focus({ preventScroll: true });
-      say(about, `${d.levels.length ? 'A click on a price copies it.' : 'No level is known.'} ${d.futures.map((f) => `${f.symbol} of ${shortDate(f.expiration)}: a fair value from option prices, ${number(f.ratio, 4)} × ${d.symbol}.`).join(' ')}`);
+      say(about, `${d.levels.length ? 'A click on a price copies it.' : 'No level is known.'} ${d.futures.map((f) => `${contract(f)}, until ${shortDate(f.expiration)}: a fair value from option prices, ${number(f.ratio, 4)} × ${d.symbol}.`).join(' ')}`);
     },
   });
   panel.body.append(place, about, h('p', { class: 'line' }, line, h('button', { type: 'button', click: () => copy(line.value, 'The line') }, 'Copy the line'), h('a', { href: `${path}?format=csv` }, 'CSV')), said);
