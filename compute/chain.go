@@ -115,7 +115,8 @@ func (c *Contract) Symbol() string {
 
 // UnderlyingQuote is the price of the underlying, from the head of a chain document or from a quote document.
 type UnderlyingQuote struct {
-	Symbol             string    // upstream symbol without its prefix: SPX, XLK
+	Symbol             string    // upstream symbol without its prefix: SPX, XLK, BRK.B
+	IsIndex            bool      // the document says that it is an index
 	Spot               float64   // current price, else close; > 0
 	PriceChangePercent float64   // the session's change, percent; NaN when absent
 	AsOf               time.Time // last trade of the underlying

@@ -14,7 +14,7 @@ const GammaMethod = "gex/6"
 // modelled: dealers are taken to be long every call and short every put. When `flip_status` is `spot_mismatch`, every wall,
 // and every figure that depends on the spot, is `null`.
 type Gamma struct {
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
 	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
 	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Change of `spot` in its session, in percent of the close before. `null` when the upstream gives none.

@@ -13,7 +13,7 @@ const KeyLevelsMethod = "levels/3"
 // KeyLevels are the prices of gex/{u} and {u}-max-pain that a chart marks, the `data` of gex/{u}/levels. A level that is not known is
 // left out.
 type KeyLevels struct {
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
 	// Published price of the underlying at `meta.as_of`.
 	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Spot that the distances count from, as in gex/{u}.

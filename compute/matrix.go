@@ -15,7 +15,7 @@ const (
 // effective spot, and a column for each of the nearest 16 expirations. For the expirations of today and of this week there are
 // also calls and puts by strike. The contracts are those of gex/{u}.
 type Matrix struct {
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
 	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
 	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Spot of every figure, as in gex/{u}.

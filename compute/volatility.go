@@ -12,7 +12,7 @@ const VolatilityMethod = "volatility/2"
 // beside its own stored history. Volatilities are a year's, in percent, on a year of 365 days. What the quotes or the history do not
 // determine is `null`: `unknown` of the expiration, or of `meta.quality`, has the reason.
 type Volatility struct {
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]+$"` // The underlying.
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
 	// Published price of the underlying at `meta.as_of`.
 	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Spot of the expected moves, as in gex/{u}.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -84,7 +83,7 @@ func pastChains(p *product, c *Config, d compute.Date) ([]upstream.Name, time.Ti
 func (j *jobs) chainJobs() (all []job) {
 	for i, u := range j.cfg.Underlyings {
 		one := job{
-			name: strings.ToLower(u), every: j.cfg.ChainEvery, chain: u,
+			name: compute.PathOf(u), every: j.cfg.ChainEvery, chain: u,
 			run:   func(ctx context.Context) error { return j.refreshChain(ctx, u) },
 			reads: func(time.Time) []upstream.Name { return []upstream.Name{chainOf(u)} },
 		}
@@ -120,7 +119,7 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 	switch {
 	case err == nil:
 		j.unknown.Delete(symbol)
-		b := j.newBatch(strings.ToLower(symbol))
+		b := j.newBatch(compute.PathOf(symbol))
 		b.documents[name] = d
 		if err = j.accept(b, products, symbol); partial(err) {
 			return err

@@ -213,7 +213,7 @@ func (k *checker) chain(d *document) {
 			k.say("NO ANSWER: %v", err)
 		}
 	}
-	u, q := strings.ToLower(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
+	u, q := compute.PathOf(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
 	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Used, counts(q.Skipped))
 	k.say("%s-max-pain has %d expirations", u, len(compute.MaxPains(chain, cal)))
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})

@@ -244,7 +244,7 @@ type ScheduleFlags struct {
 // DefaultUnderlyings is the default of --underlyings.
 var DefaultUnderlyings = []string{"SPX", "NDX", "RUT", "SPY", "QQQ", "IWM", "XLK", "XLF", "XLE", "AAPL", "AMZN", "META", "MSFT", "NVDA", "TSLA"}
 
-var symbolForm = regexp.MustCompile(`^[A-Z]{1,6}$`)
+var symbolForm = regexp.MustCompile(`^[A-Z]{1,6}$|^[A-Z]{1,5}[.][A-Z]$`)
 
 // maxUnderlyings bounds the underlyings, because each costs its answers in memory and a request per round.
 const maxUnderlyings = 100
@@ -263,14 +263,15 @@ func (s *ScheduleFlags) check() error {
 		return errors.New("--underlyings must begin with SPX")
 	}
 	for i, symbol := range s.Underlyings {
-		if !symbolForm.MatchString(symbol) {
-			return fmt.Errorf("--underlyings: %q is not a symbol such as SPY or NDX: 1 to 6 capital letters", symbol)
+		symbol = strings.ReplaceAll(symbol, "/", ".")
+		if s.Underlyings[i] = symbol; !symbolForm.MatchString(symbol) {
+			return fmt.Errorf("--underlyings: %q is not a symbol such as SPY or BRK.B: 1 to 6 capital letters, with a point before the last if it has one", symbol)
 		}
 		if why := compute.UnderlyingOf(symbol).Unusable(); why != "" {
 			return fmt.Errorf("--underlyings: %s cannot be one: %s", symbol, why)
 		}
-		if slices.Contains(s.Underlyings[:i], symbol) {
-			return fmt.Errorf("--underlyings has %s twice", symbol)
+		if j := slices.IndexFunc(s.Underlyings[:i], func(other string) bool { return compute.PathOf(other) == compute.PathOf(symbol) }); j >= 0 {
+			return fmt.Errorf("--underlyings has %s twice, the first time as %s", symbol, s.Underlyings[j])
 		}
 	}
 	return nil

@@ -1,10 +1,6 @@
 package refresh
 
-import (
-	"strings"
-
-	"strikecache/compute"
-)
+import "strikecache/compute"
 
 // gatherGamma returns the inputs of [gammaOf], and the chain of the session before if it is stored.
 func gatherGamma(p *product, b *batch, m *memory) (*inputs, error) {
@@ -42,7 +38,7 @@ func gatherExposure(p *product, b *batch, m *memory) (*inputs, error) {
 }
 
 // gammaOfUnderlying returns the name of the resource gex/{u} of an underlying.
-func gammaOfUnderlying(symbol string) string { return "gex/" + strings.ToLower(symbol) }
+func gammaOfUnderlying(symbol string) string { return "gex/" + compute.PathOf(symbol) }
 
 // trackOf returns the name of the track of an underlying.
 func trackOf(symbol string) string { return gammaOfUnderlying(symbol) + "/intraday" }

@@ -101,7 +101,7 @@ func (r *productRow) of(underlying string) *product {
 	if !strings.Contains(r.pattern, placeholder) {
 		return &product{r, r.pattern, ""}
 	}
-	return &product{r, strings.Replace(r.pattern, placeholder, strings.ToLower(underlying), 1), underlying}
+	return &product{r, strings.Replace(r.pattern, placeholder, compute.PathOf(underlying), 1), underlying}
 }
 
 // products is a list of products, in the order of the table and within a row in that of the underlyings.

@@ -26,7 +26,7 @@ type underlyingsData struct {
 // underlyingRow is one underlying. The values are those of its gex/{u} and volatility/{u}, which describe them.
 type underlyingRow struct {
 	// The underlying.
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z]{1\\,6}$"`
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"`
 	// Last trade of the underlying.
 	AsOf time.Time `json:"as_of"`
 	// Digest of the `data` of gex/{u} that the row was taken from.

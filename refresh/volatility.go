@@ -2,7 +2,6 @@ package refresh
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/goccy/go-json"
 
@@ -28,7 +27,7 @@ type volatilityQuality struct {
 }
 
 // volatilityOf returns the name of the resource volatility/{u} of an underlying.
-func volatilityOf(symbol string) string { return "volatility/" + strings.ToLower(symbol) }
+func volatilityOf(symbol string) string { return "volatility/" + compute.PathOf(symbol) }
 
 // gatherVolatility returns the inputs of [gammaOf] and the history of earlier sessions.
 func gatherVolatility(p *product, b *batch, m *memory) (*inputs, error) {

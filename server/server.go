@@ -114,7 +114,7 @@ func New(cfg Config) *Server {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
-	s := &Server{cfg: cfg, traffic: newTraffic(), underlyings: strings.Split(strings.ToLower(cmp.Or(strings.Join(cfg.Underlyings, ","), "SPX")), ",")}
+	s := &Server{cfg: cfg, traffic: newTraffic(), underlyings: strings.Split(strings.ToLower(strings.ReplaceAll(cmp.Or(strings.Join(cfg.Underlyings, ","), "SPX"), ".", "")), ",")}
 	s.routes = routesOf(s.underlyings)
 	s.connections.Max = cfg.MaxConnections
 	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded

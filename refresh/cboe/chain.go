@@ -65,6 +65,7 @@ type chainDocument struct {
 	Data      struct {
 		Options   []chainRow `json:"options"`
 		Symbol    string     `json:"symbol"`
+		Security  string     `json:"security_type"`
 		Current   number     `json:"current_price"`
 		Close     number     `json:"close"`
 		Change    number     `json:"price_change"`
@@ -128,7 +129,8 @@ func decodeDocument(body []byte) (*Quote, []chainRow, error) {
 		return nil, nil, err
 	}
 	q := &Quote{}
-	q.Symbol = strings.TrimLeft(cmp.Or(d.Data.Symbol, d.Symbol), "^_") // ^SPX and _SPX are SPX
+	q.Symbol = strings.ReplaceAll(strings.TrimLeft(cmp.Or(d.Data.Symbol, d.Symbol), "^_"), "/", ".") // ^SPX and _SPX are SPX, BRK/B is BRK.B
+	q.IsIndex = d.Data.Security == "index" || strings.ContainsAny(d.Data.Symbol+d.Symbol, "^_")
 	price := PriceKind(q.Symbol)
 	closed := q.usable(price, d.Data.Close)
 	q.Spot, q.PriceChangePercent = q.usable(price, d.Data.Current), q.usable(compute.Percentage, d.Data.ChangePct)

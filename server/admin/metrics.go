@@ -209,7 +209,7 @@ func (c *collector) levels(ch chan<- prometheus.Metric) {
 		if !strings.HasSuffix(resource, "/levels") || !c.decode(resource, &data) {
 			continue
 		}
-		underlying := strings.ToLower(data.Symbol)
+		underlying := strings.ToLower(strings.ReplaceAll(data.Symbol, ".", ""))
 		gauge(ch, spot, data.Spot, underlying)
 		gauge(ch, effective, data.EffectiveSpot, underlying)
 		for _, l := range data.Levels {
@@ -235,7 +235,7 @@ func (c *collector) underlyings(ch chan<- prometheus.Metric) {
 		return
 	}
 	for _, r := range data.Rows {
-		underlying := strings.ToLower(r.Symbol)
+		underlying := strings.ToLower(strings.ReplaceAll(r.Symbol, ".", ""))
 		if r.Net != nil {
 			gauge(ch, net, *r.Net, underlying)
 		}

@@ -39,7 +39,7 @@ const columns = [
 // The filters: which values the address may have, which rows match, and the filter in words.
 const whole = /^\d{1,9}$/;
 const filters = {
-  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol === v, (v) => v],
+  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol.replace('.', '') === v.replace('.', ''), (v) => v],
   type: [/^(call|put)$/, (x, v) => x.option_type === v, (v) => `${v}s`],
   direction: [/^(bullish|bearish|neutral|unknown)$/, (x, v) => x.direction === v, (v) => `direction ${v}`],
   premium: [whole, (x, v) => x.premium >= Number(v), (v) => `premium ${dollars(Number(v), true)} or more`],

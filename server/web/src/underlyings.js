@@ -27,6 +27,8 @@ function addressOf(symbol) {
   next.delete('expiration');
   return `?${next}`;
 }
+/** pathOf returns a symbol as paths have it: brkb of BRK.B. */
+const pathOf = (symbol) => symbol.toLowerCase().replace('.', '');
 const open = (symbol) => { location.search = addressOf(symbol); };
 
 /** found returns the symbols that a text finds: those that begin with it, then those with a word of their name that does. */
@@ -96,7 +98,7 @@ export function underlyingPicker() {
 // The columns: head, the value that sorts, and the cell. A first click puts the largest number first.
 const share = (x) => percent(x, 1).replace('+', '');
 const columns = [
-  ['Underlying', (r) => r.symbol, (r) => [h('a', { href: addressOf(r.symbol.toLowerCase()) }, r.symbol), h('small', { class: 'long' }, names[r.symbol.toLowerCase()] ?? '')]],
+  ['Underlying', (r) => r.symbol, (r) => [h('a', { href: addressOf(pathOf(r.symbol)) }, r.symbol), h('small', { class: 'long' }, names[pathOf(r.symbol)] ?? '')]],
   ['Spot', (r) => r.spot, (r) => level(r.spot)],
   ['Change', (r) => r.spot_change_pct, (r) => percent(r.spot_change_pct)],
   ['Net gamma', (r) => r.net_gex_dollars, (r) => dollars(r.net_gex_dollars)],
@@ -126,8 +128,7 @@ function overview(count, several) {
     const value = columns[by]?.[1];
     const compare = (x, y) => (x === null || y === null ? (x === null) - (y === null) : (x < y ? -1 : x > y ? 1 : 0) * (falling ? -1 : 1));
     const sorted = value ? rows.toSorted((a, b) => compare(value(a), value(b))) : rows;
-    const shown = underlying().toUpperCase();
-    refill(body, ...sorted.map((r) => h('tr', { 'aria-current': r.symbol === shown && 'true', click: (event) => { if (!event.target.closest('a')) open(r.symbol.toLowerCase()); } },
+    refill(body, ...sorted.map((r) => h('tr', { 'aria-current': pathOf(r.symbol) === underlying() && 'true', click: (event) => { if (!event.target.closest('a')) open(pathOf(r.symbol)); } },
       columns.map(([, , cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: isText(i) ? null : 'number' }, cell(r))))));
   };
   onChoice(draw); // the links keep the choices
