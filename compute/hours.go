@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ const (
 	stock      class = "stocks and other funds"
 )
 
-// dayKind is the kind of the days on which a row of [hours] applies. The constants are in the order of a day's hours.
+// dayKind is the kind of the days on which a row of [hours] applies.
 type dayKind uint8
 
 const (
@@ -26,22 +27,14 @@ const (
 	inSession                    // a session. On an early close, the hours end three hours earlier
 	onHoliday                    // an exchange holiday but New Year's Day, Good Friday and Christmas
 	onOneDay                     // the date from alone, which has no session
-	dayKinds                     // how many
 )
 
 // clock is a time of day in New York, minutes after midnight; negative: on the day before.
 type clock int
 
 const (
-	eve2015 = clock(20*60+15) - 24*60
-	at0300  = clock(3 * 60)
-	at0730  = clock(7*60 + 30)
-	at0915  = clock(9*60 + 15)
-	at0925  = clock(9*60 + 25)
-	at0930  = clock(9*60 + 30)
-	at1130  = clock(11*60 + 30)
-	at1600  = clock(16 * 60)
-	at1615  = clock(16*60 + 15)
+	eve2015, at0300, at0730, at0915, at0925 clock = 20*60 + 15 - 24*60, 3 * 60, 7*60 + 30, 9*60 + 15, 9*60 + 25
+	at0930, at1130, at1600, at1615          clock = 9*60 + 30, 11*60 + 30, 16 * 60, 16*60 + 15
 )
 
 // on returns the instant of the time of day of a date.
@@ -67,8 +60,8 @@ type hoursRow struct {
 var verifiedHours = NewDate(2027, time.December, 31)
 
 // hours is the table of the hours in which the quotes of the delayed documents move. These are not always the hours in which one can
-// trade: from 16:15 to 17:00, in the curb session of SPX, all quotes of the documents stand still. Of the rows of a class and a kind of
-// days, the last whose date has come counts.
+// trade: from 16:15 to 17:00, in the curb session of SPX, all quotes of the documents stand still. The rows of a class are in the order of
+// a day's hours. Of those of a kind of days, the last whose date has come counts.
 var hours = []hoursRow{
 	{largeIndex, beforeSession, NewDate(2015, time.March, 9), at0300, at0915, false, verifiedHours, "Cboe, Extended Trading Hours, 2015-02-27; RG15-014"},
 	{largeIndex, beforeSession, NewDate(2021, time.November, 22), eve2015, at0915, false, verifiedHours, "SEC releases 34-93677 and 34-94253"},
@@ -81,8 +74,8 @@ var hours = []hoursRow{
 	{smallIndex, onHoliday, NewDate(2026, time.February, 9), eve2015, at1130, false, verifiedHours, "SR-CBOE-2025-070; Cboe, holiday calendar of 2026"},
 	{otherIndex, inSession, 0, at0930, at1615, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays; Nasdaq, Options Market Hours"},
 	{tailFund, inSession, 0, at0930, at1615, false, verifiedHours, "Nasdaq, Options Market Hours, 2026-09; Nasdaq alert 2025-52 of IBIT"},
-	{stock, inSession, 0, at0930, at1600, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays"},
 	{stock, beforeSession, NewDate(2026, time.July, 13), at0730, at0925, true, verifiedHours, "SR-CBOE-2025-079, SEC release 34-105569; Cboe, Equity Options Extended Trading Hours FAQ"},
+	{stock, inSession, 0, at0930, at1600, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays"},
 }
 
 // tailFunds are the exchange-traded funds and notes whose options trade until 16:15.
@@ -98,10 +91,8 @@ var tailSince = map[string]Date{"IBIT": NewDate(2025, time.November, 10)}
 // classOn returns the class of an underlying on a date.
 func (u Underlying) classOn(d Date) class {
 	switch {
-	case u.Kind == KindIndex && u.hours != "":
-		return u.hours
 	case u.Kind == KindIndex:
-		return otherIndex
+		return cmp.Or(u.hours, otherIndex)
 	case u.Kind == KindFund && d >= tailSince[u.Symbol]:
 		return tailFund
 	}
@@ -116,20 +107,24 @@ type span struct {
 
 // spans returns the intervals of a date in which quotes of the underlying move, earliest first.
 func (u Underlying) spans(d Date, cal *Calendar) (all []span) {
-	applies := [dayKinds]bool{beforeSession: cal.IsSession(d), inSession: cal.IsSession(d), onHoliday: cal.tradesOnHoliday(d), onOneDay: !cal.IsSession(d)}
-	var rows [dayKinds]*hoursRow
-	for i, c := 0, u.classOn(d); i < len(hours); i++ {
-		if r := &hours[i]; r.class == c && applies[r.days] && (r.from == 0 || d >= r.from) && (r.days != onOneDay || d == r.from) {
-			rows[r.days] = r
+	class, session := u.classOn(d), cal.IsSession(d)
+	for i := range hours {
+		r, applies := &hours[i], session
+		switch r.days {
+		case onHoliday:
+			applies = cal.tradesOnHoliday(d)
+		case onOneDay:
+			applies = !session && d == r.from
 		}
-	}
-	for _, r := range rows {
-		if r == nil {
+		if !applies || r.class != class || r.from != 0 && d < r.from {
 			continue
 		}
 		s := span{r, r.opens.on(d), r.closes.on(d)}
 		if r.days == inSession && cal.IsEarlyClose(d) {
 			s.closes = s.closes.Add(-3 * time.Hour)
+		}
+		if n := len(all); n > 0 && all[n-1].days == r.days {
+			all = all[:n-1]
 		}
 		all = append(all, s)
 	}

@@ -11,7 +11,7 @@ const MaxPainMethod = "maxpain/3"
 // MaxPain is the max pain of one expiration date of a chain, the `data` of {u}-max-pain. The fields of this object count all
 // contracts of the date. `by_settlement` has the AM-settled and the PM-settled contracts separately.
 type MaxPain struct {
-	Symbol     string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"`                            // The underlying.
+	Symbol     string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"`                           // The underlying.
 	Spot       Level  `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"` // Price of the underlying at `meta.as_of`.
 	Expiration Date   `json:"expiration"`                                                      // Expiration date.
 	// How the contracts of the date settle. `am`: at the opening print. `pm`: at the close. `mixed`: some at the opening print,

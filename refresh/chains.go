@@ -156,17 +156,11 @@ func (j *jobs) offers(p *product) bool {
 // unknownRetry is how long a job waits before it asks again for a chain that the upstream says it does not have.
 const unknownRetry = time.Hour
 
-// movesAtNight says whether quotes of the options of an underlying move before the next session.
-func movesAtNight(symbol string, now time.Time, cal *compute.Calendar) bool {
-	_, _, night := compute.UnderlyingOf(symbol).Night(cal.Next(cal.SessionDate(now)), cal)
-	return night
-}
-
 // final says whether the accepted chain was made after the last refresh window, and the next one has not begun. Until then, options
 // that do not trade at night have the same quotes. But a trade of a fund before the open would make the chain one of the next session.
 func (j *jobs) final(symbol string) bool {
 	now, d := j.cfg.Clock.Now(), j.intake.document(chainOf(symbol))
-	if d == nil || d.failed || inWindow(now, j.cal) || movesAtNight(symbol, now, j.cal) {
+	if _, _, moves := compute.UnderlyingOf(symbol).Night(j.cal.Next(j.cal.SessionDate(now)), j.cal); moves || d == nil || d.failed || inWindow(now, j.cal) {
 		return false
 	}
 	return !d.mark.captured.Before(lastWindowEnd(now, j.cal))

@@ -213,8 +213,11 @@ func (k *checker) chain(d *document) {
 			k.say("NO ANSWER: %v", err)
 		}
 	}
-	u, q := compute.PathOf(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality.Contracts
-	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Used, counts(q.Skipped))
+	u, q := compute.PathOf(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality
+	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Contracts.Used, counts(q.Contracts.Skipped))
+	if q.Hours != nil {
+		k.say("hours: %s", *q.Hours)
+	}
 	k.say("%s-max-pain has %d expirations", u, len(compute.MaxPains(chain, cal)))
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
 	k.say("%s scores %d contracts; left out: %s", FlowResource, flow.Eligible, counts(flow.Rejected))

@@ -163,7 +163,7 @@ func (d *document) decodeChain(symbol string) error {
 	if err := checkSymbol(chain.Symbol, symbol); err != nil {
 		return err
 	}
-	if (chain.IsIndex || strings.HasPrefix(symbol, "_")) && compute.UnderlyingOf(chain.Symbol).Kind != compute.KindIndex {
+	if chain.IsIndex && compute.UnderlyingOf(chain.Symbol).Kind != compute.KindIndex {
 		return fmt.Errorf("%w: %s is an index whose options are not known here", cboe.ErrMalformed, chain.Symbol)
 	}
 	if err := checkSize(chain); err != nil {

@@ -15,9 +15,9 @@ const tradeForm = `"2006-01-02T15:04:05"`
 
 // chain writes the options of a chain document, a series at a time. price is the price of the underlying.
 func (m *Market) chain(w io.Writer, in *instrument, f *frame, path *path, price point) {
-	t, when, quoted := trading{Market: m, in: in, frame: f, path: path}, f.moment(f.asOf), price
-	if night := f.quoted.sessions - float64(f.session+1); in.chain.night && night > 0 {
-		when, quoted = f.quoted, price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
+	t, when, quoted := trading{Market: m, in: in, frame: f, path: path}, m.quoted(in, f), price
+	if night := when.sessions - float64(f.session+1); night > 0 {
+		quoted = price.toward(m.factors.openOf(in, m.factors.index(m.calendar.Next(f.date))), night/nightShare)
 	}
 	surface, all := in.surface(quoted), m.listing(in, f.listed)
 	b := []byte(`"options":[`)

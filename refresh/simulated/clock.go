@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"strings"
 	"time"
 
 	"strikecache/compute"
@@ -42,7 +43,6 @@ type frame struct {
 	open      time.Time
 	close     time.Time
 	listed    compute.Date // the session whose listing and open interest the files have
-	quoted    moment       // of the quotes of options that move at night: they also change from 20:15 to 09:15 before the next session
 }
 
 // frame returns what the upstream says at an instant.
@@ -57,14 +57,25 @@ func (m *Market) frame(at time.Time) frame {
 	f.open, f.close = m.calendar.Open(f.date), m.calendar.Close(f.date)
 	f.asOf = earlier(delayed, f.close.Add(indexTail-time.Second))
 	f.listed = m.factors.dates[m.morning(f.generated, chainHour)]
-	f.quoted = f.moment(f.asOf)
-	next := m.calendar.Next(f.date)
-	start, end := (next-1).At(20, 15, 0, compute.NewYork), next.At(9, 15, 0, compute.NewYork)
-	if delayed.After(f.asOf) && f.generated.After(start) {
-		at := earlier(f.generated, end)
-		f.quoted = moment{at, float64(f.session+1) + nightShare*float64(at.Sub(start))/float64(end.Sub(start))}
-	}
 	return f
+}
+
+// quoted returns the moment of the quotes of an instrument's options. They stand still outside the hours of [compute.Chain.QuoteInstant]. At
+// night, trading time goes on evenly from the first hours after the session to the last before the next.
+func (m *Market) quoted(in *instrument, f *frame) moment {
+	u := compute.UnderlyingOf(strings.TrimPrefix(in.symbol, "_"))
+	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: u.Symbol, AsOf: earlier(f.asOf, f.close), CapturedAt: f.generated}}
+	q := head.QuoteInstant(m.calendar)
+	if !q.After(f.close.Add(indexTail)) {
+		return f.moment(earlier(q, f.asOf))
+	}
+	d := f.date + 1
+	start, _, night := u.Night(d, m.calendar)
+	for ; !night; start, _, night = u.Night(d, m.calendar) {
+		d++
+	}
+	_, end, _ := u.Night(m.calendar.Next(f.date), m.calendar)
+	return moment{q, float64(f.session+1) + nightShare*float64(q.Sub(start))/float64(end.Sub(start))}
 }
 
 // morning returns today's session if the hour in New York has come, otherwise the session before.

@@ -42,20 +42,25 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// Between two sessions a document has no new data, except that quotes of SPX options change at night.
+// Between two sessions a document has no new data, except that quotes of SPX and RUT options change at night.
 func TestFrozenBody(t *testing.T) {
 	for _, c := range []struct {
 		symbol, a, b string
 		frozen       bool
 	}{
-		{"_SPX", "2026-08-11 17:01:00", "2026-08-11 20:14:00", true},
-		{"_SPX", "2026-08-11 20:14:00", "2026-08-11 21:01:00", false},
+		{"_SPX", "2026-08-11 17:01:00", "2026-08-11 20:29:00", true},
+		{"_SPX", "2026-08-11 20:29:00", "2026-08-11 21:01:00", false},
 		{"TSLA", "2026-08-11 21:01:00", "2026-08-12 02:30:00", true},
 		{"_NDX", "2026-08-11 17:01:00", "2026-08-12 02:30:00", true},
 		{"_RUT", "2026-08-11 17:01:00", "2026-08-12 09:44:00", false}, // the listing of 07:00
-		{"_RUT", "2026-08-12 07:01:00", "2026-08-12 09:44:00", true},
+		{"_RUT", "2026-08-11 21:01:00", "2026-08-12 02:30:00", false},
+		{"_NDX", "2026-08-12 07:01:00", "2026-08-12 09:44:00", true},
 		{"IWM", "2026-08-11 21:01:00", "2026-08-12 02:30:00", true},
-		{"_SPX", "2026-08-12 09:16:00", "2026-08-12 09:44:00", true},
+		{"_SPX", "2026-08-12 09:16:00", "2026-08-12 09:44:00", false}, // to 09:25
+		{"_SPX", "2026-08-12 09:41:00", "2026-08-12 09:44:00", true},
+		{"_SPX", "2026-09-05 12:00:00", "2026-09-07 02:00:00", false}, // a holiday, to 11:30
+		{"_SPX", "2026-09-07 11:46:00", "2026-09-07 20:29:00", true},
+		{"_NDX", "2026-09-05 12:00:00", "2026-09-07 02:00:00", true},
 		{"_SPX", "2026-08-14 21:01:00", "2026-08-16 19:00:00", true},  // over a weekend
 		{"_SPX", "2026-08-16 19:00:00", "2026-08-16 23:00:00", false}, // to the night before Monday
 	} {

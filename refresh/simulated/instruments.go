@@ -89,7 +89,6 @@ var instruments = [...]instrument{
 // chainSpec is how the options of an underlying are listed, quoted and traded.
 type chainSpec struct {
 	pm     string // what the root of series of an index that settle PM has after the index's name: W of SPXW
-	night  bool   // whether quotes also change at night, see frame.quoted
 	roles  []role
 	bands  []band
 	least  float64 // width of the cheapest quote, USD
@@ -115,7 +114,7 @@ var indexRoles = []role{
 
 // spxChain is about as wide as the chain of 2026-08-11.
 var spxChain = chainSpec{
-	pm: "W", night: true, least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles,
+	pm: "W", least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles,
 	bands: []band{
 		{step: 1, below: 0.11, above: 0.085, taper: 45}, {step: 2, below: 0.15, above: 0.1, taper: 120},
 		{step: 5, below: 0.21, above: 0.11}, {step: 10, below: 0.3, above: 0.15},

@@ -13,8 +13,8 @@
 //
 // The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as European ones, strikes
 // are listed around the trend of a price, a contract trades evenly over the session, an index stands still from 16:00 to 16:15 while its
-// clock runs on and its options still trade, only quotes of SPX options move at night, options of funds trade until 16:00, a settlement
-// file has monthly futures of the VIX alone, and members of documents that no decoder reads are constant.
+// clock runs on and its options still trade, a settlement file has monthly futures of the VIX alone, and members of documents that no
+// decoder reads are constant. Quotes move in the hours that the methods page has.
 package simulated
 
 import (

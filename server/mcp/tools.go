@@ -54,9 +54,6 @@ func (t *tool) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}, nil
 }
 
-// withoutPoint makes the path of brk.b, and of brk/b.
-var withoutPoint = strings.NewReplacer(".", "", "/", "")
-
 // answer returns the compact answer for arguments. An argument that is null is as absent, because some clients send null for it.
 // The server checks the values of all but rows.
 func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, error) {
@@ -75,7 +72,7 @@ func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, e
 		switch {
 		case value == nil:
 		case name == "underlying":
-			path = strings.Replace(path, "{u}", url.PathEscape(withoutPoint.Replace(strings.ToLower(text))), 1)
+			path = strings.Replace(path, "{u}", url.PathEscape(strings.NewReplacer(".", "", "/", "").Replace(strings.ToLower(text))), 1)
 		case name == "rows":
 			var err error
 			if rows, err = strconv.Atoi(text); err != nil || rows < 1 || rows > maxRows {
