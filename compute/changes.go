@@ -85,9 +85,17 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	}, nil
 }
 
-// split says whether the shares of a fund or stock were split since the reference: most of its unsettled contracts are then no
-// longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth is gone, because
-// some new strikes are equal to old ones. Options of a stock that only fell stay listed.
+// wasSplit says whether the shares of a fund or stock were split between two documents: most of the unsettled contracts of the earlier are
+// then no longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth is gone, because
+// some new strikes are equal to old ones. Options of a stock that only fell stay listed. ratio is that of the prices.
+func wasSplit(listed, gone int, ratio float64) bool {
+	if math.Abs(ratio-1) > 0.2 {
+		return 10*gone > gone+listed
+	}
+	return gone > listed
+}
+
+// split says whether the shares were split since the reference.
 func (e *exposure) split() bool {
 	if e.underlying.Kind == KindIndex {
 		return false
@@ -108,10 +116,7 @@ func (e *exposure) split() bool {
 			}
 		}
 	}
-	if math.Abs(e.level/e.Reference.Spot-1) > 0.2 {
-		return 10*gone > gone+listed
-	}
-	return gone > listed
+	return wasSplit(listed, gone, e.level/e.Reference.Spot)
 }
 
 // The steps of the repricing between the reference and today. The net after each step begins from the state that the step
@@ -186,17 +191,12 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 	if e.Reference == nil {
 		return nil, nil
 	}
-	type contract struct {
-		Series
-		strike float64
-		right  Right
-	}
 	type change struct{ from, to float64 }
-	changes := map[contract]change{}
+	changes := map[contractKey]change{}
 	for _, s := range e.compared() {
 		for _, row := range s.Strikes {
 			for right, held := range row.OpenInterest {
-				changes[contract{s.Series, row.Strike, Right(right)}] = change{from: positive(held)}
+				changes[contractKey{s.Series, row.Strike, Right(right)}] = change{from: positive(held)}
 			}
 		}
 	}
@@ -205,16 +205,16 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 			row := &s.strikes[i]
 			for right, c := range row.contracts {
 				if c != nil {
-					k := contract{s.Series, row.k, Right(right)}
+					k := contractKey{s.Series, row.k, Right(right)}
 					changes[k] = change{changes[k].from, c.OpenInterest}
 				}
 			}
 		}
 	}
-	leftOut := map[contract]bool{}
+	leftOut := map[contractKey]bool{}
 	for _, c := range slices.Concat(e.Reference.Unread, e.Chain.Unread) {
 		if c.Settlement.Instant(c.Expiration, e.Calendar).After(e.quoted) {
-			k := contract{Series{c.Root, c.Expiration}, c.Strike, c.Right}
+			k := c.key()
 			leftOut[k] = true
 			delete(changes, k)
 		}

@@ -69,7 +69,7 @@ type FlowItem struct {
 	// Implied volatility that the upstream published: 0.2 is 20 % a year. `null` when the upstream published no volatility.
 	IV *Ratio `json:"implied_volatility" jsonschema:"minimum=0" unit:"fraction a year"`
 	// Change of implied volatility against the last snapshot of the previous session. A rise is positive. `null` when one of the
-	// two volatilities is not known.
+	// two volatilities is not known, and after a split.
 	IVChange *Ratio `json:"iv_change" jsonschema:"example=1.84" unit:"volatility points"`
 	// Delta that the upstream published. `null` when the upstream published no delta.
 	Delta     *Ratio `json:"delta" jsonschema:"minimum=-1,maximum=1" unit:"ratio"`
@@ -122,15 +122,63 @@ type ChainFlow struct {
 	Items    []FlowItem // the best, at most MaxFlowItems, in the order they are served
 	Eligible int
 	Rejected FlowRejected
+	Split    bool // the shares were split since the previous session: no change of volatility is known
 }
 
 // FlowInput is what [UnusualFlow] reads.
 type FlowInput struct {
 	Chain    *Chain
 	Calendar *Calendar
-	// PreviousIV holds the published implied volatility by contract symbol in the last chain of the previous session; nil
-	// when that chain is not known.
-	PreviousIV map[string]float64
+	Before   *ChainBefore // nil when the last chain of the previous session is not known
+}
+
+// ChainBefore is what the flow needs of the last chain of the previous session. It is immutable.
+type ChainBefore struct {
+	spot float64
+	iv   map[contractKey]float64 // published implied volatility of each contract, NaN or 0 without one
+}
+
+// contractKey names a contract.
+type contractKey struct {
+	Series
+	strike float64
+	right  Right
+}
+
+func (c *Contract) key() contractKey {
+	return contractKey{Series{c.Root, c.Expiration}, c.Strike, c.Right}
+}
+
+// NewChainBefore returns what the flow of the next session needs of a chain.
+func NewChainBefore(c *Chain) *ChainBefore {
+	b := &ChainBefore{c.Spot, make(map[contractKey]float64, len(c.Contracts))}
+	for i := range c.Contracts {
+		b.iv[c.Contracts[i].key()] = c.Contracts[i].IV
+	}
+	return b
+}
+
+// split says whether the shares of a fund or stock were split between the earlier chain and c, so that a contract is not the one that had
+// the same symbol.
+func (b *ChainBefore) split(c *Chain, cal *Calendar) bool {
+	u, q := UnderlyingOf(c.Symbol), c.QuoteInstant(cal)
+	if b == nil || u.Kind == KindIndex {
+		return false
+	}
+	listed, gone := 0, 0
+	for k := range b.iv {
+		settlement, _ := u.settlement(k.Root)
+		if !settlement.Instant(k.Expiration, cal).After(q) {
+			continue
+		}
+		was := Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
+		if _, found := slices.BinarySearchFunc(c.Contracts, was, func(x, y Contract) int { return compareListing(&x, &y) }); found {
+			listed++
+		} else {
+			gone++
+		}
+	}
+	return wasSplit(listed, gone, c.Spot/b.spot)
 }
 
 // flowLimits are the thresholds of eligibility and of the premium component, in contracts and USD.
@@ -142,7 +190,10 @@ const leastPrice = 0.05
 func UnusualFlow(in FlowInput) ChainFlow {
 	chain := in.Chain
 	session := chain.Session(in.Calendar)
-	out := ChainFlow{Symbol: chain.Symbol, Session: session}
+	out := ChainFlow{Symbol: chain.Symbol, Session: session, Split: in.Before.split(chain, in.Calendar)}
+	if out.Split {
+		in.Before = nil
+	}
 	var live []*Contract
 	for _, contracts := range chain.unsettled(in.Calendar) {
 		for i := range contracts {

@@ -45,8 +45,10 @@ func (o *observation) score(in FlowInput, quoted time.Time, sizes sizePeers, lim
 	o.symbol = o.Symbol()
 	o.locate(quoted, in.Chain.Spot)
 	o.ivChange = math.NaN()
-	if before, ok := in.PreviousIV[o.symbol]; ok && before > 0 && o.IV > 0 {
-		o.ivChange = (o.IV - before) * 100
+	if in.Before != nil {
+		if before := in.Before.iv[o.key()]; before > 0 && o.IV > 0 {
+			o.ivChange = (o.IV - before) * 100
+		}
 	}
 	o.surprise = sizes.z(o.Contract, o.days)
 	o.judgeQuote()

@@ -2,8 +2,10 @@ package refresh
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -57,7 +59,7 @@ func gatherFlow(p *product, b *batch, m *memory) (*inputs, error) {
 			continue
 		}
 		before := m.previous(p.name, d.upstreamName(), newest, func(before *document) error {
-			_, err := volatilitiesBefore(before)
+			_, err := chainBefore(before)
 			return err
 		})
 		if before != nil {
@@ -71,7 +73,7 @@ func gatherFlow(p *product, b *batch, m *memory) (*inputs, error) {
 // flowQuality is `meta.quality` of options/flow/unusual.
 type flowQuality struct {
 	Chains []flowChainQuality `json:"chains"` // The chains, by symbol.
-	// Why `iv_change` of some items is `null`. `null` when every chain has the previous session's volatilities.
+	// Why `iv_change` of some items is `null`. `null` when every chain has the previous session's volatilities, and none was split.
 	IVChange *string `json:"iv_change"`
 }
 
@@ -95,6 +97,7 @@ func computeFlow(in *inputs) (*answer, error) {
 	a := &answer{byDefault: defaultFlow, storedVariant: allFlow, rare: rareFlow, restsOn: []string{}}
 	q := flowQuality{Chains: []flowChainQuality{}}
 	var flows []compute.ChainFlow
+	var notes []string
 	for _, d := range in.newest() {
 		if err := d.contribute(in); err != nil {
 			return nil, err
@@ -107,9 +110,15 @@ func computeFlow(in *inputs) (*answer, error) {
 			Symbol: d.symbol(), AsOf: p.asOf, Listed: p.listed, Skipped: p.skipped,
 			Eligible: p.flow.Eligible, Served: len(p.flow.Items), IVHistory: p.sessionBefore != nil, BadNumbers: p.bad,
 		})
-		if p.sessionBefore == nil {
-			q.IVChange = new(noIVHistory)
+		if p.sessionBefore == nil && !slices.Contains(notes, noIVHistory) {
+			notes = append(notes, noIVHistory)
 		}
+		if p.flow.Split {
+			notes = append(notes, fmt.Sprintf("split of %s since the previous session: its iv_change is null and scores 0", d.symbol()))
+		}
+	}
+	if notes != nil {
+		q.IVChange = new(strings.Join(notes, "; "))
 	}
 	a.quality = q
 	a.variants = flowVariants(compute.MergeFlow(flows))
@@ -126,15 +135,15 @@ func (d *document) contribute(in *inputs) error {
 		return err
 	}
 	p := &flowPart{asOf: d.chain.AsOf, captured: d.chain.CapturedAt, listed: d.chain.Listed, skipped: d.chain.Skipped.Total(), bad: d.chain.BadNumbers}
-	var iv map[string]float64
+	var before *compute.ChainBefore
 	if p.sessionBefore = in.named(previousDir + d.Name); p.sessionBefore != nil {
 		var err error
-		if iv, err = volatilitiesBefore(p.sessionBefore); err != nil {
+		if before, err = chainBefore(p.sessionBefore); err != nil {
 			return err
 		}
 		p.sessionBefore.release()
 	}
-	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: d.chain, Calendar: in.calendar, PreviousIV: iv})
+	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: d.chain, Calendar: in.calendar, Before: before})
 	d.part = p
 	d.release() // all chains of a day together take a hundred megabytes
 	return nil

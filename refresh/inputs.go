@@ -173,21 +173,15 @@ func gammaReference(d *document, cal *compute.Calendar, rate float64) (*compute.
 	return d.reference, nil
 }
 
-// volatilitiesBefore returns the published volatility of each contract of a chain of the session before, by contract symbol.
-// The caller must not change the map. It is made once.
-func volatilitiesBefore(d *document) (map[string]float64, error) {
-	if d.volatilities == nil {
+// chainBefore returns what the flow needs of a chain of the session before. It is made once.
+func chainBefore(d *document) (*compute.ChainBefore, error) {
+	if d.before == nil {
 		if err := d.open(); err != nil {
 			return nil, err
 		}
-		d.volatilities = make(map[string]float64, len(d.chain.Contracts))
-		for i := range d.chain.Contracts {
-			if c := &d.chain.Contracts[i]; c.IV > 0 {
-				d.volatilities[c.Symbol()] = c.IV
-			}
-		}
+		d.before = compute.NewChainBefore(d.chain)
 	}
-	return d.volatilities, nil
+	return d.before, nil
 }
 
 // inputsOf returns the inputs of a stored answer. load reads the bytes of one input.

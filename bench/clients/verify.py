@@ -1043,12 +1043,18 @@ def net_parts(now, before, was):
     return [b - a for a, b in zip(nets, nets[1:])]
 
 
+def was_split(now, before, price, price_before):
+    """§1.5: says whether the shares were split between two documents: their contracts are gone."""
+    listed = [symbol for symbol, row in before.contracts.items() if row.strike.series.settles > now.q]
+    kept = sum(symbol in now.contracts for symbol in listed)
+    return now.shares and kept < len(listed) * (0.9 if abs(price / price_before - 1) > 0.2 else 0.5)
+
+
 def verify_changes(table, answer, m, reference, dollars, flip):
     now, before, quality = m.chain, reference and reference.chain, answer["meta"]["quality"]
     served, interest = answer["data"]["changes"], answer["data"]["open_interest_changes"]
     listed = {symbol: row for symbol, row in before.contracts.items() if row.strike.series.settles > now.q} if before else {}
-    least = len(listed) * (0.9 if before and abs(now.S / before.S - 1) > 0.2 else 0.5)
-    reason = ("no_reference" if not before else "split" if now.shares and len(listed.keys() & now.contracts) < least else
+    reason = ("no_reference" if not before else "split" if was_split(now, before, now.S, before.S) else
               "net_unknown" if not m.known else "reference_net_unknown" if not reference.known else None)
     table.check("§1.5 changes_reason", quality["changes_reason"], reason)
     unread = {symbol for side in (before, now) if side for symbol, settles in side.unread.items() if settles > now.q}
@@ -1912,12 +1918,14 @@ def verify_flow(table, answer, inputs, limit):
         chain, previous = chains[symbol], next((x for name, x in inputs.items() if name.startswith("previous/") and x.symbol == symbol), None)
         if chain.session != session:
             continue
+        split = previous and was_split(chain, previous, chain.spot, previous.spot)
+        table.check(f"§5 {symbol}: quality names a split", f"split of {symbol} " in (quality["iv_change"] or ""), bool(split))
         z, (found, failed) = surprises(chain), eligible(chain)
         rejected.update(failed)
         rows[symbol] = {"as_of": rfc3339(chain.as_of), "listed": chain.listed, "skipped": sum(chain.skipped[reason] for reason in SKIPPED[:4]),
                         "eligible": len(found), "considered": min(len(found), 100), "previous_session_iv": previous is not None, "bad_numbers": chain.bad_numbers}
         for row, premium in found:
-            before = previous.contracts.get(row.symbol) if previous else None
+            before = previous.contracts.get(row.symbol) if previous and not split else None
             own[row.symbol] = flow_item(chain, row, premium, z.get(row.symbol), before and before.iv)
     newest = [chain for chain in chains.values() if chain.session == session]
     table.check("§5 as_of", answer["meta"]["as_of"], rfc3339(max(chain.as_of for chain in newest)))
