@@ -226,3 +226,11 @@ func total(xs [volSteps]float64) float64 {
 	}
 	return sum
 }
+
+// Split says whether the shares of a fund or stock were split since the previous session. It is nil when no snapshot of that is known.
+func (q *GammaQuality) Split() *bool {
+	if q.ChangesReason != nil && *q.ChangesReason == noReference {
+		return nil
+	}
+	return new(q.ChangesReason != nil && *q.ChangesReason == split)
+}

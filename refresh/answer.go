@@ -165,7 +165,7 @@ type answer struct {
 	// restsOn are the symbols whose failed fetches can make the answer stale; nil: every failure of the product counts.
 	restsOn []string
 
-	// row has the values of the answer's row in its series, and summarise returns what the file stores beside the answer, the row
+	// row has the values of the answer's row in its series but for the method, which is the last, and summarise returns what the file stores beside the answer, the row
 	// included; both nil without a series. summary is the JSON of that.
 	row       []any
 	summarise func(seriesRow) any
@@ -236,7 +236,7 @@ func (a *answer) encode() (err error) {
 		a.qualityJSON = fmt.Appendf(nil, `{"not_finite":["%s"],%s`, strings.Join(slices.Compact(unknown), `","`), a.qualityJSON[1:])
 	}
 	if a.row != nil {
-		values, err := json.Marshal(a.row)
+		values, err := json.Marshal(append(a.row, a.product.method)) // a series says by which method each row was made
 		if err == nil {
 			a.summary, err = json.Marshal(a.summarise(seriesRow{sha256Hex(a.encoded[a.variants[""]]), values}))
 		}

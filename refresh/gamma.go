@@ -56,7 +56,7 @@ func computeGamma(in *inputs) (*answer, error) {
 	a.variants, a.quality = only(&result.Data), result.Quality
 	g := &result.Data
 	a.row = []any{a.date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
-		g.OISettleDate, g.ContractsAnalyzed, in.source}
+		g.OISettleDate, g.ContractsAnalyzed, in.source, result.Quality.Split()}
 	a.summarise = func(row seriesRow) any { return row }
 	return a, nil
 }

@@ -16,7 +16,7 @@ func TestNotFiniteIsNullWithAReason(t *testing.T) {
 	a.row, a.summarise = []any{g.Net}, func(row seriesRow) any { return row }
 	must(t, a.encode())
 	for text, want := range map[string]string{
-		string(a.encoded[a.variants[""]]): `"net_gex_dollars":null,`, string(a.summary): `"row":[null]`,
+		string(a.encoded[a.variants[""]]): `"net_gex_dollars":null,`, string(a.summary): `"row":[null,"gex/6"]`,
 		string(a.qualityJSON): `{"not_finite":["by_expiration.delta_dollars","by_strike.call_gex_dollars","net_gex_dollars","spot_gap_pct"],"contracts":{`,
 	} {
 		if !strings.Contains(text, want) {

@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 
 const (
 	// seriesMethod names the method of series in receipts.
-	seriesMethod = "series/1"
+	seriesMethod = "series/2"
 	// seriesSuffix follows the name of a resource in the name of its series.
 	seriesSuffix = "/series"
 	// maxSeriesRows is how many dates a series serves.
@@ -17,7 +18,7 @@ const (
 )
 
 // seriesColumns are the columns of a row of gex/{u}/series, in order.
-var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source"}
+var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source", "split", "method"}
 
 // rowsState names the state with the rows of the series.
 const rowsState = "series-rows"
@@ -32,7 +33,7 @@ type seriesRow struct {
 // without a snapshot has no row.
 type seriesData struct {
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=13,maxItems=13,oneof_ref=#/components/schemas/SeriesColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=15,maxItems=15,oneof_ref=#/components/schemas/SeriesColumn"`
 	// One row per stored date.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/SeriesRow"`
 }
@@ -41,7 +42,7 @@ type seriesData struct {
 // A date without a snapshot has no row.
 type volatilitySeriesData struct {
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=7,maxItems=7,oneof_ref=#/components/schemas/VolatilityColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=8,maxItems=8,oneof_ref=#/components/schemas/VolatilityColumn"`
 	// One row per stored date.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VolatilityRow"`
 }
@@ -92,10 +93,18 @@ func computeSeries(columns []string) func(in *inputs) (*answer, error) {
 		rows := []json.RawMessage{}
 		for _, r := range stored {
 			if r.Row != nil { // a curve that was stored before there was a series has none
-				rows = append(rows, r.Row)
+				rows = append(rows, padded(r.Row, len(columns)))
 			}
 		}
 		a.variants, a.quality = only(&seriesData{columns, rows}), seriesQuality{len(rows)}
 		return a, nil
 	}
+}
+
+// padded returns a row with null in the columns that its method did not have. No value has a comma.
+func padded(row json.RawMessage, columns int) json.RawMessage {
+	for range columns - 1 - bytes.Count(row, []byte(",")) {
+		row = fmt.Appendf(nil, "%s,null]", row[:len(row)-1])
+	}
+	return row
 }

@@ -25,7 +25,8 @@ const (
 
 // trackColumns are the columns of a row, in order.
 var trackColumns = []string{"as_of", "spot", "effective_spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall",
-	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high", "charm_ex_zero_dte_dollars_per_day"}
+	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high", "charm_ex_zero_dte_dollars_per_day",
+	"method"}
 
 // trackRow returns a row as a JSON array in the order of [trackColumns].
 func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
@@ -34,7 +35,7 @@ func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
 		low, high = &g.FlipBand.Low, &g.FlipBand.High
 	}
 	return json.Marshal([]any{asOf.UTC(), g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
-		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high, g.Exposures.LaterCharm})
+		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high, g.Exposures.LaterCharm, trackMethod})
 }
 
 // trackData is the track of a session as a table, the `data` of gex/spx/intraday: one row for each snapshot of gex/spx whose
@@ -43,7 +44,7 @@ type trackData struct {
 	Date        compute.Date `json:"date"`         // UTC date of the track.
 	SessionDate compute.Date `json:"session_date"` // Exchange session of the track.
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=14,maxItems=14,oneof_ref=#/components/schemas/TrackColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=15,maxItems=15,oneof_ref=#/components/schemas/TrackColumn"`
 	// One row per snapshot. `as_of` lies in the session, or at most 15 minutes after its close. When there are more than 1,200
 	// rows, every second row is dropped, from the second on, and the last stays.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=1200,oneof_ref=#/components/schemas/TrackRow"`
@@ -127,10 +128,7 @@ func trackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
 		return nil, fmt.Errorf("decode track: %w", err)
 	}
 	for i, row := range data.Rows {
-		for range len(trackColumns) - len(data.Columns) {
-			row = fmt.Appendf(nil, "%s,null]", row[:len(row)-1])
-		}
-		data.Rows[i] = row
+		data.Rows[i] = padded(row, len(trackColumns))
 	}
 	return data.Rows, nil
 }

@@ -1,6 +1,7 @@
 package refresh_test
 
 import (
+	"bytes"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -245,7 +246,11 @@ func TestMadeFlowIsVerified(t *testing.T) {
 			roots, name = []string{"XLK"}, "options/XLK.json"
 		}
 		now, before := observed(t, random, g.market(t, i, roots...), i%3 == 0)
+		if i%6 == 1 {
+			now = halved(t, now)
+		}
 		s := a.seal("options/flow/unusual", 0, refresh.MadeInput{Name: name, Body: now.body}, refresh.MadeInput{Name: "previous/" + name, Body: before.body})
+		g.note("split", bytes.Contains(s.Meta.Quality, []byte("split of XLK")))
 		for _, item := range dataOf[compute.Flow](t, s).Items {
 			g.note("side "+item.Side+" of a "+item.OptionType.String(), true)
 			g.note("believed in part", item.Side == "unknown" && item.Components.QuoteLocation > 0)
@@ -256,7 +261,7 @@ func TestMadeFlowIsVerified(t *testing.T) {
 		}
 	}
 	a.verify()
-	g.saw(t, "side ask of a call", "side bid of a call", "side mid of a call", "side ask of a put", "side bid of a put", "side mid of a put",
+	g.saw(t, "split", "side ask of a call", "side bid of a call", "side mid of a call", "side ask of a put", "side bid of a put", "side mid of a put",
 		"side unknown of a call", "side unknown of a put", "believed in part", "a surprising size", "no surprising size", "priced by the mid",
 		"priced by the last", "band low", "band notable", "band high", "band extreme")
 }

@@ -7,21 +7,21 @@ import (
 )
 
 // vixSeriesMethod names the method of vix-term-structure/series in receipts.
-const vixSeriesMethod = "vixseries/1"
+const vixSeriesMethod = "vixseries/2"
 
 // vixSeriesColumns are the columns of a row, in order.
-var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime"}
+var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime", "method"}
 
 // vixSeries is the stored curves as a table, the `data` of vix-term-structure/series: the newest 400 settlement dates, oldest first. A
 // date without a stored curve has no row.
 type vixSeries struct {
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=13,maxItems=13,oneof_ref=#/components/schemas/VIXSeriesColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=14,maxItems=14,oneof_ref=#/components/schemas/VIXSeriesColumn"`
 	// One row per settlement date.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VIXSeriesRow"`
 }
 
-// vixSeriesValues returns the values of a curve's row, in the order of [vixSeriesColumns].
+// vixSeriesValues returns the values of a curve's row, in the order of [vixSeriesColumns], without the method.
 func vixSeriesValues(c *compute.VIXCurve) []any {
 	values := []any{c.SettlementDate}
 	for i := range 8 {

@@ -12,7 +12,7 @@ import (
 const volatilityHistory = "volatility-history"
 
 // volatilityColumns are the columns of a row of volatility/{u}/series, in order.
-var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest"}
+var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest", "method"}
 
 // volatilitySummary is what the stored answer of volatility/{u} leaves to its series and to its history.
 type volatilitySummary struct {

@@ -1966,11 +1966,11 @@ def verify_items(table, items, own, limit):
 
 # §§1.9, 2 and 6.1: rows that earlier answers gave
 
-LEVEL_COLUMNS = "date session_date spot net_gex_dollars zero_gamma_flip call_wall put_wall vol_trigger abs_gamma_strike gamma_regime oi_settle_date contracts_analyzed source"
-VOLATILITY_COLUMNS = "date atm_30d model_free_30d rank_1y realised_20d risk_reversal_25_30d put_call_open_interest"
-CURVE_COLUMNS = "date m1 m2 m3 m4 m5 m6 m7 m8 contango_m1_m2_pct spot_basis_pct cm30 regime"
+LEVEL_COLUMNS = "date session_date spot net_gex_dollars zero_gamma_flip call_wall put_wall vol_trigger abs_gamma_strike gamma_regime oi_settle_date contracts_analyzed source split method"
+VOLATILITY_COLUMNS = "date atm_30d model_free_30d rank_1y realised_20d risk_reversal_25_30d put_call_open_interest method"
+CURVE_COLUMNS = "date m1 m2 m3 m4 m5 m6 m7 m8 contango_m1_m2_pct spot_basis_pct cm30 regime method"
 TRACK_COLUMNS = ("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars "
-                 "zero_dte_gross_share_pct flip_low flip_high charm_ex_zero_dte_dollars_per_day")
+                 "zero_dte_gross_share_pct flip_low flip_high charm_ex_zero_dte_dollars_per_day method")
 UNDERLYING_FIELDS = ("spot spot_change_pct effective_spot net_gex_dollars gross_gex_dollars zero_gamma_flip flip_status flip_distance_pct gamma_regime call_wall "
                      "put_wall expected_move_1d").split()
 
@@ -1983,7 +1983,7 @@ def verify_series(table, answer, inputs, known):
     as_of = futures_settle(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")])) if name.startswith("settlement/") else inputs[name].as_of
     table.check("§2 as_of", answer["meta"]["as_of"], rfc3339(as_of))
     table.check("§2 columns", data["columns"], columns.split())
-    table.check("§2 rows", data["rows"], [row["row"] for row in stored])
+    table.check("§2 rows", data["rows"], [row["row"] + [None] * (len(columns.split()) - len(row["row"])) for row in stored])
     dates = [row[0] for row in data["rows"]]
     table.check("§2 order", dates, sorted(set(dates))[-400:])
     table.check("§2 quality.rows", answer["meta"]["quality"]["rows"], len(dates))
@@ -1991,8 +1991,10 @@ def verify_series(table, answer, inputs, known):
         snapshot = known.get(stored["snapshot"])
         if snapshot:
             months = {f"m{row['rank']}": row["settlement"] for row in snapshot["data"].get("curve", ())}
+            reason = snapshot["meta"]["quality"].get("changes_reason")
             have = {**dict.fromkeys("m1 m2 m3 m4 m5 m6 m7 m8".split()), **snapshot["data"], **months, "source": snapshot["meta"]["source"],
-                    "date": snapshot["meta"]["as_of"][:10]}
+                    "date": snapshot["meta"]["as_of"][:10], "method": snapshot["meta"]["receipt"]["method"],
+                    "split": None if reason == "no_reference" else reason == "split"}
             table.check(f"§2 row of {stored['row'][0]}", stored["row"], [have[column] for column in columns.split()])
 
 
@@ -2018,7 +2020,7 @@ def verify_track(table, answer, m, stored):
     dollars, later = max(1, 1e-6 * m.gross), "charm_ex_zero_dte_dollars_per_day"
     for name, x, tolerance in (
             ("as_of", rfc3339(chain.as_of), 0), ("spot", chain.spot, 0.01), ("effective_spot", chain.S, 0.01), ("net_gex_dollars", m.shown(m.net), dollars),
-            ("call_wall", cents(own["call_wall"]), 0), ("put_wall", cents(own["put_wall"]), 0),
+            ("method", answer["meta"]["receipt"]["method"], 0), ("call_wall", cents(own["call_wall"]), 0), ("put_wall", cents(own["put_wall"]), 0),
             ("expected_move_1d", expected_move(chain), 0.02),
             ("zero_dte_net_gex_dollars", None if today["settled"] or chain.mismatch else net if contracts else 0, dollars),
             ("zero_dte_gross_share_pct", today["gross_share_pct"], 2e-4),
@@ -2157,7 +2159,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/6 track/3 series/1 underlyings/3 levels/3 volatility/2 maxpain/3 flow/4 sectors/3 vix/5 vixseries/1".split()
+METHODS = "gex/6 track/3 series/2 underlyings/3 levels/3 volatility/2 maxpain/3 flow/4 sectors/3 vix/5 vixseries/2".split()
 
 
 def fetch(where):

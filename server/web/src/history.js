@@ -34,6 +34,9 @@ function draw(levels, net, dates, column) {
     xs: dates.map((_, i) => i), xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [-0.6, Math.max(dates.length - 0.4, 0.6)],
     xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''),
   };
+  const [split, method] = [column('split'), column('method')];
+  axis.marks = dates.flatMap((_, i) => (split[i] ? [{ x: i, label: 'Split', color: '--muted' }]
+    : i > 0 && method[i] !== method[i - 1] ? [{ x: i, label: method[i] ?? '', color: '--muted' }] : []));
   const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
   const flips = column('zero_gamma_flip').filter((x) => x !== null);
   levels.draw({
