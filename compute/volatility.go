@@ -59,9 +59,9 @@ type ExpirationVolatility struct {
 	// Volatility at the forward. `null` when the quotes do not determine it.
 	ATM *Ratio `json:"atm_volatility" jsonschema:"minimum=0" unit:"percent"`
 	// Volatility of the call of 25 delta less that of the put. Negative when puts are dearer; many publishers show the opposite
-	// sign. `null` when one of the two is not quoted on both sides.
+	// sign. `null` when one of the two is not quoted on both sides, and less than a day before the settlement.
 	RiskReversal25 *Ratio `json:"risk_reversal_25" unit:"percentage points"`
-	// The same of 10 delta. `null` when one of the two is not quoted on both sides.
+	// The same of 10 delta. `null` as `risk_reversal_25`.
 	RiskReversal10 *Ratio `json:"risk_reversal_10" unit:"percentage points"`
 	// Mean of the volatilities of the call and the put of 25 delta less `atm_volatility`. `null` as `risk_reversal_25`.
 	Butterfly25 *Ratio `json:"butterfly_25" unit:"percentage points"`
@@ -116,6 +116,7 @@ const (
 	notBracketed    = "not_bracketed"
 	wideGap         = "wide_gap"
 	noQuote         = "no_quote"
+	underOneDay     = "under_one_day"
 	quoteGap        = "quote_gap"
 	noCalls         = "no_calls"
 	notPositive     = "not_positive"
@@ -128,9 +129,10 @@ const (
 )
 
 const (
-	leastLeft = time.Hour           // the least T of a row
-	leastTerm = 7 * 24 * time.Hour  // the least T of an expiration that a figure of 30 days rests on
-	monthTerm = 30 * 24 * time.Hour // the constant maturity
+	leastLeft  = time.Hour           // the least T of a row
+	leastWings = 24 * time.Hour      // the least T of a risk reversal: METHODS.md says how far one tick moves it
+	leastTerm  = 7 * 24 * time.Hour  // the least T of an expiration that a figure of 30 days rests on
+	monthTerm  = 30 * 24 * time.Hour // the constant maturity
 	// The expiration of the term slope is the nearest to quarterTerm, at most quarterReach away.
 	quarterTerm, quarterReach = 90 * 24 * time.Hour, 45 * 24 * time.Hour
 )
@@ -204,9 +206,12 @@ func (e *exposure) dateVolatility(s *series) (ExpirationVolatility, datedVolatil
 		row.ExpectedMove = known[Level](nil, unknown, "expected_move", spotMismatch)
 	}
 	wings := func(delta float64, suffix string) (reversal, butterfly *Ratio) {
-		call, put := percent(m.atDelta(-delta)), percent(m.atDelta(delta))
-		return known(finiteOrNil(call-put), unknown, "risk_reversal_"+suffix, notBracketed),
-			known(finiteOrNil((call+put)/2-*row.ATM), unknown, "butterfly_"+suffix, notBracketed)
+		call, put, why := percent(m.atDelta(-delta)), percent(m.atDelta(delta)), notBracketed
+		if s.left < leastWings {
+			call, why = Ratio(math.NaN()), underOneDay
+		}
+		return known(finiteOrNil(call-put), unknown, "risk_reversal_"+suffix, why),
+			known(finiteOrNil((call+put)/2-*row.ATM), unknown, "butterfly_"+suffix, why)
 	}
 	row.RiskReversal25, row.Butterfly25 = wings(delta25, "25")
 	row.RiskReversal10, row.Butterfly10 = wings(delta10, "10")

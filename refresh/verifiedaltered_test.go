@@ -218,7 +218,7 @@ var alterations = []alteration{
 	// volatility/{u}
 	{"volatility/spx", `"atm_30d":16`, `"atm_30d":17`, []string{"§1.11 atm_30d"}},
 	{"volatility/spx", `"sessions":\d`, `"sessions":9`, []string{"§1.11 sessions"}},
-	{"volatility/spx", `"butterfly_10":-?\d`, `"butterfly_10":9`, []string{"§1.11 expirations[2026-11-20 pm].butterfly_10"}},
+	{"volatility/spx", `"butterfly_10":-?\d`, `"butterfly_10":9`, []string{"§1.11 expirations[2026-11-27 pm].butterfly_10"}},
 	{"volatility/spx", `"model_free_30d":null`, `"model_free_30d":17`, []string{"§1.11 model_free_30d"}},
 	{"volatility/spx", `meta:"rank_1y":"few_sessions"`, `"rank_1y":"no_range"`, []string{"§1.11 unknown"}},
 	// {u}-max-pain

@@ -1284,7 +1284,9 @@ def date_volatility(chain, series):
         why["expected_move"] = "spot_mismatch"
     for name, d1 in DELTAS.items():
         call, put = w_at_d1(points, -d1), w_at_d1(points, d1)
-        if call and put:
+        if series.seconds < 86400:
+            why["risk_reversal_" + name] = why["butterfly_" + name] = "under_one_day"
+        elif call and put:
             row["risk_reversal_" + name], row["butterfly_" + name] = sigma(call) - sigma(put), (sigma(call) + sigma(put)) / 2 - sigma(w)
         else:
             why["risk_reversal_" + name] = why["butterfly_" + name] = "not_bracketed"
