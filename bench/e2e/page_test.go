@@ -253,8 +253,8 @@ func (b *browser) volatility(p *process) {
 		Realised    float64 `json:"realised_20d"`
 		Sessions    int
 		Expirations []struct {
-			ATM      float64 `json:"atm_volatility"`
-			Reversal float64 `json:"risk_reversal_25"`
+			ATM      float64  `json:"atm_volatility"`
+			Reversal *float64 `json:"risk_reversal_25"`
 		}
 	}
 	dates := p.sessions()
@@ -269,7 +269,10 @@ func (b *browser) volatility(p *process) {
 	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)
 	atm, reversals := []string{fmt.Sprintf(" %.2f %%", hundredths(before.Expirations[len(before.Expirations)-1].ATM))}, []string{}
 	for _, e := range now.Expirations {
-		atm, reversals = append(atm, fmt.Sprintf(" %.2f %%", hundredths(e.ATM))), append(reversals, strings.Replace(fmt.Sprintf(" %+.2f ", hundredths(e.Reversal)), "-", "−", 1))
+		atm = append(atm, fmt.Sprintf(" %.2f %%", hundredths(e.ATM)))
+		if e.Reversal != nil { // else on its last day
+			reversals = append(reversals, strings.Replace(fmt.Sprintf(" %+.2f ", hundredths(*e.Reversal)), "-", "−", 1))
+		}
 	}
 	b.has("#volatility .chart:nth-child(1) table", atm...)
 	b.has("#volatility .chart:nth-child(2) table", reversals...)
