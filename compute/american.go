@@ -51,7 +51,7 @@ func (e *exposure) american() (q AmericanQuality) {
 			beyond += s.call - s.put
 		}
 	}
-	if !e.mismatch() {
+	if !e.mismatch {
 		q.GrossBeyond60Days = percentOf(beyond, e.gross())
 	}
 	return q
@@ -70,7 +70,7 @@ func (e *exposure) dividendBefore() (next Date, falls bool) {
 			slopes = append(slopes, (parity[i].logCarry-parity[i-1].logCarry)/years)
 		}
 	}
-	if len(slopes) < dividendPairs || e.mismatch() {
+	if len(slopes) < dividendPairs || e.mismatch {
 		return 0, false
 	}
 	first, second := &series{}, parity[0] // ln(F/S) is 0 at T = 0

@@ -164,3 +164,38 @@ func TestEveOfExDate(t *testing.T) {
 		}
 	}
 }
+
+// METHODS.md §1.0: how far the implied spot of a share is from the price that its options belong to, in basis points, when the share has
+// moved by 2 % since. A dividend after the nearest date does not move the implied spot. A dividend before it lowers the spot, but not
+// where the document has the closing price.
+func TestImpliedSpotOfShares(t *testing.T) {
+	t.Parallel()
+	dates := []compute.Date{day("2026-08-14"), day("2026-08-21"), day("2026-08-28"), day("2026-09-04"), day("2026-09-11"), day("2026-09-18")}
+	for _, c := range []struct {
+		name, symbol         string
+		dividend, volatility float64
+		exDay, closing       float64
+		want, within         float64
+	}{
+		{"no dividend", "SPY", 0, 0.14, 1, 0, 0, 2},
+		{"a stock without one", "NVDA", 0, 0.45, 1, 0, 0, 2},
+		{"a fund, after the first date", "SPY", 0.003, 0.14, 5, 0, 0, 4},
+		{"a fund, in the middle", "SPY", 0.003, 0.14, 18, 0, 0, 4},
+		{"a fund, before the last date", "SPY", 0.003, 0.14, 33, 0, 0, 4},
+		{"a stock, after the first date", "XOM", 0.0125, 0.17, 5, 0, 0, 10},
+		{"a stock, in the middle", "XOM", 0.0125, 0.17, 18, 0, 0, 10},
+		{"a stock, before the last date", "XOM", 0.0125, 0.17, 33, 0, 0, 10},
+		{"a fund, tomorrow", "SPY", 0.003, 0.14, 1, 0, -30, 12},
+		{"a stock, tomorrow", "XOM", 0.0125, 0.17, 1, 0, -125, 70},
+		{"a fund, tomorrow, with its close", "SPY", 0.003, 0.14, 1, 100, 0, 0},
+		{"a stock, tomorrow, with its close", "XOM", 0.0125, 0.17, 1, 100, 0, 0},
+	} {
+		tree := binomial{spot: 100, rate: 0.04, volatility: c.volatility, dividend: c.dividend, exDates: []float64{c.exDay / 365}, steps: 200}
+		chain, _ := treeChain(t, c.symbol, tree, 0.12, dates...)
+		chain.AsOf, chain.CapturedAt = chain.AsOf.Add(2*time.Hour), chain.CapturedAt.Add(2*time.Hour)
+		chain.Spot, chain.Close = 98, c.closing
+		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
+		off := math.Log(float64(r.Data.EffectiveSpot)/100) * 1e4
+		nearly(t, c.name, off, c.want, c.within)
+	}
+}

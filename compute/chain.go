@@ -118,6 +118,7 @@ type UnderlyingQuote struct {
 	Symbol             string    // upstream symbol without its prefix: SPX, XLK, BRK.B
 	IsIndex            bool      // the document says that it is an index
 	Spot               float64   // current price, else close; > 0
+	Close              float64   // closing price of the document; 0 or NaN when absent
 	PriceChangePercent float64   // the session's change, percent; NaN when absent
 	AsOf               time.Time // last trade of the underlying
 	CapturedAt         time.Time // generation time of the document

@@ -19,14 +19,16 @@ type Gamma struct {
 	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	// Change of `spot` in its session, in percent of the close before. `null` when the upstream gives none.
 	SpotChange *Ratio `json:"spot_change_pct" unit:"percent"`
-	// Spot of every figure of this answer. Outside the session the published level of an index stands still while option quotes
-	// move. Then this is the level that the forwards imply. For a fund or stock it is `spot`.
+	// Spot of every figure of this answer: the price at the time of the quotes. Outside the session the published level of an index
+	// stands still while option quotes move, and a share trades on while quotes stand still. Then this is the level that the
+	// forwards imply.
 	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	// Source of `effective_spot`. `index`: the published level, which is at most 5 minutes older than the quotes and agrees with
-	// them. `implied`: the level that put–call parity of the series of the next 60 days implies. `index_stale`: the published
-	// level, although it is older than the quotes, because too few series have a parity forward. `last`: the last price of a fund
-	// or stock.
-	SpotSource SpotSource `json:"spot_source" jsonschema:"enum=index,enum=implied,enum=index_stale,enum=last"`
+	// Source of `effective_spot`. `index`: the published level, which is at most 5 minutes from the quotes and agrees with them.
+	// `implied`: the level that put–call parity of the series of the next 60 days implies. `index_stale`: the published level,
+	// although it stands still, because too few series agree on a level. `last`: the last price of a fund or stock.
+	// `meta.quality.spot_note` says when it is of another moment than the quotes. `close`: the closing price of a fund or stock
+	// that has traded since its options closed.
+	SpotSource SpotSource `json:"spot_source" jsonschema:"enum=index,enum=implied,enum=index_stale,enum=last,enum=close"`
 	// Net gamma exposure: the hedge delta in dollars that dealers must trade per 1 % move. Calls count as positive, puts as
 	// negative. Above 0, dealers trade against a move. Below 0, dealers trade with a move. `null` when no contract could be
 	// used.
@@ -46,8 +48,8 @@ type Gamma struct {
 	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"`
 	// Result of the search for the flip. `found`: one sign change. `multiple`: several sign changes. `none_all_positive` and
 	// `none_all_negative`: no material sign change, exposure has the sign in the name. `insufficient_data`: no contract could be
-	// used, or exposure is 0 everywhere. `spot_mismatch`: the published level and the level that the forwards imply differ by
-	// more than 10 %, so the document contradicts itself.
+	// used, or exposure is 0 everywhere. `spot_mismatch`: the published price and the forwards differ by more than 10 %, so the
+	// document contradicts itself.
 	FlipStatus FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch"`
 	// (effective_spot − flip) / effective_spot · 100. Positive when the spot is above the flip. `distance_pct` of max pain
 	// has the opposite sign. `null` without a flip.
@@ -206,7 +208,7 @@ func GammaExposure(in GammaInput) GammaResult {
 			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal),
 		}},
 	}
-	e.effectiveSpot = findSpot(chain, e.underlying, e.quoted, e.series)
+	e.effectiveSpot = findSpot(chain, e.underlying, cal, e.quoted, e.series)
 	price(e.series, e.level, in.RiskFreeRate)
 	e.sum()
 	g := Gamma{
@@ -241,7 +243,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	g.Profile = base.points()
 	g.Conventions = e.conventions(g.Net, g.Flip)
 	g.ByStrike = e.byStrike(e.strikes, strikeReach)
-	if e.mismatch() {
+	if e.mismatch {
 		g.withhold()
 	}
 	q := e.quality(g.Flip)

@@ -101,7 +101,7 @@ func (e *exposure) matrix() Matrix {
 func (e *exposure) part(name string, to Date) MatrixPart {
 	later := func(s *series) bool { return s.settles > to }
 	rows := e.byStrike(sumStrikes(slices.DeleteFunc(slices.Clone(e.series), later)), matrixReach)
-	if e.mismatch() {
+	if e.mismatch {
 		withholdDollars(rows)
 	}
 	return MatrixPart{name, e.session, to, rows}
@@ -120,7 +120,7 @@ func (r *strike) net() (net float64, used int) {
 
 // dollars returns a figure of the matrix, nil when the document contradicts itself.
 func (e *exposure) dollars(x float64) *Dollars {
-	if e.mismatch() {
+	if e.mismatch {
 		return nil
 	}
 	return new(Dollars(x))

@@ -22,6 +22,8 @@ type GammaQuality struct {
 	QuoteAgeSeconds int64                 `json:"quote_age_seconds" unit:"seconds"` // Time from `meta.as_of` to `meta.captured_at`.
 	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.
 	SpotGap *Ratio `json:"spot_gap_pct" unit:"percent"`
+	// Why `effective_spot` is a price of another moment than the quotes. Absent when it belongs to them.
+	SpotNote string `json:"spot_note,omitempty" jsonschema:"example=The price is 105 minutes newer than the quotes; too few forwards agree on a spot."`
 	// Why `changes` is `null`. `no_reference`: no snapshot of the previous session is stored. `split`: the shares of a fund or stock
 	// were split, so the contracts of the reference are no longer listed. `net_unknown`: net exposure is not known.
 	// `reference_net_unknown`: that of the reference is not known. `null` when there are changes.
@@ -96,6 +98,7 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 		Forwards:        map[forwardSource]int{},
 		QuoteAgeSeconds: int64(e.Chain.CapturedAt.Sub(e.Chain.AsOf).Seconds()),
 		SpotGap:         finiteOrNil(Ratio(e.gap)),
+		SpotNote:        e.spotNote(),
 		BadNumbers:      e.Chain.BadNumbers,
 	}
 	for _, source := range forwardSources {

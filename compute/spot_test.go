@@ -2,6 +2,7 @@ package compute_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,14 +15,19 @@ var near60 = []string{"260813", "260814", "260818", "260821", "260828", "260904"
 // made returns the rows of a market at a level, with a carry of 1 %. q is the instant of the quotes, dates are the expirations of
 // SPXW.
 func made(level float64, q string, dates ...string) []row {
-	var rows []row
-	for _, d := range dates {
+	return madeOf("SPXW", level, q, dates, func(int) float64 { return level })
+}
+
+// madeOf returns the rows of a market around a level. of is the price that the quotes of a date are made at.
+func madeOf(root string, level float64, q string, dates []string, of func(i int) float64) (rows []row) {
+	for i, d := range dates {
 		t := compute.PM.Instant(day("20"+d[:2]+"-"+d[2:4]+"-"+d[4:]), cal).Sub(at(q)).Hours() / (365 * 24)
-		f := level * math.Exp(0.01*t)
-		for k := 6000.0; k <= 8000; k += 50 {
+		f := of(i) * math.Exp(0.01*t)
+		for j := -20; j <= 20; j++ {
+			k := math.Round(level * (1 + 0.007*float64(j)))
 			for right, letter := range "CP" {
 				price := compute.BlackValue(compute.Right(right), f, k, 0.16*math.Sqrt(t))
-				rows = append(rows, row{symbolOf("SPXW"+d+string(letter), k), quoted(price, price, 100)})
+				rows = append(rows, row{symbolOf(root+d+string(letter), k), quoted(price, price, 100)})
 			}
 		}
 	}
@@ -104,5 +110,93 @@ func TestForwardsAfterTheLast(t *testing.T) {
 		equal(t, c.name, string(row.ForwardSource), "extrapolated")
 		nearly(t, c.name, row.Forward, last*math.Exp(c.want*(left(far)-lastLeft)), 1e-6)
 		marshal(t, r.Data)
+	}
+}
+
+// The quotes of a date that is not refreshed, a dividend, and a price of another hour: which spot is right. Prices of a share are those of
+// 600 on 2026-08-12. Its options closed at 16:15 (20:15 UTC).
+func TestSpotOfOddDocuments(t *testing.T) {
+	const noonQ, evening = "2026-08-12T16:00:00Z", "2026-08-12T20:15:00Z"
+	weekly := []string{"260814", "260821", "260828", "260904", "260911", "260918"}
+	today := append([]string{"260812"}, weekly...)
+	times := func(x float64, which ...int) func(int) float64 {
+		return func(i int) float64 {
+			if slices.Contains(which, i) {
+				return 600 * x
+			}
+			return 600
+		}
+	}
+	after := func(ex int, x float64) func(int) float64 { // the dates from ex on
+		return func(i int) float64 { return 600 * map[bool]float64{false: 1, true: x}[i >= ex] }
+	}
+	borrowed := func(i int) float64 { return 600 * math.Exp(-0.95*(2+7*float64(i))/365) }
+	for _, c := range []struct {
+		name, root, q, asOf string
+		price, close        float64
+		dates               []string
+		of                  func(int) float64
+		want                compute.SpotSource
+		level               float64
+		parity              int
+	}{
+		{"a stale date of an index", "XSP", noonQ, noonQ, 600, 0, today, times(0.99, 0), compute.SpotIndex, 600, 6},
+		{"two stale dates", "XSP", noonQ, noonQ, 600, 0, today, times(0.99, 0, 3), compute.SpotIndex, 600, 5},
+		{"two stale dates, the other way", "XSP", noonQ, noonQ, 600, 0, today, times(1.01, 0, 1), compute.SpotIndex, 600, 5},
+		{"a stale date at night", "XSP", "2026-08-12T06:00:00Z", "2026-08-11T20:00:00Z", 594, 0, today, times(0.99, 0), compute.SpotImplied, 600, 6},
+		{"a stale date beside a stale index", "XSP", noonQ, noonQ, 594, 0, today, times(0.99, 0), compute.SpotImplied, 600, 6},
+		{"a stale date of a few", "XSP", noonQ, noonQ, 600, 0, today[:3], times(0.99, 0), compute.SpotIndex, 600, 2},
+		{"an index that lags a few", "XSP", noonQ, noonQ, 594, 0, today[:3], times(1), compute.SpotIndex, 594, 3},
+		{"an index in its last second", "XSP", "2026-08-12T19:59:59Z", "2026-08-12T19:59:59Z", 600.5, 0, weekly, times(1), compute.SpotIndex, 600.5, 6},
+		{"an index at its close", "XSP", "2026-08-12T20:00:00Z", "2026-08-12T20:00:00Z", 600.5, 0, weekly, times(1), compute.SpotImplied, 600, 6},
+		{"an early close", "XSP", "2026-11-27T18:05:00Z", "2026-11-27T18:05:00Z", 600.5, 0,
+			[]string{"261130", "261201", "261204", "261211", "261218"}, times(1), compute.SpotImplied, 600, 5},
+		{"a stale date of a fund", "SPY", noonQ, noonQ, 600, 0, today, times(0.99, 0), compute.SpotLast, 600, 6},
+		{"a stale date of a fund, the other way", "SPY", noonQ, noonQ, 600, 0, today, times(1.01, 0), compute.SpotLast, 600, 6},
+		{"a fund that lags", "SPY", noonQ, noonQ, 594, 0, today, times(1), compute.SpotImplied, 600, 7},
+		{"a dividend of tomorrow", "SPY", noonQ, noonQ, 600, 0, today, after(1, 0.997), compute.SpotLast, 600, 7},
+		{"a dividend before the first date", "XOM", noonQ, noonQ, 600, 0, weekly, after(0, 0.99), compute.SpotLast, 600, 6},
+		{"a dividend among the dates", "SPY", evening, "2026-08-12T23:00:00Z", 590, 0, weekly, after(3, 0.997), compute.SpotImplied, 600, 6},
+		{"a dividend of the next morning", "SPY", evening, "2026-08-12T23:00:00Z", 590, 600, weekly, after(0, 0.997), compute.SpotClose, 600, 6},
+		{"an evening", "SPY", evening, "2026-08-12T23:00:00Z", 590, 600, weekly, times(1), compute.SpotImplied, 600, 6},
+		{"an evening after earnings", "NVDA", "2026-08-12T20:00:00Z", "2026-08-12T23:00:00Z", 450, 600, weekly, times(1), compute.SpotImplied, 600, 6},
+		{"few dates in the evening", "NVDA", "2026-08-12T20:00:00Z", "2026-08-12T23:00:00Z", 590, 600, weekly[:2], times(1), compute.SpotClose, 600, 2},
+		{"few dates, no close", "NVDA", "2026-08-12T20:00:00Z", "2026-08-12T23:00:00Z", 590, 0, weekly[:2], times(1), compute.SpotLast, 590, 2},
+		{"a share that seldom trades", "NVDA", noonQ, "2026-08-12T15:40:00Z", 597, 597, weekly, times(1), compute.SpotImplied, 600, 6},
+		{"a share that is hard to borrow", "DJT", "2026-08-12T20:00:00Z", "2026-08-12T23:00:00Z", 540, 600, weekly, borrowed, compute.SpotImplied, 600, 6},
+	} {
+		u := index(c.price, c.asOf)
+		u.Symbol, u.Close, u.CapturedAt = c.root, c.close, at(c.q).Add(15*time.Minute)
+		r := exposure(t, u, madeOf(c.root, 600, c.q, c.dates, c.of)...)
+		equal(t, c.name, r.Data.SpotSource, c.want)
+		nearly(t, c.name+": effective spot", r.Data.EffectiveSpot, c.level, 0.15)
+		equal(t, c.name+": parity forwards", r.Quality.Forwards["parity"], c.parity)
+		equal(t, c.name+": mismatch", r.Data.FlipStatus == compute.FlipSpotMismatch, false)
+	}
+}
+
+// One forward that its carry cannot explain contradicts the price.
+func TestContradictionByOneForward(t *testing.T) {
+	const q = "2026-08-12T16:00:00Z"
+	for _, c := range []struct {
+		name, root string
+		price      float64
+		dates      []string
+		carry      float64
+		want       bool
+	}{
+		{"before a split of ten", "NVDA", 60, []string{"260821"}, 0, true},
+		{"after one", "NVDA", 6000, []string{"260821", "260828"}, 0, true},
+		{"in cents", "F", 60000, []string{"270820"}, 0, true},
+		{"a tenth of an index", "XSP", 60, []string{"260821"}, 0, true},
+		{"before a split of two", "AAPL", 300, []string{"260821"}, 0, true},
+		{"over 10 %", "AAPL", 535, []string{"260813"}, 0, true},
+		{"under 10 %", "AAPL", 550, []string{"260813"}, 0, false},
+		{"hard to borrow", "DJT", 600, []string{"261218"}, -0.94, false},
+	} {
+		u := index(c.price, q)
+		u.Symbol = c.root
+		r := exposure(t, u, madeOf(c.root, 600, q, c.dates, func(int) float64 { return 600 * math.Exp(c.carry*128/365) })...)
+		equal(t, c.name, r.Data.FlipStatus == compute.FlipSpotMismatch, c.want)
 	}
 }

@@ -202,7 +202,7 @@ func (e *exposure) dateVolatility(s *series) (ExpirationVolatility, datedVolatil
 	}
 	percent := func(w float64) Ratio { return Ratio(100 * math.Sqrt(w/s.years)) } // NaN of NaN
 	d.atm, row.ATM = w, new(percent(w))
-	if row.ExpectedMove = new(Level(e.level * math.Sqrt(w))); e.mismatch() {
+	if row.ExpectedMove = new(Level(e.level * math.Sqrt(w))); e.mismatch {
 		row.ExpectedMove = known[Level](nil, unknown, "expected_move", spotMismatch)
 	}
 	wings := func(delta float64, suffix string) (reversal, butterfly *Ratio) {

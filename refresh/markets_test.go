@@ -43,8 +43,8 @@ func with(bid, ask, iv float64) compute.Quote {
 func document(u compute.UnderlyingQuote, rows []contractRow) []byte {
 	var b bytes.Buffer
 	local := func(at time.Time) string { return at.In(compute.NewYork).Format("2006-01-02T15:04:05") }
-	fmt.Fprintf(&b, `{"timestamp":%q,"data":{"symbol":%q,"current_price":%v,"price_change_percent":%v,"last_trade_time":%q,"options":[`,
-		u.CapturedAt.UTC().Format(time.DateTime), u.Symbol, u.Spot, u.PriceChangePercent, local(u.AsOf))
+	fmt.Fprintf(&b, `{"timestamp":%q,"data":{"symbol":%q,"current_price":%v,"close":%v,"price_change_percent":%v,"last_trade_time":%q,"options":[`,
+		u.CapturedAt.UTC().Format(time.DateTime), u.Symbol, u.Spot, u.Close, u.PriceChangePercent, local(u.AsOf))
 	for i, r := range rows {
 		fmt.Fprintf(&b, `%.*s{"option":%q`, min(i, 1), ",", r.symbol)
 		for _, n := range []struct {
@@ -134,6 +134,7 @@ type generator struct {
 	seen  map[string]int
 	rows  []contractRow
 	carry float64 // of every series; negative: each has its own
+	ex    int     // a share falls by a dividend before dates that are so many days away; 0: none
 	small float64 // by how much the spots are less than those of moments, 0: as there
 }
 
@@ -165,6 +166,15 @@ func (g *generator) market(t *testing.T, i int, roots ...string) synthetic {
 	g.rows = nil
 	dark, fitted := i%5 == 4, i%5 < 3
 	s.spot *= 1 + moves[g.IntN(len(moves))] // of the quotes
+	if compute.UnderlyingOf(roots[0]).American() {
+		g.ex, u.Close = []int{0, 8, 1, 15}[i/2%4], s.spot*float64(1-i/2%2)
+		switch {
+		case i == 6: // the quotes contradict the price
+			u.Spot, u.Close = s.spot/1.15, 0
+		case g.ex == 1:
+			u.Spot, u.CapturedAt = s.spot, u.AsOf.Add(15*time.Minute)
+		}
+	}
 	today := compute.DateOf(u.AsOf.In(compute.NewYork))
 	offsets := []int{-1, 0, 1, 3 + g.IntN(4), 10 + g.IntN(10), 30 + g.IntN(60), 89, 90, 91, 120 + g.IntN(300)}
 	g.carry = -1
@@ -222,6 +232,9 @@ func (g *generator) series(s moment, u compute.UnderlyingQuote, rate float64, ro
 		carry = g.Float64()*0.08 - 0.02
 	}
 	forward := s.spot * math.Exp(carry*t)
+	if g.ex > 0 && left > 24*float64(g.ex) {
+		forward *= 0.996
+	}
 	wide := 6 + g.IntN(14)
 	tilt := g.IntN(4)
 	g.note("settled rows", left <= 0)

@@ -50,6 +50,7 @@ type gammaAnswer struct {
 			Floored       int `json:"volatility_floored_strikes"`
 			Forwards      map[string]int
 			Gap           *float64 `json:"spot_gap_pct"`
+			SpotNote      string   `json:"spot_note"`
 			ChangesReason *string  `json:"changes_reason"`
 			Unread        *int     `json:"open_interest_unread"`
 			ExerciseNote  string   `json:"exercise_note"`
@@ -64,7 +65,7 @@ func (g *generator) count(chain *compute.Chain, a gammaAnswer) {
 	instant := chain.QuoteInstant(calendar)
 	late := instant.Sub(chain.AsOf) > 5*time.Minute
 	g.note(d.SpotSource, true)
-	g.note("index beside a gap", d.SpotSource == "index" && q.Gap != nil && *q.Gap != 0)
+	g.note("note", q.SpotNote != "")
 	g.note("implied within 5 minutes", d.SpotSource == "implied" && !late)
 	g.note("fitted late", late && q.Gap != nil && *q.Gap < 0.5 && *q.Gap > -0.5)
 	g.note("0DTE settled", d.ZeroDTE.Settled)
@@ -142,7 +143,7 @@ func TestMadeMarketsAreVerified(t *testing.T) {
 		"parity", "other_settlement", "interpolated", "extrapolated", "none", "volatility implied", "volatility published",
 		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
 		"neutral", "updating", "settled interest", "move", "no move", "flip of 0DTE", "bad rows",
-		"index", "implied", "index_stale", "index beside a gap", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
+		"index", "implied", "index_stale", "note", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
 		"too few parity series", "parity series too near", "after hours", "night", "after a weekend")
 }
 
@@ -210,8 +211,8 @@ func TestMadeUnderlyingsAreVerified(t *testing.T) {
 	}{
 		{[]string{"NDX", "NDXP"}, 0.35, []string{"AM and PM on one date", "index", "implied", "index_stale", "other_settlement", "0DTE settled",
 			"no split"}},
-		{[]string{"SPY"}, 10, []string{"last", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split", "settled rows"}},
-		{[]string{"AAPL"}, 30, []string{"last", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split", "bad rows"}},
+		{[]string{"SPY"}, 10, []string{"last", "implied", "note", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split"}},
+		{[]string{"AAPL"}, 30, []string{"last", "implied", "close", "note", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split"}},
 	} {
 		g := newGenerator(43, 46)
 		g.small = c.small

@@ -180,7 +180,8 @@ class Quote:
         self.session = on_or_before(in_new_york(self.as_of).date())
         price, moved, percent = (data.get(name) for name in ("current_price", "price_change", "price_change_percent"))
         self.bad_numbers = sum(bool(x) and number(x, low, high) is None for x in (price, data.get("close")))
-        self.spot = number(price, low, high) or number(data.get("close"), low, high)
+        self.close = number(data.get("close"), low, high)
+        self.spot = number(price, low, high) or self.close
         self.change = percent if isinstance(percent, (int, float)) and -100 <= percent <= 1000 else None
         self.bad_numbers += percent is not None and self.change is None
         if number(price, low, high) and isinstance(moved, (int, float)):
@@ -299,13 +300,9 @@ class Chain(Quote):
         self.rate, self.model = rate, None
         for series in self.series:
             series.F, series.source = parity_forward(series, rate), "parity"
+        self.find_spot(rate)
         parity = sorted((s for s in self.series if s.F), key=lambda s: s.T)
-        self.implied, beyond = implied_spot(parity), carry_beyond(parity, rate)
-        self.gap = (self.implied / self.spot - 1) * 100 if self.implied else None
-        in_step = self.q - self.as_of <= dt.timedelta(minutes=5) and (self.gap is None or abs(self.gap) <= 0.15)
-        self.source = "last" if self.shares else "index" if in_step else "implied" if self.implied else "index_stale"
-        self.S = self.implied if self.source == "implied" else self.spot
-        self.mismatch = self.gap is not None and abs(self.gap) > 10  # the document contradicts itself: dollars are null
+        beyond = carry_beyond(parity, rate)
         for series in self.series:
             if not series.F:
                 series.F, series.source = other_forward(series, parity, self.S, beyond)
@@ -313,6 +310,38 @@ class Chain(Quote):
             volatilities(series, rate)
         self.parity, self.used = parity, [row for series in self.series for s in series.strikes if s.v for row in s.rows if row.oi]
         return self
+
+    def find_spot(self, rate):
+        """Sets the spot and its source. A series whose forward cannot be one of this spot loses the forward."""
+        moment, share, day = dt.timedelta(minutes=5), self.shares, in_new_york(self.q).date()
+        beside = abs(self.q - self.as_of) <= moment
+        closed = share and self.close and self.as_of - self.q > moment
+        live = beside and (share or not closing(day) or self.q < at(day, closing(day)))
+        R = self.close if closed else self.spot
+        for series in self.series:
+            series.x, series.tolerance = series.F and math.log(series.F / R), series.F and tolerance(series, rate)
+        near = sorted((s for s in self.series if s.F and s.seconds <= 60 * 86400), key=lambda s: s.T)
+        found = fit(near, share, closed or beside)
+        self.implied = None if found is None else number(R * math.exp(found), 1e-6, 1e6)
+        self.gap = (self.implied / self.spot - 1) * 100 if self.implied else None
+        dividend = share and found is not None and near[0].date > day and -0.02 <= found < -near[0].tolerance
+        agrees = found is None or dividend or abs(found) <= near[0].tolerance
+        if self.implied:
+            self.mismatch = abs(self.implied / R - 1) > 0.1  # the document contradicts itself: dollars are null
+        else:
+            self.mismatch = any(abs(s.x) > math.log(1.1) + s.T + s.tolerance for s in self.series if s.F)
+        self.S, self.source = self.spot, "last" if share else "index" if live and agrees else "index_stale"
+        if not (share and self.mismatch or live and agrees):
+            if closed and (dividend or not self.implied):
+                self.S, self.source = R, "close"
+            elif self.implied:
+                self.S, self.source = self.implied, "implied"
+        self.apart = not beside and self.source in ("last", "index_stale") and not (share and self.mismatch)
+        if found is not None and not share:
+            for series in near:
+                series.F = series.F if series.on else None
+        if not self.apart and not self.mismatch:
+            refuse(self.series, self.S, day if share else None)
 
 
 # §§1.0 and 1.1: forwards, implied spot, volatility
@@ -331,20 +360,59 @@ def parity_forward(series, rate):
     return forward if forward > 0 else None
 
 
-def line(some):
-    """Returns slope and intercept of the least squares of ln F on T over some series."""
-    points = [(series.T, math.log(series.F)) for series in some]
+def line(some, y=lambda series: math.log(series.F)):
+    """Returns slope and intercept of the least squares of y, usually ln F, on T over some series."""
+    points = [(series.T, y(series)) for series in some]
     mean_T, mean_y = (statistics.fmean(column) for column in zip(*points))
     slope = sum((T - mean_T) * (y - mean_y) for T, y in points) / sum((T - mean_T) ** 2 for T, _ in points)
     return slope, mean_y - slope * mean_T
 
 
-def implied_spot(parity):
-    """Returns exp(intercept) of the line, or None without a fit."""
-    near = [series for series in parity if series.seconds <= 60 * 86400]
-    if len(near) < 5 or near[-1].seconds - near[0].seconds < 7 * 86400:
+def tolerance(series, rate):
+    """Returns how far ln F may be off."""
+    quoted = [strike for strike in series.strikes if strike.call and strike.put and strike.call.mid and strike.put.mid]
+    atm = min(quoted, key=lambda strike: (abs(strike.K - series.F), strike.K))
+    spread = sum(row.ask - row.bid for row in atm.rows)
+    return max(0.0015, spread / 2 * math.exp(rate * series.T) / series.F)
+
+
+def fit(near, share, known):
+    """Returns ln(S_imp/R), or None without a fit. Of an index, series.on says whether a near series is on the line."""
+    best = None
+    for a in near:
+        for b in near:
+            if a.seconds - b.seconds >= 7 * 86400 and abs(a.x - b.x) <= a.T - b.T:
+                c = (a.x - b.x) / (a.T - b.T)
+                middle = sorted(abs(s.x - a.x - c * (s.T - a.T)) for s in near)[len(near) // 2]
+                if best is None or middle < best[0]:
+                    best = middle, c, a.x - c * a.T
+    if best is None:
         return None
-    return number(math.exp(line(near)[1]), 1e-6, 1e6)
+    _, c, L = best
+    for series in near:
+        series.on = share or abs(series.x - c * series.T - L) <= series.tolerance
+    on = [series for series in near if series.on]
+    if len(on) < 5 or 2 * len(on) <= len(near) or on[-1].seconds - on[0].seconds < 7 * 86400:
+        return None
+    if not share:
+        return line(on, lambda series: series.x)[1]
+    N = near[0].x - c * near[0].T
+    return L if N < L - near[0].tolerance or N > L + 0.02 or known and abs(L) < abs(N) else N
+
+
+def refuse(all_series, S, day):
+    """Takes the forwards away that no arbitrage lets stand. day: of q, for a share."""
+    parity = [(series, math.log(series.F / S)) for series in all_series if series.F]
+    middle = statistics.median(x for _, x in parity) if parity else 0
+    impossible = []
+    for series, x in parity:
+        most = series.T + series.tolerance
+        least = -most - (0.02 if day and series.date > day else 0)
+        if not least <= x <= most and abs(x - middle) > most:
+            impossible.append(series)
+    if 2 * len(impossible) < len(parity):
+        for series in impossible:
+            series.F = None
 
 
 def carry_beyond(parity, rate):
@@ -998,6 +1066,8 @@ def verify_common(table, answer, m):
     known, usual = published_iv_ratio(chain)
     table.check("§1.7 published_iv_ratio", quality["published_iv_ratio"], known, 2e-4)
     table.check("§1.7 hours", quality["hours"] is not None, chain.unverified or known is not None and not usual[0] <= known <= usual[1])
+    if "flip_status" in answer["data"]:
+        table.check("§1.0 spot_note", "spot_note" in quality, chain.apart)
     if "effective_spot" in answer["data"]:
         table.check("§1.0 effective_spot", answer["data"]["effective_spot"], chain.S, 0.01)
     table.check("§1.8 gross_beyond_60_days_pct", quality.get("gross_beyond_60_days_pct"),

@@ -133,7 +133,7 @@ func decodeDocument(body []byte) (*Quote, []chainRow, error) {
 	q.IsIndex = d.Data.Security == "index" || strings.ContainsAny(d.Data.Symbol+d.Symbol, "^_")
 	price := PriceKind(q.Symbol)
 	closed := q.usable(price, d.Data.Close)
-	q.Spot, q.PriceChangePercent = q.usable(price, d.Data.Current), q.usable(compute.Percentage, d.Data.ChangePct)
+	q.Spot, q.Close, q.PriceChangePercent = q.usable(price, d.Data.Current), closed, q.usable(compute.Percentage, d.Data.ChangePct)
 	if math.IsNaN(q.Spot) {
 		q.Spot = closed
 	} else if change := d.Data.Change.float(); !math.IsNaN(change) {

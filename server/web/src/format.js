@@ -110,8 +110,8 @@ export function ranged(subject, values, write) {
   return low === high ? `${subject} was ${low}.` : `${subject} ranged from ${low} to ${high}.`;
 }
 
-/** spotName names the spot of the charts: outside the session it is not the index, but what options imply. */
-export const spotName = (d) => (d.spot_source === 'implied' && level(d.effective_spot) !== level(d.spot) ? 'Implied spot' : 'Spot');
+/** spotName names the spot of the charts, which belongs to the quotes: the published price may be of another hour. */
+export const spotName = (d) => (level(d.effective_spot) === level(d.spot) ? 'Spot' : { implied: 'Implied spot', close: 'Close' }[d.spot_source] ?? 'Spot');
 
 /** words turns a code into words: steep_contango is steep contango. */
 export const words = (code) => (code ? code.replaceAll('_', ' ') : unknown);

@@ -139,7 +139,7 @@ function expiring(d, track) {
 function spotNote(d) {
   const move = d.expected_move_1d === null ? 'expected move unknown' : `expected move ±${number(d.expected_move_1d, 0)} a day`;
   const change = typeof d.spot_change_pct === 'number' ? `${percent(d.spot_change_pct)}; ` : ''; // days of gex/4 have none
-  return `${change}${spotName(d) === 'Spot' ? '' : `of the index; implied spot ${level(d.effective_spot)}; `}${move}`;
+  return `${change}${spotName(d) === 'Spot' ? '' : `${spotName(d).toLowerCase()} of the quotes ${level(d.effective_spot)}; `}${move}`;
 }
 
 const noFlip = { none_all_positive: ['positive', -1], none_all_negative: ['negative', 1] };
