@@ -128,6 +128,7 @@ func TestAmericanAsEuropean(t *testing.T) {
 			equal(t, name+": forward source", string(row.ForwardSource), "parity")
 		}
 		beyond := *r.Data.ByExpiration[3].Gross + *r.Data.ByExpiration[4].Gross
+		equal(t, c.name+": contradictory strikes", r.Quality.Contradictory, 0)
 		near(t, c.name+": beyond 60 days", r.Quality.GrossBeyond60Days, float64(beyond / *r.Data.Gross)*100, 1e-9)
 	}
 }
@@ -156,6 +157,7 @@ func TestEveOfExDate(t *testing.T) {
 		chain, gross := treeChain(t, "XOM", tree, 0.12, c.dates...)
 		chain.AsOf, chain.CapturedAt = chain.AsOf.Add(c.later), chain.CapturedAt.Add(c.later)
 		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: 0.04})
+		equal(t, c.name+": contradictory strikes", r.Quality.Contradictory, 0)
 		if c.name == "eve" {
 			nearly(t, "gross of the nearest date, percent", (float64(*r.Data.ByExpiration[0].Gross)/gross[0]-1)*100, -11, 1.5)
 		}

@@ -91,10 +91,15 @@ type Quote struct {
 	LastTrade    int64   // Unix seconds of the last trade, 0 if never traded
 }
 
-// TwoSided says whether the quote has a bid > 0 and an ask that is not below the bid.
-func (q *Quote) TwoSided() bool { return q.Bid > 0 && q.Ask >= q.Bid }
+// mostSpread is the greatest ask over bid of a price. In a wider quote, the spread is above the mid: it says nothing about the price.
+const mostSpread = 3
 
-// Mid returns the middle of a two-sided quote.
+// TwoSided says whether the quote is a price: a bid > 0, and an ask that is not below the bid and at most 3 times the bid.
+func (q *Quote) TwoSided() bool {
+	return q.Bid > 0 && q.Ask >= q.Bid && decimal(q.Ask/q.Bid) <= mostSpread
+}
+
+// Mid returns the middle of a quote that is [Quote.TwoSided].
 func (q *Quote) Mid() float64 { return q.Bid + 0.5*(q.Ask-q.Bid) }
 
 // Contract is one listed option that passed validation.

@@ -59,8 +59,8 @@ type FlowItem struct {
 	// Volume over open interest. `null` without open interest.
 	VolumeOIRatio *Ratio  `json:"volume_oi_ratio" jsonschema:"minimum=0" unit:"ratio"`
 	Premium       Dollars `json:"premium" jsonschema:"minimum=0" unit:"USD"` // Volume × price × 100.
-	// Price with which the premium was computed. `mid`: the middle of the quote. `last`: the last price, when the quote is not
-	// valid.
+	// Price with which the premium was computed. `mid`: the middle of the quote. `last`: the last price, when the quote has
+	// no bid, or an ask below the bid or above 3 times the bid.
 	PremiumBasis string `json:"premium_basis" jsonschema:"enum=mid,enum=last"`
 	// Last traded price. `null` when the upstream has no last price.
 	LastPrice *Level `json:"last_price" unit:"USD or index points"`

@@ -15,7 +15,10 @@ type GammaQuality struct {
 	Volatility []VolatilityShare `json:"volatility" jsonschema:"minItems=4,maxItems=4"`
 	// Strikes with less than 15 minutes to settlement whose published volatility was scaled as if 15 minutes were left.
 	FlooredStrikes int `json:"volatility_floored_strikes" jsonschema:"minimum=0" unit:"strikes"`
-	// Share of the used contracts with a bid and an ask. `null` when no contract could be used.
+	// Strikes whose quotes cannot stand beside the others of their root and expiration: call less put is off the forward by more
+	// than both spreads, or the option is dearer than one nearer the money. They give no forward and no volatility.
+	Contradictory int `json:"contradictory_strikes" jsonschema:"minimum=0" unit:"strikes"`
+	// Share of the used contracts with a bid above 0 and an ask from the bid to 3 times the bid. `null` when no contract could be used.
 	TwoSidedShare   *Ratio                `json:"two_sided_quote_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
 	Forwards        map[forwardSource]int `json:"forwards" jsonschema:"oneof_ref=#/components/schemas/ForwardCounts"`
 	GammaDifference GammaDifference       `json:"published_gamma_difference"`
@@ -108,6 +111,7 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 	for _, s := range e.series {
 		q.Forwards[s.source]++
 		q.FlooredStrikes += s.floored
+		q.Contradictory += s.contradictory()
 		dates = append(dates, s.Expiration)
 	}
 	q.Calendar = CalendarNote(dates...)

@@ -1,6 +1,6 @@
 package compute
 
-// TwoSidedQuotes returns how many contracts of the chain with T > 0 have a bid > 0 and an ask that is not below the bid.
+// TwoSidedQuotes returns how many contracts of the chain with T > 0 have a quote that is a price, [Quote.TwoSided].
 func TwoSidedQuotes(c *Chain, cal *Calendar) (n int) {
 	for _, contracts := range c.unsettled(cal) {
 		for i := range contracts {

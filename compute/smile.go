@@ -1,22 +1,23 @@
 package compute
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
 
 const (
 	leastPoints = 5 // points of a smile, and options of a model-free volatility, that determine it
-	// mostSpread is the greatest ask over bid of a point: a spread above the mid says nothing about the price.
-	mostSpread = 3
-	// mostEnd is the greatest mid, as a part of that at the center, at which a side of a model-free volatility may end for want of quotes.
+	// mostEnd is the greatest price, as a part of that at the center, at which a side of a model-free volatility may end.
 	mostEnd = 0.05
+	// leastOfATM is the least model-free volatility, as a part of that at the money: with less, most of the options are missing.
+	leastOfATM = 0.9
 	// d1 at a call delta of 25 and 10 % is minus this, at a put delta plus this: N(d1) = 0.75 and 0.9.
 	delta25 = 0.67448975019608174320
 	delta10 = 1.28155156554460046696
 )
 
-// smile is the points of a series at which two-sided out-of-the-money quotes give the volatility, strikes rising. Between neighbouring
+// smile is the points of a series at which out-of-the-money quotes give the volatility, strikes rising. Between neighbouring
 // points v² is linear in x. Outside them it is unknown.
 type smile []smilePoint
 
@@ -31,13 +32,8 @@ type smilePoint struct {
 func (s *series) smile() smile {
 	var m smile
 	for i := range s.strikes {
-		row := &s.strikes[i]
-		otm := Call
-		if row.k < s.forward {
-			otm = Put
-		}
-		if c := row.contracts[otm]; row.step == volImplied && decimal(c.Ask/c.Bid) <= mostSpread {
-			m = append(m, smilePoint{logMoneyness(row.k, s.forward), row.v * row.v, c.Mid()})
+		if row := &s.strikes[i]; row.step == volImplied {
+			m = append(m, smilePoint{logMoneyness(row.k, s.forward), row.v * row.v, row.contracts[s.outOf(row.k)].Mid()})
 		}
 	}
 	return m
@@ -134,20 +130,14 @@ func (s *series) straddle() *Level {
 	return new(Level(nearest.contracts[Call].Mid() + nearest.contracts[Put].Mid()))
 }
 
-// quoted says whether call and put of a strike have two-sided quotes.
-func (r *strike) quoted() bool {
-	call, put := r.contracts[Call], r.contracts[Put]
-	return call != nil && put != nil && call.TwoSided() && put.TwoSided()
-}
-
 // option is an option of the model-free volatility.
 type option struct{ k, mid float64 }
 
 // modelFree returns the total variance by the formula of the Cboe Volatility Index, NaN and the reason where unknown. The center K0 is
-// the highest strike at or below the forward at which both rights are quoted.
+// the highest strike at or below the forward at which both rights are quoted. atm is w(0).
 //
 // Source: Cboe, Volatility Index Mathematics Methodology, steps 1 and 2.
-func (s *series) modelFree() (w float64, why string) {
+func (s *series) modelFree(m smile, atm float64) (w float64, why string) {
 	center := -1
 	for i := range s.strikes {
 		if row := &s.strikes[i]; row.k > 0 && row.k <= s.forward && row.quoted() {
@@ -159,10 +149,11 @@ func (s *series) modelFree() (w float64, why string) {
 	}
 	k0 := &s.strikes[center]
 	at := option{k0.k, (k0.contracts[Call].Mid() + k0.contracts[Put].Mid()) / 2}
-	puts, gap := s.outOfTheMoney(Put, center, at)
-	calls, gapAbove := s.outOfTheMoney(Call, center, at)
-	if gap || gapAbove {
-		return math.NaN(), quoteGap
+	puts, calls := s.outOfTheMoney(Put, center, m), s.outOfTheMoney(Call, center, m)
+	for _, side := range [...][]option{puts, calls} {
+		if last := append([]option{at}, side...)[len(side)]; last.mid > mostEnd*at.mid {
+			return math.NaN(), quoteGap
+		}
 	}
 	slices.Reverse(puts)
 	options := append(append(puts, at), calls...)
@@ -175,32 +166,50 @@ func (s *series) modelFree() (w float64, why string) {
 		sum += (options[above].k - options[below].k) / float64(above-below) / (o.k * o.k) * o.mid
 	}
 	away := s.forward/k0.k - 1
-	if w = 2*sum/s.discount - away*away; !(w > 0) {
+	switch w = 2*sum/s.discount - away*away; {
+	case !(w > 0):
 		return math.NaN(), notPositive
+	case w < leastOfATM*leastOfATM*atm:
+		return math.NaN(), quoteGap
 	}
 	return w, ""
 }
 
-// outOfTheMoney returns the quoted puts below the center or the quoted calls above it, nearest first. It ends at two neighbouring options
-// that are not quoted. gap says that options are still dear there: what is behind them would be missed.
-func (s *series) outOfTheMoney(right Right, center int, at option) (options []option, gap bool) {
-	step, missing, last := 1, 0, at
+// outOfTheMoney returns the puts below the center or the calls above it that have a price, nearest first. It ends at two neighbouring
+// options without a bid under an ask. An option without any quote, or without a usable one, is none of these: it has the price that
+// the smile gives it.
+func (s *series) outOfTheMoney(right Right, center int, m smile) (options []option) {
+	step, missing := 1, 0
 	if right == Put {
 		step = -1
 	}
-	for i := center + step; i >= 0 && i < len(s.strikes); i += step {
-		switch c := s.strikes[i].contracts[right]; {
-		case c == nil || s.strikes[i].k == 0:
-			continue
-		case c.TwoSided():
-			last, missing = option{s.strikes[i].k, c.Mid()}, 0
-			options = append(options, last)
-		default:
+	for i := center + step; i >= 0 && i < len(s.strikes) && missing < 2; i += step {
+		row := &s.strikes[i]
+		switch c := row.contracts[right]; {
+		case c == nil || row.k == 0:
+		case row.usable(right) != nil:
+			options, missing = append(options, option{row.k, c.Mid()}), 0
+		case c.Bid == 0 && c.Ask > 0:
 			missing++
-		}
-		if missing == 2 {
-			return options, last.mid > mostEnd*at.mid
+		default:
+			if w := m.at(logMoneyness(row.k, s.forward)); finite(w) {
+				options = append(options, option{row.k, s.discount * BlackValue(right, s.forward, row.k, math.Sqrt(w))})
+			} else if c.Bid > 0 && row.step == volPublished {
+				options = append(options, option{row.k, s.discount * BlackValue(right, s.forward, row.k, row.v)})
+			}
 		}
 	}
-	return options, false
+	return options
+}
+
+// at returns w at x, NaN outside the points.
+func (m smile) at(x float64) float64 {
+	i, found := slices.BinarySearchFunc(m, x, func(p smilePoint, x float64) int { return cmp.Compare(p.x, x) })
+	switch {
+	case found:
+		return m[i].w
+	case i == 0 || i == len(m):
+		return math.NaN()
+	}
+	return between(m[i-1], m[i], x)
 }

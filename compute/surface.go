@@ -60,7 +60,9 @@ type series struct {
 	source     forwardSource // empty until it is known
 	forward    float64       // F
 	strikes    []strike
-	floored    int // strikes whose published volatility was scaled by the floor
+	american   bool
+	spot       float64 // published
+	floored    int     // strikes whose published volatility was scaled by the floor
 
 	used      int     // contracts that enter the sums
 	call, put float64 // sums of GEX at the spot: >= 0, <= 0
@@ -69,16 +71,19 @@ type series struct {
 
 // strike is one strike of a series. Both rights share its volatility.
 type strike struct {
-	k         float64
-	contracts [2]*Contract // by right; nil where not listed
-	v         float64      // total volatility σ√T, > 0 unless step is volNone
-	step      volStep
-	gex       float64 // unsigned GEX of one contract at the spot, set by [exposure.sum]; 0 if step is volNone
+	k           float64
+	contracts   [2]*Contract // by right; nil where not listed
+	off         bool         // call less put is off the forward
+	contradicts bool         // its out-of-the-money quote cannot stand beside the others
+	v           float64      // total volatility σ√T, > 0 unless step is volNone
+	step        volStep
+	gex         float64 // unsigned GEX of one contract at the spot, set by [exposure.sum]; 0 if step is volNone
 }
 
 // newSeries returns the unsettled series of a chain, in the order of the chain, each with its parity forward if it has one.
 func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 	var all []*series
+	american := UnderlyingOf(c.Symbol).American()
 	for left, contracts := range c.unsettled(cal) {
 		years := left.Seconds() / secondsPerYear
 		s := &series{
@@ -89,6 +94,8 @@ func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 			years:      years,
 			discount:   math.Exp(-rate * years),
 			strikes:    groupStrikes(contracts),
+			american:   american,
+			spot:       c.Spot,
 		}
 		if f, ok := s.parityForward(); ok {
 			s.forward, s.source = f, forwardParity
@@ -105,6 +112,7 @@ func price(all []*series, spot, rate float64) {
 		if s.source != forwardParity { // exp(ln F) has another last digit: a strike that F is would not be at the forward
 			s.forward = spot * math.Exp(s.logCarry)
 		}
+		s.findCrossed()
 		s.findVolatilities()
 	}
 }
@@ -167,69 +175,65 @@ func carryAt(years float64, parity []*series, beyond float64) (float64, forwardS
 	return before.logCarry + w*(next.logCarry-before.logCarry), forwardInterpolated
 }
 
-// A parity forward is the median over at most parityStrikes and at least minParityStrikes strikes.
 const (
-	parityStrikes    = 7
-	minParityStrikes = 3
+	// leastPublished is the least published volatility that is one: upstreams write 1e-05 and 0.0001 for an unknown one.
+	leastPublished = 0.01
+	// mostValue is how many times its ask, or an ask nearer the money, an option may be worth at a published volatility. On recorded
+	// chains, 0 to 10 of about 1,000 published volatilities are worth more. It is also how many times lower than its bid the value may
+	// be, and how many times lower than that of the nearest quote nearer the money the volatility.
+	mostValue = 2
 )
-
-// parityForward returns the median of K + e^(rT)(C - P) over the strikes at which the mids C and P are closest to each other.
-func (s *series) parityForward() (f float64, ok bool) {
-	type vote struct{ gap, k, forward float64 }
-	var votes []vote
-	for i := range s.strikes {
-		row := &s.strikes[i]
-		call, put := row.contracts[Call], row.contracts[Put]
-		if call == nil || put == nil || !call.TwoSided() || !put.TwoSided() {
-			continue
-		}
-		d := call.Mid() - put.Mid()
-		gap := math.Round(math.Abs(d)*1e6) / 1e6 // gaps that are equal as decimals must compare as equal
-		votes = append(votes, vote{gap, row.k, row.k + d/s.discount})
-	}
-	if len(votes) < minParityStrikes {
-		return 0, false
-	}
-	slices.SortFunc(votes, func(a, b vote) int { return cmp.Or(cmp.Compare(a.gap, b.gap), cmp.Compare(a.k, b.k)) })
-	votes = votes[:min(len(votes), parityStrikes)]
-	forwards := make([]float64, len(votes))
-	for i, v := range votes {
-		forwards[i] = v.forward
-	}
-	f = median(forwards)
-	return f, f > 0 && finite(f)
-}
 
 // findVolatilities gives every strike its total volatility, and counts the strikes scaled to the floor.
 func (s *series) findVolatilities() {
-	f, growth, root := s.forward, 1/s.discount, math.Sqrt(s.years)
 	for i := range s.strikes {
-		row := &s.strikes[i]
-		otm := Call
-		if row.k < f {
-			otm = Put
-		}
-		if c := row.contracts[otm]; c != nil && c.TwoSided() {
-			if v, ok := ImpliedTotalVolatility(otm, c.Mid()*growth, f, row.k, c.IV*root); ok {
+		row, otm := &s.strikes[i], s.outOf(s.strikes[i].k)
+		if c := row.usable(otm); c != nil {
+			if v, ok := ImpliedTotalVolatility(otm, c.Mid()/s.discount, s.forward, row.k, c.IV*math.Sqrt(s.years)); ok {
 				row.v, row.step = v, volImplied
-				continue
 			}
 		}
-		iv := math.NaN()
-		for _, right := range [...]Right{otm, Call + Put - otm} {
-			if c := row.contracts[right]; c != nil && c.IV > 0 {
-				iv = c.IV
-				break
+	}
+	s.findWrong()
+	for _, otm := range [...]Right{Put, Call} {
+		ceiling, nearest := math.Inf(1), 0.0 // the lowest ask and the last v of a quote so far
+		for row := range s.outward(otm) {
+			if c := row.contracts[otm]; c != nil && !row.contradicts && c.Ask > 0 && !(c.Ask < c.Bid) {
+				ceiling = min(ceiling, c.Ask)
 			}
-		}
-		if iv > 0 {
-			row.v, row.step = iv*math.Sqrt(max(s.years, floorYears)), volPublished
-			if s.years < floorYears {
-				s.floored++
+			if row.step == volImplied {
+				nearest = row.v
+			} else if iv := s.published(row, otm, ceiling, nearest); iv > 0 {
+				row.v, row.step = iv*math.Sqrt(max(s.years, floorYears)), volPublished
+				if s.years < floorYears {
+					s.floored++
+				}
 			}
 		}
 	}
 	s.interpolateVolatilities()
+}
+
+// published returns the published volatility of a strike, of the out-of-the-money side if both have one; 0 where none can be true.
+func (s *series) published(row *strike, otm Right, ceiling, nearest float64) float64 {
+	bid := 0.0
+	if c := row.contracts[otm]; c != nil && !row.contradicts && c.Ask >= c.Bid {
+		bid = c.Bid
+	}
+	for _, right := range [...]Right{otm, Call + Put - otm} {
+		c := row.contracts[right]
+		if c == nil || !(c.IV >= leastPublished) || c.IV*math.Sqrt(max(s.years, floorYears))*mostValue < nearest {
+			continue
+		}
+		value := 0.0
+		if row.k > 0 {
+			value = s.discount * BlackValue(otm, s.forward, row.k, c.IV*math.Sqrt(s.years))
+		}
+		if row.k == 0 || value <= mostValue*ceiling && value*mostValue >= bid {
+			return c.IV
+		}
+	}
+	return 0
 }
 
 // interpolateVolatilities fills the strikes that steps 1 and 2 left out: v² linear in ln(K/F), which is linear in ln K,

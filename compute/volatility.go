@@ -1,7 +1,9 @@
 package compute
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -18,10 +20,10 @@ type Volatility struct {
 	// Spot of the expected moves, as in gex/{u}.
 	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
 	SessionDate   Date  `json:"session_date"` // Session of `meta.as_of`.
-	// At-the-money volatility of the next 30 days, between the expirations around them. `null` without both.
+	// At-the-money volatility of the next 30 days, between the listed expirations around them. `null` unless both have it.
 	ATM30 *Ratio `json:"atm_30d" jsonschema:"minimum=0" unit:"percent"`
 	// Volatility of the next 30 days by the formula of the Cboe Volatility Index, from every quoted strike. That of SPX is near the
-	// published VIX. `null` without expirations on both sides of 30 days.
+	// published VIX. `null` unless both expirations around 30 days have it.
 	ModelFree30 *Ratio `json:"model_free_30d" jsonschema:"minimum=0" unit:"percent"`
 	// Risk reversal of 25 delta in 30 days. Negative when puts are dearer than calls. `null` when an expiration around has none.
 	RiskReversal30 *Ratio `json:"risk_reversal_25_30d" unit:"percentage points"`
@@ -59,7 +61,7 @@ type ExpirationVolatility struct {
 	// Volatility at the forward. `null` when the quotes do not determine it.
 	ATM *Ratio `json:"atm_volatility" jsonschema:"minimum=0" unit:"percent"`
 	// Volatility of the call of 25 delta less that of the put. Negative when puts are dearer; many publishers show the opposite
-	// sign. `null` when one of the two is not quoted on both sides, and less than a day before the settlement.
+	// sign. `null` when one of the two has no usable quotes, and less than a day before the settlement.
 	RiskReversal25 *Ratio `json:"risk_reversal_25" unit:"percentage points"`
 	// The same of 10 delta. `null` as `risk_reversal_25`.
 	RiskReversal10 *Ratio `json:"risk_reversal_10" unit:"percentage points"`
@@ -69,10 +71,10 @@ type ExpirationVolatility struct {
 	Butterfly10 *Ratio `json:"butterfly_10" unit:"percentage points"`
 	// One standard deviation of the move to the expiration. `null` without `atm_volatility`, and after `spot_mismatch`.
 	ExpectedMove *Level `json:"expected_move" jsonschema:"minimum=0" unit:"USD or index points"`
-	// Price of the call and the put at the strike nearest the forward: about 0.8 of `expected_move`. `null` unless both are quoted.
+	// Price of the call and the put at the strike nearest the forward: about 0.8 of `expected_move`. `null` unless both have usable quotes.
 	Straddle *Level `json:"atm_straddle" jsonschema:"minimum=0" unit:"USD or index points"`
-	// Volatility by the formula of the Cboe Volatility Index. `null` without `atm_volatility`, and when the quotes of many strikes
-	// are missing.
+	// Volatility by the formula of the Cboe Volatility Index. `null` without `atm_volatility`, and when the quotes end while options
+	// are not cheap.
 	ModelFree *Ratio `json:"model_free_volatility" jsonschema:"minimum=0" unit:"percent"`
 	// Open puts over open calls. `null` without calls.
 	PutCallOpenInterest *Ratio `json:"put_call_open_interest" jsonschema:"minimum=0" unit:"ratio"`
@@ -83,8 +85,10 @@ type ExpirationVolatility struct {
 
 // VolatilityQuality is what `meta.quality` of volatility/{u} has beside the counts of gex/{u}/matrix.
 type VolatilityQuality struct {
-	Expirations VolatilityDates   `json:"expirations"`
-	Unknown     map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VolatilityUnknown"`
+	Expirations VolatilityDates `json:"expirations"`
+	// Strikes whose quotes cannot stand beside the others of their root and expiration, as in gex/{u}.
+	Contradictory int               `json:"contradictory_strikes" jsonschema:"minimum=0" unit:"strikes"`
+	Unknown       map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VolatilityUnknown"`
 }
 
 // VolatilityDates counts the pairs of root and expiration that have not settled: listed = used + under_one_hour + no_parity_forward.
@@ -154,20 +158,22 @@ func (e *exposure) volatility() VolatilityResult {
 	var all positions
 	for _, s := range e.byDate() {
 		q.Expirations.Listed++
+		q.Contradictory += s.contradictory()
 		all.add(s)
+		d := datedVolatility{s, math.NaN(), math.NaN(), math.NaN(), nil}
 		switch {
 		case s.left < leastLeft:
 			q.Expirations.Near++
 		case s.source != forwardParity:
 			q.Expirations.NoForward++
 		default:
-			row, d := e.dateVolatility(s)
-			v.Expirations, dates = append(v.Expirations, row), append(dates, d)
+			v.Expirations = append(v.Expirations, e.dateVolatility(&d))
 		}
+		dates = append(dates, d)
 	}
-	q.Expirations.Used = len(dates)
+	q.Expirations.Used = len(v.Expirations)
 	v.PutCallOpenInterest, v.PutCallVolume = all.ratios(q.Unknown)
-	v.constantMaturity(dates, q.Unknown)
+	v.constantMaturity(dates, e.volatilityIndexDates(dates), q.Unknown)
 	if v.ATM30 != nil {
 		r.Today.ATM30 = new(float64(*v.ATM30))
 	}
@@ -177,16 +183,18 @@ func (e *exposure) volatility() VolatilityResult {
 	return r
 }
 
-// datedVolatility is what the figures of 30 days need of a row: total variances, and a risk reversal in percentage points. Each is NaN
-// where unknown, and modelFree also where the exchange's volatility index does not take the row.
+// datedVolatility is what the figures of 30 days need of a date: total variances, and a risk reversal in percentage points, each NaN
+// where unknown. unknown has the reasons, none for a date without a row.
 type datedVolatility struct {
 	*series
 	atm, modelFree, reversal float64
+	unknown                  map[string]string
 }
 
-// dateVolatility returns the row of a series.
-func (e *exposure) dateVolatility(s *series) (ExpirationVolatility, datedVolatility) {
-	unknown, d := map[string]string{}, datedVolatility{s, math.NaN(), math.NaN(), math.NaN()}
+// dateVolatility returns the row of a date and fills in what the figures of 30 days need of it.
+func (e *exposure) dateVolatility(d *datedVolatility) ExpirationVolatility {
+	s, unknown := d.series, map[string]string{}
+	d.unknown = unknown
 	row := ExpirationVolatility{Expiration: s.Expiration, Settlement: s.settlement, Forward: Level(s.forward), Unknown: unknown}
 	var held positions
 	held.add(s)
@@ -198,7 +206,7 @@ func (e *exposure) dateVolatility(s *series) (ExpirationVolatility, datedVolatil
 		for _, name := range []string{"atm_volatility", "risk_reversal_25", "risk_reversal_10", "butterfly_25", "butterfly_10", "expected_move", "model_free_volatility"} {
 			unknown[name] = why
 		}
-		return row, d
+		return row
 	}
 	percent := func(w float64) Ratio { return Ratio(100 * math.Sqrt(w/s.years)) } // NaN of NaN
 	d.atm, row.ATM = w, new(percent(w))
@@ -218,29 +226,33 @@ func (e *exposure) dateVolatility(s *series) (ExpirationVolatility, datedVolatil
 	if row.RiskReversal25 != nil {
 		d.reversal = float64(*row.RiskReversal25)
 	}
-	free, why := s.modelFree()
-	row.ModelFree = known(finiteOrNil(percent(free)), unknown, "model_free_volatility", why)
-	if !e.underlying.volatilityIndex || s.ofVolatilityIndex(e.Calendar) {
-		d.modelFree = free
-	}
-	return row, d
+	d.modelFree, why = s.modelFree(m, w)
+	row.ModelFree = known(finiteOrNil(percent(d.modelFree)), unknown, "model_free_volatility", why)
+	return row
 }
 
-// constantMaturity fills in the figures of 30 days, and the slope.
-func (v *Volatility) constantMaturity(dates []datedVolatility, unknown map[string]string) {
-	atm := func(d *datedVolatility) float64 { return d.atm }
-	free := func(d *datedVolatility) float64 { return d.modelFree }
-	percent := func(w float64) *Ratio {
-		return finiteOrNil(Ratio(100 * math.Sqrt(w*secondsPerYear/monthTerm.Seconds())))
+// constantMaturity fills in the figures of 30 days, and the slope. indexDates are those of the model-free figure.
+func (v *Volatility) constantMaturity(dates, indexDates []datedVolatility, unknown map[string]string) {
+	inMonth := func(dates []datedVolatility, name string, figure func(*datedVolatility) float64) (*Ratio, string) {
+		a, b := aroundMonth(dates)
+		if a == nil || b == nil {
+			return nil, noDates
+		}
+		x := figure(a) + (monthTerm-a.left).Seconds()/(b.left-a.left).Seconds()*(figure(b)-figure(a))
+		return finiteOrNil(Ratio(x)), cmp.Or(a.unknown[name], b.unknown[name], noDates)
 	}
-	v.ATM30 = known(percent(inMonth(dates, atm, atm)), unknown, "atm_30d", noDates)
-	v.ModelFree30 = known(percent(inMonth(dates, free, free)), unknown, "model_free_30d", noDates)
-	why := noDates
-	if v.ATM30 != nil {
-		v.RiskReversal30 = finiteOrNil(Ratio(inMonth(dates, atm, func(d *datedVolatility) float64 { return d.reversal })))
-		why = notBracketed
+	percent := func(w *Ratio) *Ratio {
+		if w == nil {
+			return nil
+		}
+		return finiteOrNil(Ratio(100 * math.Sqrt(float64(*w)*secondsPerYear/monthTerm.Seconds())))
 	}
+	w, why := inMonth(dates, "atm_volatility", func(d *datedVolatility) float64 { return d.atm })
+	v.ATM30 = known(percent(w), unknown, "atm_30d", why)
+	v.RiskReversal30, why = inMonth(dates, "risk_reversal_25", func(d *datedVolatility) float64 { return d.reversal })
 	known(v.RiskReversal30, unknown, "risk_reversal_25_30d", why)
+	w, why = inMonth(indexDates, "model_free_volatility", func(d *datedVolatility) float64 { return d.modelFree })
+	v.ModelFree30 = known(percent(w), unknown, "model_free_30d", why)
 	away := quarterReach + 1
 	for i := range dates {
 		if d := &dates[i]; v.ATM30 != nil && finite(d.atm) && (d.left-quarterTerm).Abs() < away { // the earlier of two
@@ -250,23 +262,27 @@ func (v *Volatility) constantMaturity(dates []datedVolatility, unknown map[strin
 	known(v.TermSlope, unknown, "term_slope", noDates)
 }
 
-// inMonth returns a figure at T = 30 days, linear in T between the nearest dates that have another figure; NaN without a date on each side.
-func inMonth(dates []datedVolatility, has, figure func(*datedVolatility) float64) float64 {
-	var a, b *datedVolatility
+// aroundMonth returns the dates nearest 30 days on both sides, whether their figures are known or not: nil without one.
+func aroundMonth(dates []datedVolatility) (a, b *datedVolatility) {
 	for i := range dates {
 		d := &dates[i]
 		switch {
-		case d.left < leastTerm || !finite(has(d)):
+		case d.left < leastTerm:
 		case d.left <= monthTerm && (a == nil || d.left > a.left):
 			a = d
 		case d.left > monthTerm && (b == nil || d.left < b.left):
 			b = d
 		}
 	}
-	if a == nil || b == nil {
-		return math.NaN()
+	return a, b
+}
+
+// volatilityIndexDates returns the dates that the exchange's volatility index of the underlying takes, every date without such an index.
+func (e *exposure) volatilityIndexDates(dates []datedVolatility) []datedVolatility {
+	if !e.underlying.volatilityIndex {
+		return dates
 	}
-	return figure(a) + (monthTerm-a.left).Seconds()/(b.left-a.left).Seconds()*(figure(b)-figure(a))
+	return slices.DeleteFunc(slices.Clone(dates), func(d datedVolatility) bool { return !d.ofVolatilityIndex(e.Calendar) })
 }
 
 // ofVolatilityIndex says whether the exchange's volatility index takes the series: AM on the third Friday of a month, PM on the other

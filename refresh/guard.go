@@ -23,7 +23,7 @@ const (
 //   - has an older timestamp, or is a history that ends earlier (clock_backwards),
 //   - is a chain or a history with less than half of the readable rows (shrunk),
 //   - has a price that differs by more than 20 % (price_jump),
-//   - is a chain with less than a quarter of the two-sided quotes (quotes_missing).
+//   - is a chain with less than a quarter of the usable quotes (quotes_missing).
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
@@ -41,7 +41,7 @@ type mark struct {
 	sha256   string    // of the document; of a history, the hour in which it was received
 	rows     int       // of a chain: listed and not skipped; of a history: usable
 	price    float64   // of the underlying
-	quotes   int       // of a chain: two-sided quotes with T > 0
+	quotes   int       // of a chain: usable quotes with T > 0
 }
 
 // check compares a new document with the accepted document, which is nil before the first. It returns nil when the document

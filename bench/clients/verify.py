@@ -198,17 +198,22 @@ SKIPPED = "bad_symbol duplicate bad_number unknown_root settled".split()  # the 
 
 
 class Contract:
-    """A row with T > 0. sign is 1 for a call, -1 for a put. mid is None without bid > 0 and ask >= bid."""
+    """A row with T > 0. sign is 1 for a call, -1 for a put. mid is None unless the quote is usable (§1.1)."""
     __slots__ = "symbol sign strike oi volume bid ask last iv delta gamma traded mid".split()
 
 
 class Strike:
-    """A strike of a series: call and put, and the volatility v = σ√T of both, 0 without one."""
-    __slots__ = "series K call put v step floored".split()
+    """A strike of a series: call and put, and the volatility v = σ√T of both, 0 without one. off and wrong: §1.1."""
+    __slots__ = "series K call put v step floored off wrong".split()
 
     @property
     def rows(self):
         return [row for row in (self.call, self.put) if row]
+
+    @property
+    def mids(self):
+        """The mids of call and put, None without both."""
+        return (self.call.mid, self.put.mid) if self.call and self.put and self.call.mid and self.put.mid else None
 
 
 class Series:
@@ -280,11 +285,11 @@ class Chain(Quote):
         if series.seconds <= 0:
             return "settled"
         row.symbol, row.sign, row.volume, row.traded = symbol, 1 if right == "C" else -1, row.volume or 0, option.get("last_trade_time")
-        row.mid = (row.bid + row.ask) / 2 if row.bid and row.ask and 0 < row.bid <= row.ask else None
+        row.mid = (row.bid + row.ask) / 2 if row.bid and row.ask and row.bid <= row.ask and round(row.ask / row.bid, 9) <= 3 else None
         strike = series.strikes.get(k)
         if not strike:
             strike = series.strikes[k] = Strike()
-            strike.series, strike.K, strike.call, strike.put = series, int(k) / 1000, None, None
+            strike.series, strike.K, strike.call, strike.put, strike.off, strike.wrong = series, int(k) / 1000, None, None, False, False
         if right == "C":
             strike.call = row
         else:
@@ -299,7 +304,7 @@ class Chain(Quote):
             return self
         self.rate, self.model = rate, None
         for series in self.series:
-            series.F, series.source = parity_forward(series, rate), "parity"
+            series.F, series.source = parity_forward(series, rate, self.spot if self.american else None), "parity"
         self.find_spot(rate)
         parity = sorted((s for s in self.series if s.F), key=lambda s: s.T)
         beyond = carry_beyond(parity, rate)
@@ -346,17 +351,36 @@ class Chain(Quote):
 
 # §§1.0 and 1.1: forwards, implied spot, volatility
 
-def parity_forward(series, rate):
-    """Returns the forward of a series by put-call parity, or None."""
-    votes = []
+def parity_forward(series, rate, price):
+    """Returns the forward of a series by put-call parity, or None, and says which strikes are off. price: S₀ of American options."""
+    votes, D, best = [], math.exp(-rate * series.T), (0, None)
     for strike in series.strikes:
-        call, put = strike.call, strike.put
-        if call and put and call.mid and put.mid:
-            votes.append((round(abs(call.mid - put.mid), 6), strike.K, call.mid - put.mid))
-    if len(votes) < 3:
+        strike.off = False
+        if strike.mids:
+            call, put = strike.mids
+            votes.append((round(abs(call - put), 6), strike.K, call - put, strike))
+    votes.sort(key=lambda vote: vote[:2])
+
+    def middle(some):
+        return statistics.median(K + difference / D for _, K, difference, _ in some[:7])
+
+    def beyond(vote, V):
+        """Returns by how much a strike is further off than its slack of European options."""
+        _, K, difference, strike = vote
+        spreads = sum(row.ask - row.bid for row in strike.rows)
+        return abs(difference - D * (V - K)) - max(spreads, 0.1) - 0.05 * series.T * abs(V - K)
+    for i in range(0, min(len(votes) - 2, 7 * 8), 7):
+        V = middle(votes[i:])
+        agree = sum(beyond(vote, V) <= 0 for vote in votes)
+        best = max(best, (agree, V), key=lambda found: found[0])
+        if 2 * best[0] > len(votes):
+            break
+    if not best[0]:
         return None
-    growth = math.exp(rate * series.T)
-    forward = statistics.median(K + growth * difference for _, K, difference in sorted(votes)[:7])
+    V = best[1]
+    for vote in votes:
+        vote[3].off = beyond(vote, V) > (0 if price is None else abs(vote[1] * (1 - D)) + abs(price - D * V))
+    forward = middle([vote for vote in votes if not vote[3].off])
     return forward if forward > 0 else None
 
 
@@ -457,18 +481,81 @@ def implied_volatility(price, F, K, call):
     return v
 
 
+def black(F, K, v, call):
+    """Returns the undiscounted price of an option."""
+    side, d1 = 1 if call else -1, math.log(F / K) / v + v / 2
+    return side / 2 * (F * math.erfc(-side * d1 / math.sqrt(2)) - K * math.erfc(side * (v - d1) / math.sqrt(2)))
+
+
+def crossed(side):
+    """§1.1: marks wrong options of a list of (strike, row), the nearest the money first."""
+    side = [(strike, row) for strike, row in side if row and row.mid]
+    pairs = [(j, i) for i, (_, far) in enumerate(side) for j in range(max(i - 8, 0), i) if far.bid > side[j][1].ask]
+    counts = collections.Counter(i for pair in pairs for i in pair)
+    counts.update({i: 8 for i, (strike, _) in enumerate(side) if strike.off})
+    for i, j in pairs:
+        for one, other in ((i, j), (j, i)):
+            if counts[one] >= counts[other]:
+                side[one][0].wrong = True
+
+
+def between_points(points, x):
+    """Returns w at x, or None outside the points (x, w, …)."""
+    for a, b in zip(points, points[1:]):
+        if a[0] <= x <= b[0]:
+            return w_at(a, b, x)
+    return points[0][1] if points and points[0][0] == x else None
+
+
+def wrong_beside(series, growth):
+    """§1.1: marks the options out of the money of strikes that are off, where the option in the money is nearer the others."""
+    sure = [(math.log(strike.K / series.F), strike.v ** 2) for strike in series.strikes if strike.v and not strike.off]
+    for strike in series.strikes if sure else ():
+        if strike.v and strike.off:
+            x = min(max(math.log(strike.K / series.F), sure[0][0]), sure[-1][0])
+            expected, inside = math.sqrt(between_points(sure, x)), strike.K < series.F
+            other = implied_volatility((strike.call if inside else strike.put).mid * growth, series.F, strike.K, inside)
+            if other and abs(other - expected) < abs(strike.v - expected):
+                strike.wrong, strike.v = True, None
+
+
+def published(strike, side, far, T, D, ceiling, near_v):
+    """Returns the published iv of a strike that is possible, or 0. side is the option out of the money."""
+    F, call = strike.series.F, strike.K >= strike.series.F
+    bid = side.bid or 0 if side and not strike.wrong and side.ask is not None and side.bid is not None and side.ask >= side.bid else 0
+    for row in (side, far):
+        iv = row and row.iv or 0
+        if iv < 0.01 or 2 * iv * math.sqrt(max(T, 900 / YEAR)) < near_v:
+            continue
+        worth = D * black(F, strike.K, iv * math.sqrt(T), call) if strike.K else 0
+        if not strike.K or worth <= 2 * ceiling and 2 * worth >= bid:
+            return iv
+    return 0
+
+
 def volatilities(series, rate):
     """Sets v, 0 without one, and the step that gave v, of each strike of a series."""
-    F, growth, quarter = series.F, math.exp(rate * series.T), 900 / YEAR
+    F, T, growth = series.F, series.T, math.exp(rate * series.T)
+    calls = [(strike, strike.call, strike.put) for strike in series.strikes if strike.K >= F]
+    puts = [(strike, strike.put, strike.call) for strike in series.strikes if strike.K < F][::-1]
     for strike in series.strikes:
-        call = strike.K >= F
-        near, far = (strike.call, strike.put) if call else (strike.put, strike.call)  # near is out of the money
-        strike.v, strike.step, strike.floored = None, "implied", False
-        if near and near.mid:
-            strike.v = implied_volatility(near.mid * growth, F, strike.K, call)
-        if not strike.v:
-            iv = near and near.iv or far and far.iv or 0
-            strike.v, strike.step, strike.floored = iv * math.sqrt(max(series.T, quarter)), "published", iv > 0 and series.T < quarter
+        strike.wrong, strike.v, strike.step, strike.floored = False, None, "implied", False
+    for side in puts, calls:
+        crossed([entry[:2] for entry in side])
+        for strike, near, _ in side:
+            if near and near.mid and not strike.wrong:
+                strike.v = implied_volatility(near.mid * growth, F, strike.K, side is calls)
+    wrong_beside(series, growth)
+    for side in puts, calls:
+        ceiling, near_v = math.inf, 0
+        for strike, near, far in side:
+            if near and near.ask and not strike.wrong and near.ask >= (near.bid or 0):
+                ceiling = min(ceiling, near.ask)
+            if strike.v:
+                near_v = strike.v
+                continue
+            iv = published(strike, near, far, T, 1 / growth, ceiling, near_v)
+            strike.v, strike.step, strike.floored = iv * math.sqrt(max(T, 900 / YEAR)), "published", iv > 0 and T < 900 / YEAR
     priced = [strike for strike in series.strikes if strike.v]
     below, after = None, 0
     for strike in series.strikes:
@@ -1021,6 +1108,7 @@ def verify_quality(table, quality, m, flip):
         step: {name: ratio(sums.get(step, 0), sum(sums.values()), 100) for name, sums in columns.items()} for step in STEPS},
         {name: 0.01 if "flip" in name else 2e-4 for name in columns})
     table.check("§1.7 volatility_floored_strikes", quality["volatility_floored_strikes"], m.floored)
+    table.check("§1.7 contradictory_strikes", quality["contradictory_strikes"], contradictory(chain))
     table.check("§1.7 two_sided_quote_pct", quality["two_sided_quote_pct"], ratio(sum(1 for row in chain.used if row.mid), len(chain.used), 100), 2e-4)
     sources = collections.Counter(series.source for series in chain.series)
     table.check("§1.7 forwards", {k: n for k, n in quality["forwards"].items() if n}, dict(sources))
@@ -1029,6 +1117,10 @@ def verify_quality(table, quality, m, flip):
     for name, part in (("median", 0.5), ("percentile_95", 0.95)):
         table.check(f"§1.7 published_gamma_difference.{name}", served[name], percentile(found, part), 1e-7)
     table.check("§1.7 quote_age_seconds", quality["quote_age_seconds"], (chain.captured_at - chain.as_of).total_seconds())
+
+
+def contradictory(chain):
+    return sum(strike.off or strike.wrong for series in chain.series for strike in series.strikes)
 
 
 def percentile(ordered, part):
@@ -1258,7 +1350,7 @@ def smile(series):
     points = []
     for strike in series.strikes:
         row = strike.call if strike.K >= series.F else strike.put
-        if strike.step == "implied" and round(row.ask / row.bid, 9) <= 3:
+        if strike.step == "implied":
             points.append((math.log(strike.K / series.F), strike.v ** 2, row.mid))
     return points
 
@@ -1293,33 +1385,40 @@ def w_at_d1(points, d1):
     return min(found)[1] if found else None
 
 
-def model_free(series, rate):
-    """Returns the variance a year by the formula of the VIX, or the reason why it is unknown."""
+def model_free(series, rate, points, atm):
+    """Returns the variance a year by the formula of the VIX, or the reason why it is unknown. atm is w(0)."""
     T, F, strikes = series.T, series.F, [strike for strike in series.strikes if strike.K > 0]
-    both = [strike for strike in strikes if strike.K <= F and len(strike.rows) == 2 and all(row.mid for row in strike.rows)]
+    both = [strike for strike in strikes if strike.K <= F and strike.mids and not strike.off and not strike.wrong]
     if not both:
         return "not_bracketed"
     center, i = both[-1], strikes.index(both[-1])
-    Q = {center.K: (center.call.mid + center.put.mid) / 2}
-    for side in ([strike.put for strike in strikes[:i][::-1]], [strike.call for strike in strikes[i + 1:]]):
-        unquoted, last = 0, Q[center.K]
-        for row in filter(None, side):
-            if row.mid:
-                unquoted, last = 0, row.mid
-                Q[row.strike.K] = row.mid
+    Q = {center.K: sum(center.mids) / 2}
+    for call, side in ((False, strikes[:i][::-1]), (True, strikes[i + 1:])):
+        unbid, last = 0, center.K
+        for strike in side:
+            row, v = strike.call if call else strike.put, None
+            if not row:
+                continue
+            if row.mid and not strike.wrong:
+                unbid, Q[strike.K], last = 0, row.mid, strike.K
+            elif row.bid == 0 and row.ask:
+                unbid += 1
+                if unbid == 2:
+                    break
             else:
-                unquoted += 1
-            if unquoted == 2:
-                if last > 0.05 * Q[center.K]:
-                    return "quote_gap"
-                break
+                w = between_points(points, math.log(strike.K / F))
+                v = math.sqrt(w) if w is not None else strike.v if row.bid and strike.step == "published" else None
+            if v:
+                Q[strike.K], last = math.exp(-rate * T) * black(F, strike.K, v, call), strike.K
+        if Q[last] > 0.05 * Q[center.K]:
+            return "quote_gap"
     if len(Q) < 5:
         return "few_strikes"
     K, end = sorted(Q), len(Q) - 1
     widths = [(K[min(j + 1, end)] - K[max(j - 1, 0)]) / (2 if 0 < j < end else 1) for j in range(len(K))]
     total = sum(width / x ** 2 * math.exp(rate * T) * Q[x] for width, x in zip(widths, K))
     variance = 2 / T * total - (F / center.K - 1) ** 2 / T
-    return variance if variance > 0 else "not_positive"
+    return "not_positive" if variance <= 0 else "quote_gap" if variance < 0.81 * atm / T else variance
 
 
 def put_call(rows, unknown):
@@ -1336,8 +1435,8 @@ def date_volatility(chain, series):
     """Returns the row of a root and date."""
     T, F, why = series.T, series.F, {}
     row = {"forward": F, **dict.fromkeys(SMILE), **put_call(series.rows, why), "unknown": why}
-    mids = [contract.mid for contract in min(series.strikes, key=lambda strike: (abs(strike.K - F), strike.K)).rows]
-    row["atm_straddle"] = sum(mids) if len(mids) == 2 and all(mids) else None
+    nearest = min(series.strikes, key=lambda strike: (abs(strike.K - F), strike.K))
+    row["atm_straddle"] = sum(nearest.mids) if nearest.mids and not nearest.off and not nearest.wrong else None
     if row["atm_straddle"] is None:
         why["atm_straddle"] = "no_quote"
     points = smile(series)
@@ -1360,7 +1459,7 @@ def date_volatility(chain, series):
             row["risk_reversal_" + name], row["butterfly_" + name] = sigma(call) - sigma(put), (sigma(call) + sigma(put)) / 2 - sigma(w)
         else:
             why["risk_reversal_" + name] = why["butterfly_" + name] = "not_bracketed"
-    variance = model_free(series, chain.rate)
+    variance = model_free(series, chain.rate, points, w)
     if isinstance(variance, str):
         why["model_free_volatility"] = variance
     else:
@@ -1374,18 +1473,23 @@ def of_the_vix(series):
     return series.session == on_or_before(friday) and (friday == third_friday(friday)) == (series.settlement == "am")
 
 
-def month(rows, name, power=1):
-    """Returns the figure for 30 days, or None. power 2: of total variance."""
-    T = 30 / 365
-    near = max((t for t in rows if 7 / 365 <= t <= T and rows[t][name] is not None), default=None)
-    far = min((t for t in rows if t > T and rows[t][name] is not None), default=None)
-    if near is None or far is None:
-        return None
-    if power == 2:
-        a, b = rows[near][name] ** 2 * near, rows[far][name] ** 2 * far
-        return math.sqrt((a + (b - a) * (T - near) / (far - near)) / T)
-    a, b = rows[near][name], rows[far][name]
-    return a + (b - a) * (T - near) / (far - near)
+def month(around, name, power=1):
+    """Returns the figure for 30 days of two (T, row), or None and the reason. power 2: of total variance."""
+    if len(around) < 2:
+        return None, "no_expirations"
+    (near, a), (far, b), T = *around, 30 / 365
+    if None in (a.get(name), b.get(name)):
+        return None, a.get("unknown", {}).get(name) or b.get("unknown", {}).get(name) or "no_expirations"
+    a, b = a[name] ** power * (near if power == 2 else 1), b[name] ** power * (far if power == 2 else 1)
+    between = a + (b - a) * (T - near) / (far - near)
+    return math.sqrt(between / T) if power == 2 else between, None
+
+
+def around_month(chain, by_series, keep=lambda series: True):
+    """Returns (T, row) of the two dates around 30 days. A date without a row has an empty one."""
+    dates = sorted((series.seconds, by_series.get(series, {}), series.T) for series in chain.series if keep(series) and series.seconds >= 7 * 86400)
+    near, far = [date for date in dates if date[0] <= 30 * 86400], [date for date in dates if date[0] > 30 * 86400]
+    return [(T, row) for _, row, T in near[-1:] + far[:1]] if near and far else []
 
 
 def realised(days, n):
@@ -1437,22 +1541,19 @@ def hazen(values, x):
 
 def month_figures(chain, by_series):
     """Returns the figures of 30 days of the rows by series, and put/call of the underlying."""
-    dates = {series.T: row for series, row in by_series.items()}
-    vix = {series.T: row for series, row in by_series.items() if chain.symbol != "SPX" or of_the_vix(series)}
-    why = {}
-    own = {"atm_30d": month(dates, "atm_volatility", 2), "model_free_30d": month(vix, "model_free_volatility", 2),
-           "risk_reversal_25_30d": None, "term_slope": None, **put_call(chain.contracts.values(), why), "unknown": why}
-    quarter = [t for t, row in dates.items() if row["atm_volatility"] is not None and 45 / 365 <= t <= 135 / 365]
-    if own["atm_30d"] is not None:
-        known = [t for t, row in dates.items() if row["atm_volatility"] is not None]
-        around = max(t for t in known if 7 / 365 <= t <= 30 / 365), min(t for t in known if t > 30 / 365)
-        own["risk_reversal_25_30d"] = month({t: dates[t] for t in around}, "risk_reversal_25")
-        if quarter:
-            own["term_slope"] = dates[min(quarter, key=lambda t: (abs(t - 90 / 365), t))]["atm_volatility"] - own["atm_30d"]
-    for name, reason in (("atm_30d", "no_expirations"), ("model_free_30d", "no_expirations"), ("term_slope", "no_expirations"),
-                         ("risk_reversal_25_30d", "no_expirations" if own["atm_30d"] is None else "not_bracketed")):
-        if own[name] is None:
-            why[name] = reason
+    pair, why = around_month(chain, by_series), {}
+    vix = around_month(chain, by_series, of_the_vix) if chain.symbol == "SPX" else pair
+    own = {"term_slope": None, **put_call(chain.contracts.values(), why), "unknown": why}
+    for name, dates, figure, power in (("atm_30d", pair, "atm_volatility", 2), ("risk_reversal_25_30d", pair, "risk_reversal_25", 1),
+                                       ("model_free_30d", vix, "model_free_volatility", 2)):
+        own[name], reason = month(dates, figure, power)
+        why.update({name: reason} if reason else {})
+    quarter = {series.T: row["atm_volatility"] for series, row in by_series.items()
+               if row["atm_volatility"] is not None and 45 / 365 <= series.T <= 135 / 365}
+    if own["atm_30d"] is not None and quarter:
+        own["term_slope"] = quarter[min(quarter, key=lambda t: (abs(t - 90 / 365), t))] - own["atm_30d"]
+    else:
+        why["term_slope"] = "no_expirations"
     return own
 
 
@@ -1466,6 +1567,7 @@ def verify_volatility(table, answer, m, days):
         if kept:
             by_series[series] = date_volatility(chain, series)
     table.check("§1.11 quality.expirations", quality["expirations"], counts)
+    table.check("§1.11 quality.contradictory_strikes", quality["contradictory_strikes"], contradictory(chain))
     tolerances = {"forward": 0.01, **dict.fromkeys(SMILE, 2e-4), "expected_move": 0.01, "atm_straddle": 0.01, "put_call_open_interest": 2e-4,
                   "put_call_volume": 2e-4, "unknown": 0}
     table.columns("§1.11 expirations", {f"{row['expiration']} {row['settlement']}": row for row in data["expirations"]},
@@ -1933,16 +2035,21 @@ def quote_quality(row):
     """Returns Q."""
     if not row.ask or (row.bid or 0) > row.ask:
         return 0.5
-    return 1 - 0.4 * clamp((round((row.ask - row.bid) / row.mid, 9) - 0.1) / 0.4) if row.bid else 0.6
+    return 1 - 0.4 * clamp((wide(row) - 0.1) / 0.4) if row.bid else 0.6
+
+
+def wide(row):
+    """Returns the spread over the middle of bid and ask."""
+    return round((row.ask - row.bid) / ((row.ask + row.bid) / 2), 9)
 
 
 def reasons(row, L, side, z, change, parts):
     """Returns the codes of the parts that raised or lowered the score, with their numbers."""
-    wide = round((row.ask - row.bid) / row.mid, 9) if row.mid is not None else 0
-    code = ("NO_ASK" if not row.ask else "CROSSED" if (row.bid or 0) > row.ask else "NO_BID" if not row.bid else "WIDE_SPREAD" if wide > 0.1 else None)
+    spread = wide(row) if row.ask and row.bid and row.bid <= row.ask else 0
+    code = ("NO_ASK" if not row.ask else "CROSSED" if (row.bid or 0) > row.ask else "NO_BID" if not row.bid else "WIDE_SPREAD" if spread > 0.1 else None)
     every = (("VOL_OI", ratio(row.volume, row.oi), parts["volume_oi"]), ("PREMIUM", row.volume * (row.last if row.mid is None else row.mid) * 100, parts["premium"]),
              ("SIZE", z, parts["size_surprise"]), ("AT_" + side.upper(), L, side in ("ask", "bid")), ("IV", change, parts["iv_change"]),
-             (code, 100 * wide if code == "WIDE_SPREAD" else None, code))
+             (code, 100 * spread if code == "WIDE_SPREAD" else None, code))
     return {code: x for code, x, shown in every if shown}
 
 

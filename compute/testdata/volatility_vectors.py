@@ -1,6 +1,6 @@
 """Makes volatility_vectors.json: the figures of volatility/{u} of a made chain with 30 digits, printed with 20.
 
-The quotes are prices of a smile rounded to the tick, some of them locked, one-sided or missing. The figures come from the quotes by
+The quotes are prices of a smile rounded to the tick, some of them locked, wide, one-sided or missing. The figures come from the quotes by
 METHODS.md §1.11: a forward by parity, volatilities and crossings by bisection. Usage: python3 volatility_vectors.py
 """
 import datetime as dt
@@ -31,7 +31,7 @@ for n, (root, date, hour, step) in enumerate(SERIES):
     T = mpf((dt.datetime(date.year, date.month, date.day) + dt.timedelta(hours=hour) - Q).total_seconds()) / YEAR
     forward = 7000 * exp(mpf("0.031") * T)
     quotes = {}  # by strike: (bid, ask) of call and put
-    for i in range(-16, 16):
+    for i in range(-20, 20):
         K = 7000 + step * i
         x = log(mpf(K) / forward) / sqrt(T)
         iv = mpf("0.13") + mpf(n) / 200 - x * mpf("0.1") + x * x * mpf("0.25")
@@ -44,19 +44,21 @@ for n, (root, date, hour, step) in enumerate(SERIES):
                 bid = ask  # locked
             if (i + n) % 9 == 4 and call or i in (-15, 13) and n % 2:
                 bid = 0.0
+            if (i + 2 * n) % 11 == 5 and call == n % 2:
+                bid = ask = 0.0  # no quote
             sides.append((round(max(bid, 0), 2), round(ask, 2)))
         quotes[K] = sides
         for letter, (bid, ask) in zip("CP", sides):
             rows.append([f"{root}{date:%y%m%d}{letter}{K * 1000:08d}", bid, ask])
-    mid = {K: [(mpf(b) + mpf(a)) / 2 if 0 < b <= a else None for b, a in sides] for K, sides in quotes.items()}
+    mid = {K: [(mpf(b) + mpf(a)) / 2 if 0 < b <= a and round(a / b, 9) <= 3 else None for b, a in sides] for K, sides in quotes.items()}
     both = {K: c - p for K, (c, p) in mid.items() if c and p}
     votes = sorted(K + exp(RATE * T) * both[K] for _, K in sorted((round(float(abs(d)), 6), K) for K, d in both.items())[:7])
     F = votes[3]
     points = []
     for K in quotes:
         call = K >= F
-        price, (bid, ask) = mid[K][not call], quotes[K][not call]
-        if price and ask <= 3 * bid:
+        price = mid[K][not call]
+        if price:
             target = price * exp(RATE * T)
             v = bisect(lambda v: black(call, F, mpf(K), v) < target, mpf("1e-6"), mpf(2))
             points.append((log(K / F), v * v))
@@ -82,13 +84,18 @@ for n, (root, date, hour, step) in enumerate(SERIES):
     center = max(K for K in both if K <= F)
     chosen = [(center, sum(mid[center]) / 2)]
     for side, strikes in ((1, sorted((K for K in quotes if K < center), reverse=True)), (0, [K for K in quotes if K > center])):
-        missing = 0
+        unbid = 0
         for K in strikes:
-            missing = 0 if mid[K][side] else missing + 1
-            if missing == 2:
+            price, (bid, ask) = mid[K][side], quotes[K][side]
+            unbid = 0 if price else unbid + (bid == 0 < ask)
+            if unbid == 2:
                 break
-            if mid[K][side]:
-                chosen.append((K, mid[K][side]))
+            around = [(a, b) for a, b in pairs if a[0] <= log(K / F) <= b[0]]
+            if not price and around and not bid == 0 < ask:
+                price = exp(-RATE * T) * black(not side, F, mpf(K), sqrt(w(log(K / F), *around[0])))
+            if price:
+                chosen.append((K, price))
+        assert chosen[-1][1] <= mpf("0.05") * chosen[0][1]
     chosen.sort()
     total = 0
     for i, (K, price) in enumerate(chosen):
