@@ -198,7 +198,7 @@ func (s *series) findVolatilities() {
 	for _, otm := range [...]Right{Put, Call} {
 		ceiling, nearest := math.Inf(1), 0.0 // the lowest ask and the last v of a quote so far
 		for row := range s.outward(otm) {
-			if c := row.contracts[otm]; c != nil && !row.contradicts && c.Ask > 0 && !(c.Ask < c.Bid) {
+			if c := row.contracts[otm]; c != nil && !row.contradicts && c.Ask > 0 && c.Ask >= c.Bid {
 				ceiling = min(ceiling, c.Ask)
 			}
 			if row.step == volImplied {

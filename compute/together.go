@@ -42,8 +42,6 @@ func (s *series) outward(right Right) iter.Seq[*strike] {
 const (
 	// A parity forward is the median over at most parityStrikes and at least minParityStrikes strikes.
 	parityStrikes, minParityStrikes = 7, 3
-	// parityRounds is how many sets of strikes vote at most until most agree.
-	parityRounds = 8
 	// leastSlack is the least difference of C - P from parity that is a contradiction, USD: mids are rounded to ticks of up to 0.10.
 	leastSlack = 0.10
 	// rateSlack is how far the rate may be off, per year: then C - P has another slope on K.
@@ -59,8 +57,8 @@ type vote struct {
 }
 
 // parityForward returns the median of K + e^(rT)(C - P) over the strikes at which the mids C and P are closest to each other, of those
-// that agree with each other. The others are marked. Where at most half agree with a vote, the next strikes vote, too, and the vote
-// counts with which the most agree.
+// that are not off: the strikes that contradict the median of the first set of voters of which most agree with it, or else of the set
+// of which the most agree. They are marked.
 func (s *series) parityForward() (f float64, ok bool) {
 	var votes []vote
 	for i := range s.strikes {
@@ -74,16 +72,16 @@ func (s *series) parityForward() (f float64, ok bool) {
 	}
 	slices.SortFunc(votes, func(a, b vote) int { return cmp.Or(cmp.Compare(a.gap, b.gap), cmp.Compare(a.row.k, b.row.k)) })
 	agreed := 0
-	for rest := votes; len(rest) >= minParityStrikes && len(votes)-len(rest) < parityRounds*parityStrikes && 2*agreed <= len(votes); {
-		nearest := min(len(rest), parityStrikes)
-		first, n := medianForward(rest[:nearest]), 0
-		for _, v := range votes {
-			if math.Abs(s.offParity(v.row, first)) <= s.slack(v.row, first) {
+	for rest, voters := votes, 0; len(rest) >= minParityStrikes && 2*agreed <= voters; rest = rest[voters:] {
+		voters = min(len(rest), parityStrikes)
+		middle, n := medianForward(rest[:voters]), 0
+		for _, v := range rest[:voters] {
+			if math.Abs(s.offParity(v.row, middle)) <= s.slack(v.row, middle) {
 				n++
 			}
 		}
-		if rest = rest[nearest:]; n > agreed {
-			f, agreed = first, n
+		if n > agreed {
+			f, agreed = middle, n
 		}
 	}
 	if agreed == 0 {

@@ -369,11 +369,11 @@ def parity_forward(series, rate, price):
         _, K, difference, strike = vote
         spreads = sum(row.ask - row.bid for row in strike.rows)
         return abs(difference - D * (V - K)) - max(spreads, 0.1) - 0.05 * series.T * abs(V - K)
-    for i in range(0, min(len(votes) - 2, 7 * 8), 7):
-        V = middle(votes[i:])
-        agree = sum(beyond(vote, V) <= 0 for vote in votes)
+    for i in range(0, len(votes) - 2, 7):
+        V, voters = middle(votes[i:]), votes[i:i + 7]
+        agree = sum(beyond(vote, V) <= 0 for vote in voters)
         best = max(best, (agree, V), key=lambda found: found[0])
-        if 2 * best[0] > len(votes):
+        if 2 * agree > len(voters):
             break
     if not best[0]:
         return None
@@ -549,7 +549,7 @@ def volatilities(series, rate):
     for side in puts, calls:
         ceiling, near_v = math.inf, 0
         for strike, near, far in side:
-            if near and near.ask and not strike.wrong and near.ask >= (near.bid or 0):
+            if near and near.ask and not strike.wrong and near.bid is not None and near.ask >= near.bid:
                 ceiling = min(ceiling, near.ask)
             if strike.v:
                 near_v = strike.v
