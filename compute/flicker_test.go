@@ -27,7 +27,7 @@ var flickers = []struct {
 	{"gamma_tilt", 0, 0.01}, {"futures[].ratio", 2e-4, 1e-4}, {"futures[].levels", 1.5, 1}, // ticks of the future
 	{"_30d", 0, 0.03}, {"term_slope", 0, 0.03}, {"put_call", 0, 0},
 	{"model_free_volatility", 0, 0.05}, {"atm_volatility", 0, 0.25}, {"risk_reversal", 0, 0.25}, {"butterfly", 0, 0.15},
-	{"spot", 1.1, 0}, {"flip", 1.1, 0.8}, {"price", 1.1, 0.8},
+	{"spot", 1.1, 0.2}, {"flip", 1.1, 0.8}, {"vol_trigger", 1.1, 0.8}, {"price", 1.1, 0.8},
 }
 
 // moves compares two answers of one type, and fails the test for a figure that moves by more than its bound.
@@ -206,13 +206,15 @@ func TestNothingFlickers(t *testing.T) {
 	testFlicker(t, build(t, index(7000.3, noon), flickerRows()...))
 }
 
-// The same of the recorded chain, of the strikes within 2 % and the dates of the next 40 days, with quotes of the close.
+// The same of the recorded chain, of the strikes within 2 % and the dates of the next 40 days, with its quotes as if of a minute before the close, when
+// the index is live.
 func TestRecordedNothingFlickers(t *testing.T) {
 	t.Parallel()
 	chain := recordedChain(t, spxChain)
+	chain.AsOf = cal.Close(chain.Session(cal)).Add(-time.Minute)
 	chain.CapturedAt = chain.AsOf.Add(15 * time.Minute)
 	chain.Contracts = slices.DeleteFunc(chain.Contracts, func(c compute.Contract) bool {
-		return math.Abs(c.Strike/chain.Spot-1) > 0.02 || c.Expiration > chain.Session(cal)+40
+		return math.Abs(c.Strike/chain.Spot-1) > 0.02 || c.Expiration == chain.Session(cal) || c.Expiration > chain.Session(cal)+40
 	})
 	testFlicker(t, chain)
 }

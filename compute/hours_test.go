@@ -40,7 +40,7 @@ func TestHoursInMethods(t *testing.T) {
 		}
 		want = append(want, fmt.Sprintf("| %s | %s | %s | %s to %s | %s |", r.class, days, from, r.opens, r.closes, r.source))
 	}
-	want = append(want, fmt.Sprintf("| %s | fund | the symbol, PM | funds to 16:15 | American, shares | `last` |", strings.Join(tailFunds, " ")),
+	want = append(want, fmt.Sprintf("| %s | fund | the symbol, PM | funds to 16:15 | American, shares | `last`, `implied`, `close` |", strings.Join(tailFunds, " ")),
 		strings.Join(otherIndices, " ")+".", "verified until "+verifiedHours.String())
 	for _, line := range want {
 		if !strings.Contains(string(text), line) {

@@ -112,7 +112,7 @@ func TestRecordedConventions(t *testing.T) {
 	equal(t, "session", r.Data.SessionDate, day("2026-08-11"))
 	equal(t, "settle date", r.Data.OISettleDate, day("2026-08-10"))
 	near(t, "gap", r.Quality.SpotGap, 0, 0.02) // the forwards imply the index within 2 bp
-	equal(t, "source", r.Data.SpotSource, compute.SpotIndex)
+	equal(t, "source", r.Data.SpotSource, compute.SpotImplied)
 
 	// Of every row, the market has moved by more than the spread since the trade: no side is known.
 	f := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
