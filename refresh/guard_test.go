@@ -97,7 +97,7 @@ func TestClockAhead(t *testing.T) {
 		d     document
 		ahead bool
 	}{
-		{"chain", document{chain: &compute.Chain{UnderlyingQuote: head(limit, limit), Contracts: []compute.Contract{{Expiration: today + 1}}}}, false},
+		{"chain", document{chain: &compute.Chain{UnderlyingQuote: head(limit, limit), Contracts: []compute.Contract{{Expiration: today + 3}}}}, false},
 		{"timestamp of a chain", document{chain: &compute.Chain{UnderlyingQuote: head(over, 0)}}, true},
 		{"trade of a chain", document{chain: &compute.Chain{UnderlyingQuote: head(0, over)}}, true},
 		{"quote", document{quote: &cboe.Quote{UnderlyingQuote: head(limit, limit)}}, false},

@@ -112,7 +112,7 @@ func TestTrackOfASession(t *testing.T) {
 		}
 		edition, file := r.store.Current(track), r.fileOf("2026-11-19")
 		gamma := r.store.Current(refresh.GammaResource)
-		r.spxAt("2026-11-19 20:30")
+		r.spxAt("2026-11-19 20:40")
 		if r.store.Current(refresh.GammaResource) == gamma {
 			t.Fatal("the quotes do not move at night: the test shows nothing")
 		}
