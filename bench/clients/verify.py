@@ -2367,7 +2367,7 @@ def walk(base, history):
     """Yields the URLs of all answers of a server: its current answers, and with history those of each stored date."""
     base, unfed = base.rstrip("/"), json.loads(fetch(base.rstrip("/") + "/readyz"))["unfed"]
     for row in read(base + "/api/v1/underlyings")[0]["data"]["rows"]:
-        u = row["symbol"].lower()
+        u = row["symbol"].replace(".", "").lower()
         for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "volatility/{}", "gex/{}/series", "volatility/{}/series"):
             yield f"{base}/api/v1/{path.format(u)}"
         pain = f"{base}/api/public/{u}-max-pain"
