@@ -42,8 +42,8 @@ func (s *series) outward(right Right) iter.Seq[*strike] {
 const (
 	// A parity forward is the median over at most parityStrikes and at least minParityStrikes strikes.
 	parityStrikes, minParityStrikes = 7, 3
-	// leastSlack is the least difference of C - P from parity that is a contradiction, USD: mids are rounded to ticks of up to 0.10.
-	leastSlack = 0.10
+	// leastSlack is how far C - P may be off parity at any spread, USD: the forward and two locked quotes are rounded to ticks of up to 0.10.
+	leastSlack = 0.20
 	// rateSlack is how far the rate may be off, per year: then C - P has another slope on K.
 	rateSlack = 0.05
 	// crossReach is how many options nearer the money an option is compared with.
