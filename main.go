@@ -82,7 +82,7 @@ type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
 	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
-	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its documents. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its documents are gone."`
+	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its documents. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its documents are gone. A stored date keeps the method by which it was computed."`
 	Check     refresh.CheckCommand     `cmd:"" help:"Say of upstream documents in files whether a server would accept them, what it would use and what it would skip. Needs no server. Exit code 1: a file would be refused."`
 	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output, or over HTTP."`
 	Version   versionCommand           `cmd:"" help:"Print the version."`

@@ -166,7 +166,7 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 	}
 	f = &Finding{Product: product}
 	if m := stored.Edition.Default.Meta.Receipt.Method; m != p.method {
-		f.Verdict, f.Summary = methodChanged, fmt.Sprintf(": stored by %s, this version has %s", m, p.method)
+		f.Verdict, f.Summary = methodChanged, fmt.Sprintf(": stored by %s, which it keeps, and this version has %s", m, p.method)
 		return f, true, nil
 	}
 	load := func(sha256 string) ([]byte, error) { return snapshots.ReadObject(dataDir, source, sha256) }
