@@ -28,11 +28,11 @@ type smilePoint struct {
 	mid float64 // of the out-of-the-money quote
 }
 
-// smile returns the points of a series that has a parity forward.
-func (s *series) smile() smile {
+// smile returns the points of a series at the strikes that may be one.
+func (s *series) smile(may func(*strike) bool) smile {
 	var m smile
 	for i := range s.strikes {
-		if row := &s.strikes[i]; row.step == volImplied {
+		if row := &s.strikes[i]; row.step == volImplied && may(row) {
 			m = append(m, smilePoint{logMoneyness(row.k, s.forward), row.v * row.v, row.contracts[s.outOf(row.k)].Mid()})
 		}
 	}

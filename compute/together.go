@@ -76,7 +76,7 @@ func (s *series) parityForward() (f float64, ok bool) {
 		voters = min(len(rest), parityStrikes)
 		middle, n := medianForward(rest[:voters]), 0
 		for _, v := range rest[:voters] {
-			if math.Abs(s.offParity(v.row, middle)) <= s.slack(v.row, middle) {
+			if x, _ := s.beyond(v.row, middle); x <= 0 {
 				n++
 			}
 		}
@@ -88,7 +88,8 @@ func (s *series) parityForward() (f float64, ok bool) {
 		return 0, false
 	}
 	for _, v := range votes {
-		v.row.off = math.Abs(s.offParity(v.row, f)) > s.slack(v.row, f)+s.exercise(v.row, f)
+		european, american := s.beyond(v.row, f)
+		v.row.off = s.american && american > 0 || !s.american && european > 0
 	}
 	votes = slices.DeleteFunc(votes, func(v vote) bool { return v.row.off })
 	f = medianForward(votes[:min(len(votes), parityStrikes)])
@@ -103,26 +104,16 @@ func medianForward(votes []vote) float64 {
 	return median(forwards)
 }
 
-// offParity returns C - P - e^(-rT)(F - K).
-func (s *series) offParity(r *strike, f float64) float64 {
-	return r.contracts[Call].Mid() - r.contracts[Put].Mid() - s.discount*(f-r.k)
-}
-
-// slack returns how far call and put of a strike may be off parity: both spreads, and what a wrong rate explains.
-func (s *series) slack(r *strike, f float64) float64 {
-	call, put := r.contracts[Call], r.contracts[Put]
-	return max(call.Ask-call.Bid+put.Ask-put.Bid, leastSlack) + rateSlack*s.years*math.Abs(f-r.k)
-}
-
-// exercise returns how far American options may be off parity beside: S - dividends - K <= C - P <= S - K·e^(-rT), and a forward of
-// calls that are worth more exercised is too high by at most the dividends.
+// beyond returns by how much C - P is further off e^(-rT)(F - K) than both spreads and a wrong rate explain; american by how much further
+// than exercise explains, too: S - dividends - K <= C - P <= S - K·e^(-rT), and a forward of calls that are worth more exercised is too
+// high by at most the dividends.
 //
 // Source: Hull, Options, Futures and Other Derivatives, ch. 11.4 and 11.7.
-func (s *series) exercise(r *strike, f float64) float64 {
-	if !s.american {
-		return 0
-	}
-	return math.Abs(r.k*(1-s.discount)) + math.Abs(s.spot-s.discount*f)
+func (s *series) beyond(r *strike, f float64) (european, american float64) {
+	call, put := r.contracts[Call], r.contracts[Put]
+	european = math.Abs(call.Mid()-put.Mid()-s.discount*(f-r.k)) -
+		max(call.Ask-call.Bid+put.Ask-put.Bid, leastSlack) - rateSlack*s.years*math.Abs(f-r.k)
+	return european, european - math.Abs(r.k*(1-s.discount)) - math.Abs(s.spot-s.discount*f)
 }
 
 // findCrossed marks strikes whose out-of-the-money option is dearer than one nearer the money, its bid above the ask there. Of such a
@@ -162,12 +153,7 @@ func (s *series) findCrossed() {
 // findWrong marks strikes whose C - P is off because of the out-of-the-money option: by parity, the other option has a volatility that
 // is nearer that of the strikes around.
 func (s *series) findWrong() {
-	var sure smile
-	for i := range s.strikes {
-		if row := &s.strikes[i]; row.step == volImplied && !row.off {
-			sure = append(sure, smilePoint{logMoneyness(row.k, s.forward), row.v * row.v, 0})
-		}
-	}
+	sure := s.smile(func(r *strike) bool { return !r.off })
 	for i := range s.strikes {
 		row, inner := &s.strikes[i], Call+Put-s.outOf(s.strikes[i].k)
 		if !row.off || row.step != volImplied || len(sure) == 0 {

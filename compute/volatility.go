@@ -200,7 +200,7 @@ func (e *exposure) dateVolatility(d *datedVolatility) ExpirationVolatility {
 	held.add(s)
 	row.PutCallOpenInterest, row.PutCallVolume = held.ratios(unknown)
 	row.Straddle = known(s.straddle(), unknown, "atm_straddle", noQuote)
-	m := s.smile()
+	m := s.smile(func(*strike) bool { return true })
 	w, why := m.atTheMoney()
 	if why != "" {
 		for _, name := range []string{"atm_volatility", "risk_reversal_25", "risk_reversal_10", "butterfly_25", "butterfly_10", "expected_move", "model_free_volatility"} {
