@@ -25,6 +25,7 @@ func BenchmarkGammaExposure(b *testing.B) {
 	}
 	run("without reference", func() { compute.GammaExposure(in) })
 	run("with changes", func() { compute.GammaExposure(changed) })
+	run("rate alone", func() { compute.RateOf(chain, cal, 0.04) })
 }
 
 // largeChain is a chain of 40 expirations with 380 strikes each: 30,400 contracts.

@@ -235,7 +235,8 @@ func (r *Refresher) pastRow(p *product, at, last time.Time) (asOf time.Time, row
 	if asOf = d.chain.AsOf; !asOf.After(last) || !inTrack(asOf, r.cal) {
 		return asOf, nil, nil
 	}
-	gamma := compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: r.cal, RiskFreeRate: r.cfg.RiskFreeRate})
+	rate, _ := compute.RateOf(d.chain, r.cal, r.cfg.RiskFreeRate)
+	gamma := compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: r.cal, RiskFreeRate: rate})
 	row, err = trackRow(asOf, &gamma.Data)
 	return asOf, row, err
 }

@@ -213,7 +213,8 @@ func (k *checker) chain(d *document) {
 			k.say("NO ANSWER: %v", err)
 		}
 	}
-	u, q := compute.PathOf(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: k.cfg.RiskFreeRate}).Quality
+	rate, _ := compute.RateOf(chain, cal, k.cfg.RiskFreeRate)
+	u, q := compute.PathOf(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate}).Quality
 	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Contracts.Used, counts(q.Contracts.Skipped))
 	if q.Hours != nil {
 		k.say("hours: %s", *q.Hours)

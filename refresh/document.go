@@ -36,8 +36,9 @@ type document struct {
 	part *flowPart // of a chain: its part of the flow; nil before it is computed
 
 	// Of a chain of the session before; nil before they are asked for.
-	before    *compute.ChainBefore // see [chainBefore]
-	reference *compute.GammaState  // see [gammaReference]
+	before     *compute.ChainBefore // see [chainBefore]
+	reference  *compute.GammaState  // see [gammaReference]
+	rateSource compute.RateSource   // of the reference
 }
 
 // newDocument returns the decoded document that the upstream sent. It keeps the bytes of doc. The error is an

@@ -237,7 +237,7 @@ type ScheduleFlags struct {
 	Underlyings []string      `help:"Underlyings whose chains are fetched: SPX first, at most 100. The others take turns, one every 10s; with cboe one every 20s, or more often if more requests a minute are allowed. Default: ${default}." default:"${underlyings}" placeholder:"SYMBOL" group:"Schedule"`
 	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 
-	RiskFreeRate  float64       `help:"Risk-free rate of the gamma model, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
+	RiskFreeRate  float64       `help:"Risk-free rate of funds, stocks and index chains whose quotes give none, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
 	ArchiveMaxAge time.Duration `help:"How long the documents of stored answers are kept for recompute. 0: for ever." default:"2160h" group:"Storage"`
 }
 

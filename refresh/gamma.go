@@ -32,7 +32,7 @@ func gatherExposure(p *product, b *batch, m *memory) (*inputs, error) {
 		in.parameters.Exercise = "american_as_european"
 	}
 	if gamma := b.answers[gammaOfUnderlying(p.underlying)]; gamma != nil {
-		in.gamma = gamma.inputs.gamma
+		in.gamma, in.parameters = gamma.inputs.gamma, gamma.inputs.parameters
 	}
 	return in, nil
 }

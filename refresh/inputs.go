@@ -25,7 +25,9 @@ type inputs struct {
 
 // parameters are the settings of the receipt. Each product sets those that its data depends on.
 type parameters struct {
-	RiskFreeRate *float64 `json:"risk_free_rate,omitempty"` // per year, continuously compounded
+	RiskFreeRate *float64 `json:"risk_free_rate,omitempty"` // per year, continuously compounded; before [gammaOf], the configured rate
+	// RateSource says where the rate comes from, "" before [gammaOf].
+	RateSource compute.RateSource `json:"risk_free_rate_source,omitempty"`
 	// Exercise says how the exercise of the options is treated, "" for options that are exercised at expiration alone.
 	Exercise string `json:"exercise,omitempty"`
 	// StaleSessionsTo is the session up to which stale_sessions counts.
@@ -138,7 +140,8 @@ func (in *inputs) chain() (*compute.Chain, error) {
 	return d.chain, nil
 }
 
-// gammaOf returns the gamma exposure of the chain among the inputs. The products of one batch share the result.
+// gammaOf returns the gamma exposure of the chain among the inputs, and sets the rate of the receipt. The products of one batch share
+// the result.
 func gammaOf(in *inputs) (*compute.GammaResult, error) {
 	if in.gamma != nil {
 		return in.gamma, nil
@@ -150,7 +153,9 @@ func gammaOf(in *inputs) (*compute.GammaResult, error) {
 	if in.parameters.RiskFreeRate == nil {
 		return nil, errors.New("inputs lack the rate")
 	}
-	input := compute.GammaInput{Chain: chain, Calendar: in.calendar, RiskFreeRate: *in.parameters.RiskFreeRate}
+	rate, source := compute.RateOf(chain, in.calendar, *in.parameters.RiskFreeRate)
+	in.parameters.RiskFreeRate, in.parameters.RateSource = &rate, source
+	input := compute.GammaInput{Chain: chain, Calendar: in.calendar, RiskFreeRate: rate}
 	if d := in.named(previousDir + in.newest()[0].Name); d != nil {
 		if input.Reference, err = gammaReference(d, in.calendar, input.RiskFreeRate); err != nil {
 			return nil, err
@@ -161,13 +166,14 @@ func gammaOf(in *inputs) (*compute.GammaResult, error) {
 	return in.gamma, nil
 }
 
-// gammaReference returns the state of the chain of the session before, with which the changes of an answer compare. It is
-// computed once.
+// gammaReference returns the state of the chain of the session before, with which the changes of an answer compare. A chain that gives
+// no rate takes the given rate. It is computed once for a rate.
 func gammaReference(d *document, cal *compute.Calendar, rate float64) (*compute.GammaState, error) {
-	if d.reference == nil {
+	if d.reference == nil || d.rateSource == compute.RateConfigured && d.reference.Rate != rate {
 		if err := d.open(); err != nil {
 			return nil, err
 		}
+		rate, d.rateSource = compute.RateOf(d.chain, cal, rate)
 		d.reference = compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: cal, RiskFreeRate: rate}).State
 	}
 	return d.reference, nil

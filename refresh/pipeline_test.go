@@ -207,7 +207,7 @@ func TestFreshnessWithoutTheSchedule(t *testing.T) {
 }
 
 // An answer of the day before that arrives after 00:10 UTC is served. The file of the day and its inputs stay. After a restart
-// nothing is sealed again, and a changed rate is served without a new document.
+// nothing is sealed again, and a changed rate of funds and stocks is served without a new document.
 func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	long(t)
 	play(t, "2026-11-19 16:40", func(t *testing.T, r *rig) {
@@ -237,7 +237,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 			t.Errorf("history after the restart: %v", err)
 		}
 		other := again.again("2026-11-19 20:34", func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
-		if bytes.Equal(other.store.Current(refresh.GammaResource).Default.Data(), late.Data()) {
+		if fund := "gex/xlf"; bytes.Equal(other.store.Current(fund).Default.Data(), again.store.Current(fund).Default.Data()) {
 			t.Error("the gamma exposure of the old rate is served")
 		}
 	})

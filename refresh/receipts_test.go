@@ -2,6 +2,7 @@ package refresh_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -66,7 +67,14 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			{"2026-11-19 11:05", "2026-11-18", "quotes/", "2026-11-19"},
 		} {
 			r.onceAt(at.time)
-			gamma, parameters := []string{spx}, fmt.Sprintf(`{"risk_free_rate":%v}`, rate)
+			var of struct {
+				Rate float64 `json:"risk_free_rate"`
+			}
+			must(t, json.Unmarshal(r.meta(refresh.GammaResource).Receipt.Parameters, &of))
+			if math.Abs(of.Rate-0.04) > 1e-4 {
+				t.Errorf("the quotes, made at 4 %%, give a rate of %v", of.Rate)
+			}
+			gamma, parameters := []string{spx}, fmt.Sprintf(`{"risk_free_rate":%v,"risk_free_rate_source":"document"}`, of.Rate)
 			seen.check(r, refresh.MatrixResource, parameters, gamma...)
 			if at.session == "2026-11-19" {
 				gamma = append(gamma, "previous/"+spx)

@@ -37,7 +37,8 @@ func TestRecordedGammaGolden(t *testing.T) {
 	}
 	chain, err := cboe.DecodeChain(recordedBody(t, recordedSPX))
 	must(t, err)
-	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: calendar, RiskFreeRate: rate})
+	own, _ := compute.RateOf(chain, calendar, rate)
+	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: calendar, RiskFreeRate: own})
 	r.Data.Profile, r.Data.ByStrike = nil, nil // long, and compared with the second implementation
 	got, err := json.MarshalIndent(struct {
 		Data    compute.Gamma        `json:"data"`

@@ -66,7 +66,8 @@ func (f Freshness) Stale() bool { return f.State == "stale" }
 type Receipt struct {
 	Method string `json:"method" jsonschema:"pattern=^[a-z]+/[0-9]+$"` // Name and version of the method.
 	// Settings that the numbers depend on. gex/spx, its track, levels and matrix, and volatility/spx have `risk_free_rate`: per
-	// year, continuously compounded. vix-term-structure has `stale_sessions_to`: the session up to which `stale_sessions` counts. The
+	// year, continuously compounded, and `risk_free_rate_source`: `document` when the quotes of the chain give it, else `configured`.
+	// vix-term-structure has `stale_sessions_to`: the session up to which `stale_sessions` counts. The
 	// object is empty in every other resource.
 	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"type=object"`
 	// Every document from which the answer was computed: first the upstream's documents, then those of the session before, then

@@ -349,7 +349,33 @@ class Chain(Quote):
             refuse(self.series, self.S, day if share else None)
 
 
-# §§1.0 and 1.1: forwards, implied spot, volatility
+# §§1.0 and 1.1: rate, forwards, implied spot, volatility
+
+def own_rate(chain):
+    """Returns the rate at which the quotes of a chain discount, or None."""
+    rates = []
+    for series in [] if chain.american else chain.series:
+        if 45 * 86400 <= series.seconds <= 400 * 86400:
+            points = [(s.K, s.call.mid - s.put.mid, sum(row.ask - row.bid for row in s.rows)) for s in series.strikes
+                      if s.call and s.put and s.call.mid and s.put.mid]
+            center = min(points, key=lambda p: (round(abs(p[1]), 6), p[0]))[0] if points else 0
+            points = [(K, d, 1 / max(spread, 1e-5 * center)) for K, d, spread in points if abs(K - center) <= 0.25 * center]
+            if len(points) >= 5:
+                rates.append(series_rate(points, series.T))
+    rates = [rate for rate in rates if rate is not None]
+    return round(max(-0.01, min(statistics.median(rates), 0.1)), 6) if len(rates) >= 3 else None
+
+
+def series_rate(points, T):
+    """Returns the rate of a series from (K, C − P, weight), or None."""
+    total = math.fsum(w for *_, w in points)
+    mean_K, mean_d = (math.fsum(w * p[i] for *p, w in points) / total for i in (0, 1))
+    spread = math.fsum(w * (K - mean_K) ** 2 for K, _, w in points)
+    beta = math.fsum(w * (K - mean_K) * (d - mean_d) for K, d, w in points) / spread
+    off = math.fsum(w * (d - mean_d - beta * (K - mean_K)) ** 2 for K, d, w in points) / (len(points) - 2)
+    return -math.log(-beta) / T if beta < 0 and math.sqrt(off / spread) <= 0.005 * -beta * T else None
+
+
 
 def parity_forward(series, rate, price):
     """Returns the forward of a series by put-call parity, or None, and says which strikes are off. price: S₀ of American options."""
@@ -983,7 +1009,8 @@ def verify_gamma(table, answer, chain, previous, strike):
         table.check(f"§1.3 {name}", data[name], str(own))
     flip = verify_flips(table, data, m, dollars)
     verify_quality(table, answer["meta"]["quality"], m, flip)
-    verify_changes(table, answer, m, previous and model(previous, chain.rate), dollars, flip)
+    before = own_rate(previous) if previous else None
+    verify_changes(table, answer, m, previous and model(previous, chain.rate if before is None else before), dollars, flip)
 
 
 def show_strike(table, chain, chosen):
@@ -1168,6 +1195,10 @@ def verify_common(table, answer, m):
     table.check("§1.8 exercise_note", note is not None, chain.american)
     found = re.search(r"before (\d{4}-\d\d-\d\d)", note or "")
     table.check("§1.8 ex-dividend date", found and found[1], date and chain.american and str(date) or None)
+    own, rate = own_rate(chain), answer["meta"]["receipt"]["parameters"]
+    table.check("§1.1 risk_free_rate_source", rate["risk_free_rate_source"], "configured" if own is None else "document")
+    if own is not None:
+        table.check("§1.1 risk_free_rate", rate["risk_free_rate"], own, 1.5e-6)
     table.check("§0 exercise", answer["meta"]["receipt"]["parameters"].get("exercise"), "american_as_european" if chain.american else None)
     table.check("§1.7 used", quality["contracts"]["used"], len(chain.used))
     return m.skipped
@@ -1187,7 +1218,7 @@ def net_parts(now, before, was):
     for row in was:
         old, K = row.strike, row.strike.K
         T, F, v, oi = old.series.T, old.series.F, old.v, row.oi
-        start = gex(row.sign, oi, S0, F, K, v, T, rate)
+        start = gex(row.sign, oi, S0, F, K, v, T, before.rate)
         nets[0] += start
         if old.series.settles <= now.q:
             continue
@@ -1197,7 +1228,7 @@ def net_parts(now, before, was):
         else:
             to = new.strike
             moved, T1, F1 = F / S0 * S, to.series.T, to.series.F
-            steps = (start, gex(row.sign, oi, S, moved, K, v, T, rate), gex(row.sign, oi, S, moved, K, v * math.sqrt(T1 / T), T1, rate),
+            steps = (start, gex(row.sign, oi, S, moved, K, v, T, before.rate), gex(row.sign, oi, S, moved, K, v * math.sqrt(T1 / T), T1, rate),
                      gex(row.sign, oi, S, F1, K, to.v, T1, rate), gex(row.sign, new.oi, S, F1, K, to.v, T1, rate))
         for i, x in enumerate(steps):
             nets[i + 1] += x

@@ -1,0 +1,97 @@
+package compute
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// RateSource names the source of a rate.
+type RateSource string
+
+// The sources of a rate.
+const (
+	RateDocument   RateSource = "document"   // the quotes of the chain
+	RateConfigured RateSource = "configured" // --risk-free-rate: the quotes give none
+)
+
+const (
+	rateFrom, rateTo = 45 * 24 * time.Hour, 400 * 24 * time.Hour // T of a series that gives a rate
+	rateSeries       = 3                                         // the least number of these
+	ratePoints       = 5                                         // the least number of strikes
+	rateReach        = 0.25                                      // the greatest distance of a strike from the center, as a part of it
+	rateError        = 0.005                                     // the greatest standard error of the rate of a series, per year
+	leastRate        = -0.01                                     // per year
+	mostRate         = 0.1                                       // per year
+	// leastWidth bounds the weight of a strike, as a part of the center: 0.06 points of an index of 6000.
+	leastWidth = 1e-5
+)
+
+// RateOf returns the rate at which the quotes of a chain discount, per year, continuously compounded: of European options, C − P falls by
+// e^(−rT) for each point of strike. It is the median over the series of 45 to 400 days, from −1 to 10 %, with 6 decimals. Where fewer
+// than three series give one, and for American options, it is the configured rate.
+func RateOf(c *Chain, cal *Calendar, configured float64) (rate float64, source RateSource) {
+	var rates []float64
+	if !UnderlyingOf(c.Symbol).American() {
+		for left, contracts := range c.unsettled(cal) {
+			if left < rateFrom || left > rateTo {
+				continue
+			}
+			if r, off := seriesRate(contracts, left.Seconds()/secondsPerYear); off <= rateError {
+				rates = append(rates, r)
+			}
+		}
+	}
+	if len(rates) < rateSeries {
+		return configured, RateConfigured
+	}
+	return math.Round(max(leastRate, min(median(rates), mostRate))*1e6) / 1e6, RateDocument
+}
+
+// parityPoint is a strike at which both rights have two-sided quotes.
+type parityPoint struct {
+	k, difference float64 // C − P of the mids
+	weight        float64
+}
+
+// seriesRate returns the rate of a series, and its standard error: NaN if it has none. It is the slope of C − P on K by weighted least
+// squares, over the strikes near the one at which C and P are closest to each other. The weight of a strike is 1 over the sum of the
+// two spreads.
+func seriesRate(contracts []Contract, years float64) (rate, off float64) {
+	var points []parityPoint
+	center, closest := 0.0, math.Inf(1)
+	for i := 1; i < len(contracts); i++ {
+		call, put := &contracts[i-1], &contracts[i]
+		if call.Strike != put.Strike || !call.TwoSided() || !put.TwoSided() {
+			continue
+		}
+		p := parityPoint{call.Strike, call.Mid() - put.Mid(), call.Ask - call.Bid + put.Ask - put.Bid}
+		if gap := math.Round(math.Abs(p.difference)*1e6) / 1e6; gap < closest {
+			center, closest = p.k, gap
+		}
+		points = append(points, p)
+	}
+	points = slices.DeleteFunc(points, func(p parityPoint) bool { return math.Abs(p.k-center) > rateReach*center })
+	if len(points) < ratePoints {
+		return math.NaN(), math.NaN()
+	}
+	var sum, k, difference float64
+	for i := range points {
+		p := &points[i]
+		p.weight = 1 / max(p.weight, leastWidth*center)
+		sum += p.weight
+		k += p.weight * p.k
+		difference += p.weight * p.difference
+	}
+	k, difference = k/sum, difference/sum
+	var kk, kd, dd float64
+	for _, p := range points {
+		x, y := p.k-k, p.difference-difference
+		kk += p.weight * x * x
+		kd += p.weight * x * y
+		dd += p.weight * y * y
+	}
+	discount := -kd / kk
+	residual := max(dd-discount*discount*kk, 0) / float64(len(points)-2)
+	return -math.Log(discount) / years, math.Sqrt(residual/kk) / discount / years
+}
