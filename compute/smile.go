@@ -65,7 +65,7 @@ func (m smile) atTheMoney() (w float64, why string) {
 // atTheMoney returns w(0) of the smile. Where that is unknown, v² is linear in ln K between the strikes around the forward, whatever gave
 // their volatility, and flat outside the strikes. It is NaN without a volatility.
 func (s *series) atTheMoney() float64 {
-	if w, why := s.smile().atTheMoney(); why == "" {
+	if w, why := s.smile(func(*strike) bool { return true }).atTheMoney(); why == "" {
 		return w
 	}
 	var below *strike

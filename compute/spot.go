@@ -35,6 +35,7 @@ const (
 type effectiveSpot struct {
 	level    float64
 	source   SpotSource
+	then     float64 // the published price of the time nearest the quotes: the close of a share that has traded since, else the last price
 	gap      float64 // of the implied spot from the published level, percent; NaN when the forwards imply no level
 	mismatch bool    // the document contradicts itself
 	apart    bool    // the level is a price of another moment than the quotes: no better one is known
@@ -47,18 +48,17 @@ func findSpot(c *Chain, u Underlying, cal *Calendar, q time.Time, all []*series)
 	beside := q.Sub(c.AsOf).Abs() <= besideQuotes
 	trades := share || !cal.IsSession(day) || q.Before(cal.Close(day)) // after the close of its shares, an index stands still
 	closed := share && c.AsOf.Sub(q) > besideQuotes && finite(Price.Usable(c.Close))
-	s := effectiveSpot{level: c.Spot, source: SpotIndexStale, gap: math.NaN(), apart: !beside}
-	then := c.Spot // the price that the quotes belong to, if one is known
+	s := effectiveSpot{level: c.Spot, source: SpotIndexStale, then: c.Spot, apart: !beside}
 	if share {
 		s.source = SpotLast
 	}
 	if closed {
-		then = c.Close
+		s.then = c.Close
 	}
-	fit := fitLevel(all, then, share, beside || closed, day)
-	implied := Price.Usable(then * math.Exp(fit.level))
+	fit := fitLevel(all, s.then, share, beside || closed, day)
+	implied := Price.Usable(s.then * math.Exp(fit.level))
 	s.gap = (implied/c.Spot - 1) * 100
-	s.mismatch = contradicts(all, implied/then, then)
+	s.mismatch = contradicts(all, implied/s.then, s.then)
 	switch {
 	case share && s.mismatch: // whatever the quotes are of
 		s.apart = false

@@ -178,7 +178,7 @@ func (e *exposure) volatility() VolatilityResult {
 		r.Today.ATM30 = new(float64(*v.ATM30))
 	}
 	if !e.quoted.Before(e.Calendar.Close(e.session)) {
-		r.Today.Close = new(e.Chain.Spot)
+		r.Today.Close = new(e.then)
 	}
 	return r
 }

@@ -322,7 +322,7 @@ class Chain(Quote):
         beside = abs(self.q - self.as_of) <= moment
         closed = share and self.close and self.as_of - self.q > moment
         live = beside and (share or not closing(day) or self.q < at(day, closing(day)))
-        R = self.close if closed else self.spot
+        self.R = R = self.close if closed else self.spot
         for series in self.series:
             series.x, series.tolerance = series.F and math.log(series.F / R), series.F and tolerance(series, rate)
         near = sorted((s for s in self.series if s.F and s.seconds <= 60 * 86400), key=lambda s: s.T)
@@ -1540,7 +1540,7 @@ def realised(days, n):
 def history(chain, own, days):
     """Adds the figures that rest on the stored sessions, and the reasons why some are unknown."""
     why, now = own["unknown"], own["atm_30d"]
-    days = days + [{"session": str(chain.session), "close": chain.spot if chain.settled else None, "atm_30d": now}]
+    days = days + [{"session": str(chain.session), "close": chain.R if chain.settled else None, "atm_30d": now}]
     values = [day["atm_30d"] for day in days if day["atm_30d"] is not None]
     own.update(sessions=len(values), rank_1y=None, percentile_1y=None, implied_minus_realised=None)
     reason = "no_expirations" if now is None else "few_sessions" if len(values) < 60 else None
