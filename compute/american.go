@@ -10,9 +10,9 @@ import (
 // AmericanQuality says how American options were treated. Its fields are absent for options that are not American.
 type AmericanQuality struct {
 	// How the early exercise of these options is treated, and how large the error of gross exposure may be. Before an ex-dividend
-	// date, also that the error may be larger. Absent for index options, which are European.
+	// date, also that the error may be larger. Absent for European options.
 	ExerciseNote string `json:"exercise_note,omitempty" jsonschema:"example=American options are computed as European options on the parity forward."`
-	// Share of contracts with more than 60 days to expiration in gross exposure. Absent for index options, and when gross exposure
+	// Share of contracts with more than 60 days to expiration in gross exposure. Absent for European options, and when gross exposure
 	// is 0 or not known. `null` does not occur.
 	GrossBeyond60Days *Ratio `json:"gross_beyond_60_days_pct,omitempty" jsonschema:"minimum=0,maximum=100,example=8.25" unit:"percent"`
 }

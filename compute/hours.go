@@ -13,7 +13,7 @@ type class string
 
 const (
 	largeIndex class = "SPX, XSP"
-	smallIndex class = "RUT"
+	smallIndex class = "RUT, MRUT"
 	otherIndex class = "other indices"
 	tailFund   class = "funds to 16:15"
 	stock      class = "stocks and other funds"
@@ -69,7 +69,7 @@ var hours = []hoursRow{
 	{largeIndex, inSession, 0, at0930, at1615, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays; no quote of 40,255 moved from 16:15 to 20:15 on 2023-04-14 and 2026-08-11"},
 	{largeIndex, onHoliday, NewDate(2022, time.May, 30), eve2015, at1130, false, verifiedHours, "SEC release 34-94253; Cboe, holiday calendar of 2026"},
 	{largeIndex, onOneDay, NewDate(2025, time.January, 9), eve2015, at0925, false, verifiedHours, "Cboe, press release of 2024-12-30"},
-	{smallIndex, beforeSession, NewDate(2026, time.February, 9), eve2015, at0925, false, verifiedHours, "SR-CBOE-2025-070, SEC release 34-104228"},
+	{smallIndex, beforeSession, NewDate(2026, time.February, 9), eve2015, at0925, false, verifiedHours, "SR-CBOE-2025-070, SEC release 34-104228 (both products); Cboe, RUT options in Global Trading Hours, from 2026-02-09"},
 	{smallIndex, inSession, 0, at0930, at1615, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays"},
 	{smallIndex, onHoliday, NewDate(2026, time.February, 9), eve2015, at1130, false, verifiedHours, "SR-CBOE-2025-070; Cboe, holiday calendar of 2026"},
 	{otherIndex, inSession, 0, at0930, at1615, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays; Nasdaq, Options Market Hours"},

@@ -56,7 +56,7 @@ var indices = []Underlying{
 	{Symbol: "DJX", roots: []optionRoot{{"DJX", AM}}, flow: usualFlow},
 	{Symbol: "OEX", roots: []optionRoot{{"OEX", PM}}, flow: usualFlow, american: true},
 	{Symbol: "XEO", roots: []optionRoot{{"XEO", PM}}, flow: usualFlow},
-	{Symbol: "MRUT", roots: []optionRoot{{"MRUT", PM}}, flow: usualFlow},
+	{Symbol: "MRUT", hours: smallIndex, roots: []optionRoot{{"MRUT", PM}}, flow: usualFlow},
 	{Symbol: "XND", roots: []optionRoot{{"XND", PM}}, flow: usualFlow},
 	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow, unusable: "each of its expirations is on another future"},
 }

@@ -108,7 +108,7 @@ def rfc3339(instant):
 
 def night(symbol, day):
     """Returns the hours of a date, outside the session, in which quotes of a symbol move, and whether only trades show them, or None."""
-    group = {"SPX": "SPX", "XSP": "SPX", "RUT": "RUT"}.get(symbol) or ("index" if symbol in INDICES or to_quarter_past(symbol, day) else "stock")
+    group = {"SPX": "SPX", "XSP": "SPX", "RUT": "RUT", "MRUT": "RUT"}.get(symbol) or ("index" if symbol in INDICES or to_quarter_past(symbol, day) else "stock")
     if closing(day):
         found = [row for row in NIGHTS.get(group, ()) if row[0] <= str(day)]
         return found and (at(day + found[-1][1] * DAY, *found[-1][2]), at(day, *found[-1][3]), group == "stock") or None
