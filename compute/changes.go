@@ -2,6 +2,7 @@ package compute
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -66,7 +67,7 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	switch {
 	case ref == nil:
 		return nil, new(noReference)
-	case e.split():
+	case e.Chain.splitSince(ref.listed(), e.level/ref.Spot, e.Calendar):
 		return nil, new(split)
 	case net == nil:
 		return nil, new(netUnknown)
@@ -85,38 +86,31 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	}, nil
 }
 
-// wasSplit says whether the shares of a fund or stock were split between two documents: most of the unsettled contracts of the earlier are
-// then no longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth is gone, because
-// some new strikes are equal to old ones. Options of a stock that only fell stay listed. ratio is that of the prices.
-func wasSplit(listed, gone int, ratio float64) bool {
+// splitSince says whether the shares of a fund or stock were split between an earlier document, of some contracts, and c: most of these that
+// have not settled are then no longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth
+// is gone, because some new strikes are equal to old ones. Options of a stock that only fell stay listed. ratio is that of the prices.
+func (c *Chain) splitSince(earlier iter.Seq[contractKey], ratio float64, cal *Calendar) bool {
+	u, q := UnderlyingOf(c.Symbol), c.QuoteInstant(cal)
+	if u.Kind == KindIndex {
+		return false
+	}
+	listed, gone := 0, 0
+	for k := range earlier {
+		settlement, _ := u.settlement(k.Root)
+		was := Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
+		if !settlement.Instant(k.Expiration, cal).After(q) {
+			continue
+		}
+		if _, found := slices.BinarySearchFunc(c.Contracts, was, func(x, y Contract) int { return compareListing(&x, &y) }); found {
+			listed++
+		} else {
+			gone++
+		}
+	}
 	if math.Abs(ratio-1) > 0.2 {
 		return 10*gone > gone+listed
 	}
 	return gone > listed
-}
-
-// split says whether the shares were split since the reference.
-func (e *exposure) split() bool {
-	if e.underlying.Kind == KindIndex {
-		return false
-	}
-	listed, gone := 0, 0
-	for _, before := range e.compared() {
-		now := e.today(before.Series)
-		for _, was := range before.Strikes {
-			is := now.listed(was.Strike)
-			for right, held := range was.OpenInterest {
-				switch {
-				case math.IsNaN(held):
-				case is == nil || is.contracts[right] == nil:
-					gone++
-				default:
-					listed++
-				}
-			}
-		}
-	}
-	return wasSplit(listed, gone, e.level/e.Reference.Spot)
 }
 
 // The steps of the repricing between the reference and today. The net after each step begins from the state that the step

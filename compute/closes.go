@@ -17,20 +17,16 @@ type Close struct {
 type Fund struct {
 	Quote  UnderlyingQuote
 	Closes []Close // rising dates; may be empty
-	// Jump is the first date whose prices can be compared with the quote, 0 if those of all closes can: [SectorRotation] finds it.
+	// Jump is the last date whose prices cannot be compared with the quote, 0 if those of all closes can: [SectorRotation] finds it.
 	Jump Date
 }
 
+// The greatest ratios that are no jump.
 const (
-	// mostApart is the greatest ratio of a fund's move in a day and the move of the market. The largest that is known is 1.16: XLE lost
-	// 20.1 % on 2020-03-09, and SPY 7.8 %. The smallest action of a sector fund that is known is 1.22: XLF gave away XLRE on 2016-09-19.
-	mostApart = 1.18
-	// mostCorrected is the greatest ratio of a close and of the same close as the quote of the next session has it.
-	mostCorrected = 1.05
-	// mostGap is the greatest number of sessions between two closes to which mostApart applies.
-	mostGap = 5
-	// jumpReach is for how many days jumps are looked for. The earliest base is a year and some days old.
-	jumpReach = 400
+	// mostApart is of a fund's move and that of the market. The largest that is known is 1.16: XLE lost 20.1 % on 2020-03-09, and SPY 7.8 %.
+	// The smallest action of a sector fund that is known is 1.22: XLF gave away XLRE on 2016-09-19.
+	mostApart     = 1.18
+	mostCorrected = 1.05 // of a close and the same close as the quote of the next session has it
 )
 
 // official returns the funds with the closes that count: of sessions that have ended at the latest of the quotes. It finds the jumps.
@@ -52,14 +48,15 @@ func (in SectorsInput) official() map[string]Fund {
 		funds[symbol], prices[symbol] = f, f.prices(in.Calendar)
 	}
 	for symbol, f := range funds {
-		session := f.Quote.Session(in.Calendar)
-		before := in.Calendar.Previous(session)
-		f.Jump = lastJump(symbol, prices, in.Calendar)
-		if kept, served := priceOn(f.Closes, before), priceOn(prices[symbol], before); ratioApart(kept/served) > mostCorrected {
-			f.Jump = max(f.Jump, session)
-		}
-		if f.Jump == session && jumps(symbol, Close{before, priceOn(prices[symbol], before)}, Close{session, f.Quote.Spot}, prices, in.Calendar) {
-			f.Quote.PriceChangePercent = math.NaN() // the quote itself has the jump
+		own := prices[symbol]
+		for i := len(own) - 1; i > 0 && own[i].Date > own[len(own)-1].Date-400; i-- { // the earliest base is 372 days old
+			if !jumps(symbol, own[i-1], own[i], prices, in.Calendar) {
+				continue
+			}
+			if f.Jump = own[i-1].Date; i == len(own)-1 {
+				f.Quote.PriceChangePercent = math.NaN() // the quote itself has the jump
+			}
+			break
 		}
 		funds[symbol] = f
 	}
@@ -68,61 +65,44 @@ func (in SectorsInput) official() map[string]Fund {
 
 // comparable returns the closes that can be compared with the quote.
 func (f Fund) comparable() []Close {
-	i, _ := slices.BinarySearchFunc(f.Closes, f.Jump, byDate)
+	i, _ := slices.BinarySearchFunc(f.Closes, f.Jump+1, byDate)
 	return f.Closes[i:]
 }
 
-// prices returns the closes before the quote's session, that of the session before as the quote has it, and the price of the quote.
+// prices returns the closes before the quote's session, the last of them as the quote has it, and the price of the quote.
 func (f Fund) prices(cal *Calendar) []Close {
 	session := f.Quote.Session(cal)
-	before := cal.Previous(session)
-	i, _ := slices.BinarySearchFunc(f.Closes, before, byDate)
-	last := f.Quote.Spot / (1 + f.Quote.PriceChangePercent/100)
-	if !finite(last) {
-		last = priceOn(f.Closes, before)
-	}
+	i, _ := slices.BinarySearchFunc(f.Closes, session, byDate)
 	out := slices.Clone(f.Closes[:i])
-	if finite(last) {
-		out = append(out, Close{before, last})
+	if before := f.Quote.Spot / (1 + f.Quote.PriceChangePercent/100); finite(before) {
+		out = append(out, Close{cal.Previous(session), before})
 	}
 	return append(out, Close{session, f.Quote.Spot})
 }
 
-// lastJump returns the date after the last jump of a fund's prices, 0 without one.
-func lastJump(symbol string, prices map[string][]Close, cal *Calendar) Date {
-	own := prices[symbol]
-	for i := len(own) - 1; i > 0 && own[i].Date > own[len(own)-1].Date-jumpReach; i-- {
-		if jumps(symbol, own[i-1], own[i], prices, cal) {
-			return own[i].Date
-		}
-	}
-	return 0
-}
-
-// jumps says whether a fund's move between two neighbouring prices is none of the market: it is far from the move of SPY between the same
-// dates, or if SPY has none or is the fund, from the median of the others. Without others, or over many sessions, it must be as large as
-// a split.
+// jumps says whether a fund's move between two neighbouring prices is none of the market: it is far from the median of the moves of the
+// other funds between the same dates. Without others, or over more than 5 sessions, it must be as large as a split. Two prices of a date
+// are those of the history and of the quote.
 func jumps(symbol string, from, to Close, prices map[string][]Close, cal *Calendar) bool {
 	move := to.Price / from.Price
+	if from.Date == to.Date {
+		return ratioApart(move) > mostCorrected
+	}
 	if !(ratioApart(move) > mostApart) {
 		return false
 	}
-	moveOf := func(other string) float64 { return priceOn(prices[other], to.Date) / priceOn(prices[other], from.Date) }
-	market, most := moveOf(Benchmark), mostJump
-	if symbol == Benchmark || !finite(market) {
-		var others []float64
-		for other := range prices {
-			if x := moveOf(other); other != symbol && finite(x) {
-				others = append(others, x)
-			}
+	var others []float64
+	for other, p := range prices {
+		if x := priceOn(p, to.Date) / priceOn(p, from.Date); other != symbol && finite(x) {
+			others = append(others, x)
 		}
-		market = median(others)
 	}
-	if finite(market) {
-		move /= market
-		if cal.SessionsBetween(from.Date, to.Date) <= mostGap {
-			most = mostApart
-		}
+	most := mostJump
+	if others != nil && cal.SessionsBetween(from.Date, to.Date) <= 5 {
+		most = mostApart
+	}
+	if others != nil {
+		move /= median(others)
 	}
 	return ratioApart(move) > most
 }

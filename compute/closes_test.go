@@ -66,7 +66,7 @@ func TestPriceJump(t *testing.T) {
 		funds := steady()
 		funds[c.symbol] = moved(funds[c.symbol], c.date, c.factor)
 		r, used := compute.SectorRotation(compute.SectorsInput{Funds: funds, Calendar: cal})
-		equal(t, c.name+": jump", used[c.symbol].Jump == day(c.date), max(c.factor, 1/c.factor) > 1.18)
+		equal(t, c.name+": jump", used[c.symbol].Jump == cal.Previous(day(c.date)), max(c.factor, 1/c.factor) > 1.18)
 		for _, s := range r.Sectors {
 			want := "dwmqyg"
 			if s.Symbol == c.symbol {
@@ -88,7 +88,7 @@ func TestPriceJumpsTogether(t *testing.T) {
 	split := ""
 	_, used := compute.SectorRotation(compute.SectorsInput{Funds: funds, Calendar: cal})
 	for _, symbol := range compute.FundSymbols() {
-		if used[symbol].Jump == day("2026-07-20") {
+		if used[symbol].Jump == day("2026-07-17") {
 			split += " " + symbol
 		}
 	}

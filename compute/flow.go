@@ -2,6 +2,7 @@ package compute
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -158,29 +159,6 @@ func NewChainBefore(c *Chain) *ChainBefore {
 	return b
 }
 
-// split says whether the shares of a fund or stock were split between the earlier chain and c, so that a contract is not the one that had
-// the same symbol.
-func (b *ChainBefore) split(c *Chain, cal *Calendar) bool {
-	u, q := UnderlyingOf(c.Symbol), c.QuoteInstant(cal)
-	if b == nil || u.Kind == KindIndex {
-		return false
-	}
-	listed, gone := 0, 0
-	for k := range b.iv {
-		settlement, _ := u.settlement(k.Root)
-		if !settlement.Instant(k.Expiration, cal).After(q) {
-			continue
-		}
-		was := Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
-		if _, found := slices.BinarySearchFunc(c.Contracts, was, func(x, y Contract) int { return compareListing(&x, &y) }); found {
-			listed++
-		} else {
-			gone++
-		}
-	}
-	return wasSplit(listed, gone, c.Spot/b.spot)
-}
-
 // flowLimits are the thresholds of eligibility and of the premium component, in contracts and USD.
 type flowLimits struct{ volume, premium float64 }
 
@@ -190,9 +168,9 @@ const leastPrice = 0.05
 func UnusualFlow(in FlowInput) ChainFlow {
 	chain := in.Chain
 	session := chain.Session(in.Calendar)
-	out := ChainFlow{Symbol: chain.Symbol, Session: session, Split: in.Before.split(chain, in.Calendar)}
-	if out.Split {
-		in.Before = nil
+	out := ChainFlow{Symbol: chain.Symbol, Session: session}
+	if b := in.Before; b != nil && chain.splitSince(maps.Keys(b.iv), chain.Spot/b.spot, in.Calendar) {
+		out.Split, in.Before = true, nil
 	}
 	var live []*Contract
 	for _, contracts := range chain.unsettled(in.Calendar) {

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -46,6 +47,21 @@ func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
 		out.Series = append(out.Series, SeriesState{s.Series, s.left.Seconds(), s.forward, held})
 	}
 	return out
+}
+
+// listed yields the contracts of a state.
+func (g *GammaState) listed() iter.Seq[contractKey] {
+	return func(yield func(contractKey) bool) {
+		for _, s := range g.Series {
+			for _, row := range s.Strikes {
+				for right, held := range row.OpenInterest {
+					if !math.IsNaN(held) && !yield(contractKey{s.Series, row.Strike, Right(right)}) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // openInterest returns the open interest of a contract, NaN where c is nil.

@@ -64,8 +64,6 @@ type Rotation struct {
 	Missing     []string `json:"missing" jsonschema:"example=XLRE"`
 	Mixed       bool     `json:"mixed_session"` // Whether the quotes belong to different sessions.
 	SessionDate Date     `json:"session_date"`  // Latest session among the quotes.
-
-	benchmarkOlder bool // the quote of the benchmark is of an older session
 }
 
 // FundReturns is the price and the returns of a fund.
@@ -181,8 +179,8 @@ func SectorRotation(in SectorsInput) (Rotation, map[string]Fund) {
 	benchmark, ok := funds[Benchmark]
 	if ok {
 		r.Benchmark.Price, r.Benchmark.Returns = new(Level(benchmark.Quote.Spot)), fundReturns(benchmark, in.Calendar)
-		r.benchmarkOlder = benchmark.Quote.Session(in.Calendar) != r.SessionDate
 	}
+	sessionOf := func(f Fund) Date { return f.Quote.Session(in.Calendar) }
 	for _, s := range Sectors {
 		fund, ok := funds[s.Symbol]
 		if !ok {
@@ -192,11 +190,11 @@ func SectorRotation(in SectorsInput) (Rotation, map[string]Fund) {
 			Symbol: s.Symbol, Sector: s.Name, Price: Level(fund.Quote.Spot),
 			Returns: fundReturns(fund, in.Calendar),
 			RRG:     rrg(fund.comparable(), benchmark.comparable()),
-			older:   fund.Quote.Session(in.Calendar) != r.SessionDate,
+			older:   sessionOf(fund) != r.SessionDate,
 		}
 		for i, relative := range row.Relative.each() {
 			own, bench := *row.Returns.each()[i], *r.Benchmark.Returns.each()[i]
-			if own != nil && bench != nil && fund.Quote.Session(in.Calendar) == benchmark.Quote.Session(in.Calendar) {
+			if own != nil && bench != nil && sessionOf(fund) == sessionOf(benchmark) {
 				*relative = new(*own - *bench)
 			}
 		}
@@ -206,7 +204,11 @@ func SectorRotation(in SectorsInput) (Rotation, map[string]Fund) {
 		return r, nil
 	}
 	r.rank()
-	r.summarise()
+	if ok && sessionOf(benchmark) == r.SessionDate {
+		r.summarise(r.Benchmark.Returns.Day)
+	} else {
+		r.summarise(nil)
+	}
 	return r, funds
 }
 
@@ -252,8 +254,8 @@ func orLowest(x *Ratio) Ratio {
 	return *x
 }
 
-// summarise fills in the fields that compare the day's returns of the sectors in the newest session.
-func (r *Rotation) summarise() {
+// summarise fills in the fields that compare the day's returns of the sectors in the newest session, with that of SPY, nil if unknown.
+func (r *Rotation) summarise(spy *Ratio) {
 	byRank := make([]SectorMover, 0, len(r.Sectors))
 	day := map[string]float64{}
 	var returns []float64
@@ -274,11 +276,11 @@ func (r *Rotation) summarise() {
 		default:
 			r.Breadth.Unchanged++
 		}
-		if b := r.Benchmark.Returns.Day; b != nil && x > *b {
+		if spy != nil && x > *spy {
 			above++
 		}
 	}
-	if r.Benchmark.Returns.Day != nil && !r.benchmarkOlder {
+	if spy != nil {
 		r.Breadth.AboveBenchmark = &above
 	}
 	slices.SortFunc(byRank, func(a, b SectorMover) int {

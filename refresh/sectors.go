@@ -88,21 +88,17 @@ func (j *jobs) fetchInto(ctx context.Context, b *batch, name upstream.Name) erro
 // the last request is long enough ago. To look at a watched file costs nothing.
 func (j *jobs) historyDue(b *batch, symbol string) bool {
 	quote, history := b.document(upstream.Quotes(symbol)), b.document(upstream.History(symbol))
-	interval := historyRetry
-	if history == nil {
-		interval = firstHistoryRetry
+	interval, known := firstHistoryRetry, []compute.Close(nil)
+	if history != nil {
+		interval, known = historyRetry, history.closes
 	}
-	return quote != nil && (j.cfg.Version != nil || !complete(quote, history, j.cal) && isOver(j.historyAsked[upstream.History(symbol)], b.at, interval))
+	return quote != nil && (j.cfg.Version != nil || !complete(&quote.quote.UnderlyingQuote, known, j.cal) && isOver(j.historyAsked[upstream.History(symbol)], b.at, interval))
 }
 
 // complete says whether a history reaches the session before the quote's session.
-func complete(quote, history *document, cal *compute.Calendar) bool {
-	return history != nil && reaches(history.closes, cal.Previous(quote.quote.Session(cal)), cal)
-}
-
-// reaches says whether a history has a close of a session, or of a later one.
-func reaches(closes []compute.Close, session compute.Date, cal *compute.Calendar) bool {
-	return slices.ContainsFunc(closes, func(c compute.Close) bool { return c.Date >= session && cal.IsSession(c.Date) })
+func complete(quote *compute.UnderlyingQuote, closes []compute.Close, cal *compute.Calendar) bool {
+	before := cal.Previous(quote.Session(cal))
+	return slices.ContainsFunc(closes, func(c compute.Close) bool { return c.Date >= before && cal.IsSession(c.Date) })
 }
 
 // fundDocuments returns the names of the quotes and histories of all funds.
@@ -209,17 +205,16 @@ func qualityOf(symbol string, f compute.Fund, newest compute.Date, cal *compute.
 		q.HistoryTo = new(f.Closes[n-1].Date)
 	}
 	var notes []string
-	session := f.Quote.Session(cal)
 	switch {
 	case len(f.Closes) == 0:
 		notes = append(notes, "no price history: returns but the day's, and rrg, are null")
-	case !reaches(f.Closes, cal.Previous(session), cal):
+	case !complete(&f.Quote, f.Closes, cal):
 		notes = append(notes, fmt.Sprintf("price history ends on %s: returns from later base days are null", f.Closes[len(f.Closes)-1].Date))
 	}
 	if f.Jump != 0 {
-		notes = append(notes, fmt.Sprintf("price_jump on %s, as of a split: figures that rest on earlier prices are null", f.Jump))
+		notes = append(notes, fmt.Sprintf("price_jump after %s, as of a split: figures that rest on prices up to it are null", f.Jump))
 	}
-	if session != newest {
+	if session := f.Quote.Session(cal); session != newest {
 		notes = append(notes, fmt.Sprintf("the quote is of %s: no rank, and no part in what compares the funds", session))
 	}
 	if bad > 0 {
