@@ -211,7 +211,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 				}
 			}
 		}
-		if f := found[refresh.FlowResource]; f.Summary != ": stored by flow/0, this version has "+compute.FlowMethod {
+		if f := found[refresh.FlowResource]; f.Summary != ": stored by flow/0, which it keeps, and this version has "+compute.FlowMethod {
 			t.Errorf("method changed%s", f.Summary)
 		}
 	})
