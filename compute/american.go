@@ -51,7 +51,7 @@ func (e *exposure) american() (q AmericanQuality) {
 			beyond += s.call - s.put
 		}
 	}
-	if !e.mismatch {
+	if !e.mismatch && e.all.interest.complete() {
 		q.GrossBeyond60Days = percentOf(beyond, e.gross())
 	}
 	return q

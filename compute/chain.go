@@ -151,7 +151,7 @@ func (s Skipped) Total() int { return s.BadSymbol + s.Duplicate + s.BadNumber + 
 type Chain struct {
 	UnderlyingQuote
 	Contracts []Contract
-	Unread    []Contract // unsorted; left out, because their open interest cannot be read
+	Unread    []Contract // sorted as Contracts; left out, because their open interest cannot be read
 	Listed    int        // rows of the document: len(Contracts) + Skipped.Total()
 	Skipped   Skipped
 	// Examples has the symbol of one row for each reason in Skipped that applied, by the JSON name of the reason.

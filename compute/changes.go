@@ -206,7 +206,7 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 		}
 	}
 	leftOut := map[contractKey]bool{}
-	for _, c := range slices.Concat(e.Reference.Unread, e.Chain.Unread) {
+	for _, c := range slices.Concat(e.Reference.Unknown, e.unknown()) {
 		if c.Settlement.Instant(c.Expiration, e.Calendar).After(e.quoted) {
 			k := c.key()
 			leftOut[k] = true

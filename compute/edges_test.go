@@ -48,7 +48,7 @@ func TestFlipStatus(t *testing.T) {
 		{"crossing out of reach", strangle(5500, 10, 6100, 10, 0.05), compute.FlipNonePositive},
 		{"crossing out of reach above", strangle(8500, 10, 9000, 10, 0.05), compute.FlipNoneNegative},
 	} {
-		g := exposure(t, index(7000, closing), c.rows...).Data
+		g := exposure(t, index(7000, closing), bothSides(c.rows...)...).Data
 		equal(t, c.name, g.FlipStatus, c.want)
 		isNull(t, c.name+" flip", g.Flip)
 		isNull(t, c.name+" distance", g.FlipDistance)
@@ -157,7 +157,7 @@ func TestNothingUsed(t *testing.T) {
 		"no interest":   {{"SPXW260918C07000000", published(0.2, 0)}},
 		"all skipped":   {{"SPX1260918C07000000", published(0.2, 5)}},
 	} {
-		g := exposure(t, index(7000, "2026-08-21T15:00:00Z"), rows...).Data
+		g := exposure(t, index(7000, "2026-08-21T15:00:00Z"), bothSides(rows...)...).Data
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(marshal(t, g), &fields); err != nil {
 			t.Fatal(err)
@@ -172,7 +172,7 @@ func TestNothingUsed(t *testing.T) {
 		equal(t, name+": walls", string(fields["walls"]),
 			`{"by_side":{"call":null,"put":null},"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
 		equal(t, name+": 0DTE", string(fields["zero_dte"]),
-			`{"net_gex_dollars":0,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false}`)
+			`{"net_gex_dollars":null,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false}`)
 	}
 }
 
@@ -260,9 +260,9 @@ func TestThresholdsOfNet(t *testing.T) {
 		text(t, "regime", exposure(t, index(7000, closing), flat(7000, 1000, puts)...).Data.Regime, want)
 	}
 	// Calls of today are what makes net positive: their open interest is of the evening before.
-	today := row{symbolOf("SPXW260811C", 7000), published(0.15, 1000)}
+	today := []row{{symbolOf("SPXW260811C", 7000), published(0.15, 1000)}, {symbolOf("SPXW260811P", 7000), published(0.15, 0)}}
 	for puts, want := range map[float64]string{0: "positive", 3000: "neutral", 900000: "negative"} {
-		g := exposure(t, index(7000, "2026-08-11T15:00:00Z"), append(flat(6900, 0, puts), today)...).Data
+		g := exposure(t, index(7000, "2026-08-11T15:00:00Z"), append(flat(6900, 0, puts), today...)...).Data
 		text(t, "regime with calls of today", g.Regime, want)
 	}
 }

@@ -10,29 +10,58 @@ import (
 // contracts. Open interest and volume count every contract that has not settled.
 type StrikeGamma struct {
 	Strike Level `json:"strike" unit:"USD or index points"` // Strike.
-	// Gamma exposure of the calls. `null` after `spot_mismatch`.
+	// Gamma exposure of the calls. `null` after `spot_mismatch`, and while open interest of these calls is not known.
 	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
-	// Gamma exposure of the puts. `null` after `spot_mismatch`.
+	// Gamma exposure of the puts. `null` after `spot_mismatch`, and while open interest of these puts is not known.
 	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the underlying"`
-	// Exposure of the calls plus exposure of the puts. `null` after `spot_mismatch`.
-	Net              *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
-	CallOpenInterest Count    `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
-	PutOpenInterest  Count    `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
-	CallVolume       Count    `json:"call_volume" jsonschema:"minimum=0" unit:"contracts"`        // Calls traded in the session.
-	PutVolume        Count    `json:"put_volume" jsonschema:"minimum=0" unit:"contracts"`         // Puts traded in the session.
+	// Exposure of the calls plus exposure of the puts. `null` when one of them is.
+	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
+	// Open calls. `null` while over 1 % of these calls have an open interest that is not known.
+	CallOpenInterest *Count `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"`
+	// Open puts. `null` while over 1 % of these puts have an open interest that is not known.
+	PutOpenInterest *Count `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`
+	// Calls traded in the session. `null` while over 1 % of these calls have no volume.
+	CallVolume *Count `json:"call_volume" jsonschema:"minimum=0" unit:"contracts"`
+	// Puts traded in the session. `null` while over 1 % of these puts have no volume.
+	PutVolume *Count `json:"put_volume" jsonschema:"minimum=0" unit:"contracts"`
+
+	interest, traded coverage
+}
+
+func newStrikeGamma(k float64) *StrikeGamma {
+	return &StrikeGamma{Strike: Level(k), Call: new(Dollars), Put: new(Dollars), CallOpenInterest: new(Count), PutOpenInterest: new(Count), CallVolume: new(Count), PutVolume: new(Count)}
 }
 
 // add adds the unsigned GEX, 0 unless the contract is used, and the positions of a contract.
 func (r *StrikeGamma) add(right Right, c *Contract, gex Dollars) {
+	r.interest.count(right, !finite(c.OpenInterest))
+	r.traded.count(right, !finite(c.Volume))
 	if right == Call {
 		*r.Call += gex
-		r.CallOpenInterest += Count(c.OpenInterest)
-		r.CallVolume += Count(positive(c.Volume))
+		*r.CallOpenInterest += Count(positive(c.OpenInterest))
+		*r.CallVolume += Count(positive(c.Volume))
 	} else {
 		*r.Put -= gex
-		r.PutOpenInterest += Count(c.OpenInterest)
-		r.PutVolume += Count(positive(c.Volume))
+		*r.PutOpenInterest += Count(positive(c.OpenInterest))
+		*r.PutVolume += Count(positive(c.Volume))
 	}
+}
+
+// served returns the row without the sums that are not known.
+func (r StrikeGamma) served() StrikeGamma {
+	if !r.interest.known(Call) {
+		r.Call, r.Net, r.CallOpenInterest = nil, nil, nil
+	}
+	if !r.interest.known(Put) {
+		r.Put, r.Net, r.PutOpenInterest = nil, nil, nil
+	}
+	if !r.traded.known(Call) {
+		r.CallVolume = nil
+	}
+	if !r.traded.known(Put) {
+		r.PutVolume = nil
+	}
+	return r
 }
 
 // exposure holds the intermediate results of one [GammaExposure] call.
@@ -47,6 +76,7 @@ type exposure struct {
 	call, put  float64       // sums of GEX: >= 0, <= 0
 	greeks     greeks        // sums of the other exposures
 	strikes    []StrikeGamma // one row per listed strike, rising
+	all        positions     // of every series
 }
 
 func (e *exposure) net() float64   { return e.call + e.put }
@@ -108,20 +138,25 @@ func (e *exposure) sum() {
 		}
 		e.greeks.laterCharm += s.greeks.laterCharm
 	}
-	e.strikes = sumStrikes(e.series)
+	e.strikes, e.all = sumStrikes(e.series), positionsOf(e.series...)
 }
 
 // sumStrikes returns a row per listed strike of the series, rising.
 func sumStrikes(all []*series) []StrikeGamma {
 	byStrike := map[float64]*StrikeGamma{}
+	at := func(k float64) *StrikeGamma {
+		if byStrike[k] == nil {
+			byStrike[k] = newStrikeGamma(k)
+		}
+		return byStrike[k]
+	}
 	for _, s := range all {
+		for i := range s.unknown {
+			at(s.unknown[i].Strike).add(s.unknown[i].Right, &s.unknown[i], 0)
+		}
 		for j := range s.strikes {
 			row := &s.strikes[j]
-			total := byStrike[row.k]
-			if total == nil {
-				total = &StrikeGamma{Strike: Level(row.k), Call: new(Dollars), Put: new(Dollars)}
-				byStrike[row.k] = total
-			}
+			total := at(row.k)
 			for right, c := range row.contracts {
 				if c != nil {
 					total.add(Right(right), c, Dollars(row.gex*c.OpenInterest))

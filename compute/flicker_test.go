@@ -49,6 +49,9 @@ func (m *moves) compare(name string, a, b reflect.Value) {
 	case reflect.Struct:
 		for i := range a.NumField() {
 			field := a.Type().Field(i)
+			if !field.IsExported() {
+				continue
+			}
 			member, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			m.compare(name+map[bool]string{true: "", false: "."}[field.Anonymous]+member, a.Field(i), b.Field(i))
 		}

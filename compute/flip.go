@@ -13,6 +13,7 @@ const (
 	FlipNoneNegative FlipStatus = "none_all_negative"
 	FlipInsufficient FlipStatus = "insufficient_data"
 	FlipSpotMismatch FlipStatus = "spot_mismatch" // the document contradicts itself: no figure is served
+	FlipUnknown      FlipStatus = interestMissing // no sum over all contracts is known
 )
 
 // Flip is a sign change of net gamma exposure.

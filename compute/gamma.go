@@ -11,7 +11,8 @@ import (
 const GammaMethod = "gex/6"
 
 // Gamma is the dealer gamma exposure of a chain and the levels computed from it, the `data` of gex/{u}. Positions are
-// modelled: dealers are taken to be long every call and short every put. When `flip_status` is `spot_mismatch`, every wall,
+// modelled: dealers are taken to be long every call and short every put. When `flip_status` is `open_interest_missing`, every figure that
+// is a sum over all contracts, or rests on one, is `null`. When `flip_status` is `spot_mismatch`, every wall,
 // and every figure that depends on the spot, is `null`.
 type Gamma struct {
 	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
@@ -31,11 +32,13 @@ type Gamma struct {
 	SpotSource SpotSource `json:"spot_source" jsonschema:"enum=index,enum=implied,enum=index_stale,enum=last,enum=close"`
 	// Net gamma exposure: the hedge delta in dollars that dealers must trade per 1 % move. Calls count as positive, puts as
 	// negative. Above 0, dealers trade against a move. Below 0, dealers trade with a move. `null` when no contract could be
-	// used.
+	// used, and while open interest is not known.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
-	// Gamma exposure of the calls, never negative. `null` when no contract could be used.
+	// Gamma exposure of the calls, never negative. `null` when no contract could be used, and while the open interest of over 1 % of the
+	// calls is not known.
 	Call *Dollars `json:"call_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
-	// Gamma exposure of the puts, never positive. `null` when no contract could be used.
+	// Gamma exposure of the puts, never positive. `null` when no contract could be used, and while the open interest of over 1 % of the
+	// puts is not known.
 	Put *Dollars `json:"put_gex_dollars" jsonschema:"maximum=0" unit:"USD per 1 % move of the underlying"`
 	// Exposure of the calls minus exposure of the puts: the sum of their absolute values. `null` when no contract could be used.
 	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
@@ -49,8 +52,8 @@ type Gamma struct {
 	// Result of the search for the flip. `found`: one sign change. `multiple`: several sign changes. `none_all_positive` and
 	// `none_all_negative`: no material sign change, exposure has the sign in the name. `insufficient_data`: no contract could be
 	// used, or exposure is 0 everywhere. `spot_mismatch`: the published price and the forwards differ by more than 10 %, so the
-	// document contradicts itself.
-	FlipStatus FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch"`
+	// document contradicts itself. `open_interest_missing`: the open interest of over 1 % of the calls or of the puts is not known.
+	FlipStatus FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch,enum=open_interest_missing"`
 	// (effective_spot − flip) / effective_spot · 100. Positive when the spot is above the flip. `distance_pct` of max pain
 	// has the opposite sign. `null` without a flip.
 	FlipDistance *Ratio `json:"flip_distance_pct" unit:"percent of the spot"`
@@ -119,17 +122,19 @@ type Scenario struct {
 	// days.
 	Name string `json:"name" jsonschema:"enum=vol_down_10,enum=vol_up_10,enum=no_carry,enum=ex_nearest_expiration,enum=within_90_days"`
 	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"` // Flip under this assumption. `null` without a flip.
-	// Net gamma exposure at the spot under this assumption. `null` when no contract belongs to the scenario.
+	// Net gamma exposure at the spot under this assumption. `null` when no contract belongs to the scenario, and while open
+	// interest is not known.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
 // ZeroDTE is the exposure of the contracts that settle on the session date.
 type ZeroDTE struct {
-	// Net gamma exposure of these contracts. `null` once they have settled.
+	// Net gamma exposure of these contracts. `null` when `meta.quality.zero_dte_reason` says why: they have settled, the document lacks them,
+	// or their open interest is not known.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
-	// Share of these contracts in gross exposure. `null` when gross exposure is 0, and once the contracts have settled.
+	// Share of these contracts in gross exposure. `null` when gross exposure is 0 or `null`, and when their net exposure is.
 	Share *Ratio `json:"gross_share_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
-	// Flip of these contracts alone. `null` without a flip, and once the contracts have settled.
+	// Flip of these contracts alone. `null` without a flip, and when their net exposure is `null`.
 	Flip *Level `json:"zero_gamma_flip" unit:"USD or index points"`
 	// How many of these contracts were used. 0 once they have settled.
 	Contracts int `json:"contracts" jsonschema:"minimum=0" unit:"contracts"`
@@ -143,7 +148,8 @@ type Convention struct {
 	// `perfiliev`: as in Perfiliev (2022). `volume_weighted`: with the session's volume in place of open interest. Settled
 	// contracts are left out, so after the close the volume of the contracts that settled at the close is missing.
 	Name string `json:"name" jsonschema:"enum=model,enum=published_gamma,enum=perfiliev,enum=volume_weighted"`
-	// Net gamma exposure by this convention. `null` when no contract has what the convention needs.
+	// Net gamma exposure by this convention. `null` when no contract has what the convention needs, and while open interest is not known;
+	// `volume_weighted` also while over 1 % of the calls or of the puts have no volume.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Flip by this convention. `null` without a flip. `published_gamma` never has a flip, because a published gamma cannot be
 	// repriced.
@@ -156,11 +162,11 @@ type ExpirationGamma struct {
 	Expiration Date `json:"expiration"` // Expiration date.
 	// `am`: settles at the opening print, 09:30 New York. `pm`: settles at the close.
 	Settlement Settlement `json:"settlement"`
-	// Net gamma exposure of this row. `null` after `spot_mismatch`.
+	// Net gamma exposure of this row. `null` after `spot_mismatch`, and while open interest of the row is not known.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
-	// Gross gamma exposure of this row. `null` after `spot_mismatch`.
+	// Gross gamma exposure of this row. `null` after `spot_mismatch`, and while open interest of the row is not known.
 	Gross *Dollars `json:"gross_gex_dollars" jsonschema:"minimum=0" unit:"USD per 1 % move of the underlying"`
-	// Share of this row in the gross exposure of all rows. `null` when gross exposure is 0.
+	// Share of this row in the gross exposure of all rows. `null` when gross exposure is 0 or `null`, and when that of the row is `null`.
 	Share   *Ratio `json:"gross_share_pct" jsonschema:"minimum=0,maximum=100" unit:"percent"`
 	Forward Level  `json:"forward" unit:"USD or index points"` // Forward of the underlying for this settlement.
 	// Source of the forward, best first. `parity`: put–call parity of the row's own quotes. `other_settlement`: parity forward
@@ -173,7 +179,8 @@ type ExpirationGamma struct {
 // ProfilePoint is the net exposure at a hypothetical price of the underlying.
 type ProfilePoint struct {
 	Spot Level `json:"spot" unit:"USD or index points"` // Hypothetical price.
-	// Net gamma exposure, repriced at this level with each strike's volatility unchanged. `null` when no contract could be used.
+	// Net gamma exposure, repriced at this level with each strike's volatility unchanged. `null` when no contract could be
+	// used, and while open interest is not known.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
@@ -211,6 +218,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	e.effectiveSpot = findSpot(chain, e.underlying, cal, e.quoted, e.series)
 	price(e.series, e.level, in.RiskFreeRate)
 	e.sum()
+	e.contracts.InterestUnknown = InterestUnknown{e.all.interest.lacking[Call], e.all.interest.lacking[Put]}
 	g := Gamma{
 		Symbol:            chain.Symbol,
 		Spot:              Level(chain.Spot),
@@ -229,7 +237,8 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.FlipDistance = new(Ratio((e.level - float64(*g.Flip)) / e.level * 100))
 	}
 	g.Scenarios = e.scenarios()
-	g.ZeroDTE = e.zeroDTE()
+	zeroDTE, zeroDTEReason := e.zeroDTE()
+	g.ZeroDTE = zeroDTE
 	if e.contracts.Used > 0 {
 		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
 		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
@@ -243,10 +252,20 @@ func GammaExposure(in GammaInput) GammaResult {
 	g.Profile = base.points()
 	g.Conventions = e.conventions(g.Net, g.Flip)
 	g.ByStrike = e.byStrike(e.strikes, strikeReach)
-	if e.mismatch {
+	switch call, put := g.Call, g.Put; {
+	case e.mismatch:
 		g.withhold()
+	case !e.all.interest.complete():
+		g.withholdTotals(FlipUnknown)
+		if e.all.interest.known(Call) {
+			g.Call = call
+		}
+		if e.all.interest.known(Put) {
+			g.Put = put
+		}
 	}
 	q := e.quality(g.Flip)
+	q.ZeroDTEReason = zeroDTEReason
 	q.AmericanQuality = e.american()
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
 	if q.ChangesReason == nil || *q.ChangesReason != split {
@@ -271,12 +290,16 @@ func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state 
 func (e *exposure) byExpiration() []ExpirationGamma {
 	rows := make([]ExpirationGamma, 0, len(e.series))
 	for _, s := range e.byDate() {
-		rows = append(rows, ExpirationGamma{
+		row := ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
 			Net: new(Dollars(s.call + s.put)), Gross: new(Dollars(s.call - s.put)),
 			Share:   percentOf(s.call-s.put, e.gross()),
 			Forward: Level(s.forward), ForwardSource: s.source, Exposures: s.greeks.exposures(),
-		})
+		}
+		if held := positionsOf(s); !held.interest.complete() {
+			row.withhold()
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
@@ -321,7 +344,7 @@ func (e *exposure) expectedMove() *Level {
 		if s.settlement == AM {
 			lastTrading--
 		}
-		if (nearest == nil || s.left < nearest.left) && cal.SessionsBetween(e.session, lastTrading) >= 1 {
+		if len(s.strikes) > 0 && (nearest == nil || s.left < nearest.left) && cal.SessionsBetween(e.session, lastTrading) >= 1 {
 			nearest, last = s, lastTrading
 		}
 	}

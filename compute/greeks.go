@@ -5,8 +5,8 @@ import "math"
 // Exposures are the exposures beside gamma, of the same contracts with the same signs: dealers long every call and short every
 // put.
 type Exposures struct {
-	// Amount of the underlying that gains and loses like these options. `null` when no contract could be used, and after
-	// `spot_mismatch`.
+	// Amount of the underlying that gains and loses like these options. `null` when no contract could be used, after
+	// `spot_mismatch`, and while open interest is not known.
 	Delta *Dollars `json:"delta_dollars" unit:"USD"`
 	// Change of `delta_dollars` when every volatility rises by one point, as from 15 % to 16 %. `null` when no contract could be
 	// used, and after `spot_mismatch`.

@@ -85,6 +85,23 @@ func build(t testing.TB, u compute.UnderlyingQuote, rows ...row) *compute.Chain 
 	return chain
 }
 
+// bothSides returns the rows, and the other right of each without open interest, as the exchange lists both.
+func bothSides(rows ...row) []row {
+	listed := map[string]bool{}
+	for _, r := range rows {
+		listed[r.symbol] = true
+	}
+	for _, r := range rows {
+		n := len(r.symbol) - 9
+		other := r.symbol[:n] + map[byte]string{'C': "P", 'P': "C"}[r.symbol[n]] + r.symbol[n+1:]
+		if !listed[other] {
+			listed[other] = true
+			rows = append(rows, row{other, blank(0)})
+		}
+	}
+	return rows
+}
+
 // exposure computes the exposure with r = 0 and without a previous carry.
 func exposure(t testing.TB, u compute.UnderlyingQuote, rows ...row) compute.GammaResult {
 	t.Helper()

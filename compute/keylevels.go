@@ -77,7 +77,7 @@ func NewKeyLevels(r *GammaResult, pain *MaxPain, captured time.Time, cal *Calend
 	if pain != nil {
 		add("max_pain", "Max Pain", pain.MaxPain)
 	}
-	if g.FlipStatus != FlipSpotMismatch { // else no strike has exposure
+	if g.ZeroDTE.Net != nil { // else these contracts have settled, or their exposure is not known
 		call, put := walls(r.Matrix.Parts[0].ByStrike, g.EffectiveSpot)
 		add("zero_dte_call_wall", "0DTE Call Wall", call)
 		add("zero_dte_put_wall", "0DTE Put Wall", put)

@@ -36,7 +36,7 @@ func TestKeyLevels(t *testing.T) {
 	g := compute.Gamma{
 		Symbol: "SPY", Spot: 501, EffectiveSpot: 500, SessionDate: day("2026-11-20"),
 		CallWall: level(510), PutWall: level(490), Flip: level(497.5), FlipBand: &compute.Band{Low: 496, High: 510},
-		AbsGammaStrike: level(510), ExpectedMove: level(6.25),
+		AbsGammaStrike: level(510), ExpectedMove: level(6.25), ZeroDTE: compute.ZeroDTE{Net: new(compute.Dollars)},
 	}
 	today := []compute.StrikeGamma{
 		strikeRow(480, 9, -8), strikeRow(498, 0, -7), strikeRow(500, 2, -1), strikeRow(505, 40, -42), strikeRow(507, 4, 0),

@@ -34,21 +34,28 @@ func (e *exposure) levels(g *Gamma) {
 		Gross: Wall{e.largest(callExposure), e.largest(putExposure)},
 		Net:   Wall{g.CallWall, g.PutWall},
 		OpenInterest: Wall{
-			e.largest(func(r *StrikeGamma) float64 { return float64(r.CallOpenInterest) }),
-			e.largest(func(r *StrikeGamma) float64 { return float64(r.PutOpenInterest) }),
+			e.largest(func(r *StrikeGamma) float64 { return float64(*r.CallOpenInterest) }),
+			e.largest(func(r *StrikeGamma) float64 { return float64(*r.PutOpenInterest) }),
 		},
 	}
 }
 
 // walls returns the strike with the most positive net exposure, and the strike with the most negative one; nil where none has that sign.
 func walls(rows []StrikeGamma, spot Level) (call, put *Level) {
-	return largest(rows, spot, func(r *StrikeGamma) float64 { return float64(*r.Net) }),
-		largest(rows, spot, func(r *StrikeGamma) float64 { return float64(-*r.Net) })
+	return largest(rows, spot, func(r *StrikeGamma) float64 { return orZero(r.Net) }),
+		largest(rows, spot, func(r *StrikeGamma) float64 { return -orZero(r.Net) })
 }
 
-func callExposure(r *StrikeGamma) float64 { return float64(*r.Call) }
+func callExposure(r *StrikeGamma) float64 { return orZero(r.Call) }
 
-func putExposure(r *StrikeGamma) float64 { return float64(-*r.Put) }
+func putExposure(r *StrikeGamma) float64 { return -orZero(r.Put) }
+
+func orZero(x *Dollars) float64 {
+	if x == nil {
+		return 0
+	}
+	return float64(*x)
+}
 
 func only(ok bool, x float64) float64 {
 	if ok {
@@ -84,13 +91,13 @@ const triggerDays = 7
 // strikeReach is the greatest distance of a strike of gex/{u}, in percent of the spot.
 const strikeReach = 15
 
-// byStrike returns the strikes that have any open interest and are at most reach percent of the spot away from it.
+// byStrike returns the strikes that have any open interest, or one that is not known, and are at most reach percent of the spot away from it.
 func (e *exposure) byStrike(strikes []StrikeGamma, reach float64) []StrikeGamma {
 	out := []StrikeGamma{}
 	for _, r := range strikes {
 		near := 100*math.Abs(float64(r.Strike)-e.level) <= reach*e.level // exact at round numbers
-		if near && (r.CallOpenInterest > 0 || r.PutOpenInterest > 0) {
-			out = append(out, r)
+		if near && (*r.CallOpenInterest > 0 || *r.PutOpenInterest > 0 || !r.interest.complete()) {
+			out = append(out, r.served())
 		}
 	}
 	return out

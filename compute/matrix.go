@@ -24,7 +24,7 @@ type Matrix struct {
 	Expirations   []MatrixExpiration `json:"expirations" jsonschema:"maxItems=16"` // The columns, nearest first.
 	Strikes       []MatrixStrike     `json:"strikes"`                              // The rows, lowest first.
 	// A row per strike of `strikes`, and in it a cell per expiration of `expirations`: the net exposure of the contracts with
-	// this strike and expiration. `null` when none of them is used.
+	// this strike and expiration. `null` when none of them is used, and when the open interest of one is not known.
 	Net [][]*Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Calls and puts by strike, for the expirations of the session date, and for those of the rest of its week as well.
 	Parts []MatrixPart `json:"parts" jsonschema:"minItems=2,maxItems=2"`
@@ -35,14 +35,14 @@ type MatrixExpiration struct {
 	Expiration Date `json:"expiration"` // Expiration date.
 	// `am`: settles at the opening print, 09:30 New York. `pm`: settles at the close.
 	Settlement Settlement `json:"settlement"`
-	// Net exposure over all strikes, also those without a row. `null` after `spot_mismatch`.
+	// Net exposure over all strikes, also those without a row. `null` after `spot_mismatch`, and while open interest of the expiration is not known.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
 // MatrixStrike is a row of the matrix, with the sum over all expirations of the chain.
 type MatrixStrike struct {
 	Strike Level `json:"strike" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"` // Strike.
-	// Net exposure over all expirations, also those without a column. `null` after `spot_mismatch`.
+	// Net exposure over all expirations, also those without a column. `null` after `spot_mismatch`, and while open interest at the strike is not known.
 	Net *Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 }
 
@@ -71,7 +71,7 @@ func (e *exposure) matrix() Matrix {
 		k := float64(r.Strike)
 		if used[k] && 100*math.Abs(k-e.level) <= matrixReach*e.level { // exact at round numbers
 			rowOf[k] = len(m.Strikes)
-			m.Strikes = append(m.Strikes, MatrixStrike{r.Strike, e.dollars(float64(*r.Net))})
+			m.Strikes = append(m.Strikes, MatrixStrike{r.Strike, e.dollars(r.interest, float64(*r.Net))})
 		}
 	}
 	columns := slices.DeleteFunc(e.byDate(), func(s *series) bool { return s.used == 0 })
@@ -80,12 +80,18 @@ func (e *exposure) matrix() Matrix {
 		m.Net = append(m.Net, make([]*Dollars, len(columns)))
 	}
 	for column, s := range columns {
-		m.Expirations = append(m.Expirations, MatrixExpiration{s.Expiration, s.settlement, e.dollars(s.call + s.put)})
+		held := positionsOf(s)
+		m.Expirations = append(m.Expirations, MatrixExpiration{s.Expiration, s.settlement, e.dollars(held.interest, s.call+s.put)})
 		for j := range s.strikes {
 			row := &s.strikes[j]
 			net, n := row.net()
 			if i, near := rowOf[row.k]; near && n > 0 {
-				m.Net[i][column] = e.dollars(net)
+				m.Net[i][column] = e.dollars(coverage{}, net)
+			}
+		}
+		for i := range s.unknown {
+			if row, near := rowOf[s.unknown[i].Strike]; near {
+				m.Net[row][column] = nil
 			}
 		}
 	}
@@ -118,9 +124,9 @@ func (r *strike) net() (net float64, used int) {
 	return net, used
 }
 
-// dollars returns a figure of the matrix, nil when the document contradicts itself.
-func (e *exposure) dollars(x float64) *Dollars {
-	if e.mismatch {
+// dollars returns a figure of the matrix, nil when the document contradicts itself or the open interest behind the figure is not known.
+func (e *exposure) dollars(interest coverage, x float64) *Dollars {
+	if e.mismatch || !interest.complete() {
 		return nil
 	}
 	return new(Dollars(x))

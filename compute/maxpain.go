@@ -35,25 +35,32 @@ type PainSides struct {
 // PainSide is max pain over one set of contracts that share an expiration date.
 type PainSide struct {
 	// Listed strike at which the open contracts pay out least. Among strikes with equal payouts: the strike nearest the spot,
-	// then the lower strike. `null` without open contracts.
+	// then the lower strike. `null` without open contracts, and while the open interest of over 1 % of the calls or of the puts is
+	// not known.
 	MaxPain *Level `json:"max_pain" unit:"USD or index points"`
-	// Lowest and highest strike with the least payout. `null` without open contracts.
+	// Lowest and highest strike with the least payout. `null` as `max_pain`.
 	Range *[2]Level `json:"max_pain_range" unit:"USD or index points"`
 	// Lowest and highest listed strike whose payout is at most 1.01 × the least. The wider this band is, the less max pain
-	// means. `null` without open contracts.
+	// means. `null` as `max_pain`.
 	Flatness *Band `json:"flatness"`
-	// Payout at max pain. `null` without open contracts.
+	// Payout at max pain. `null` as `max_pain`.
 	Payout *Dollars `json:"payout_at_max_pain_dollars" jsonschema:"minimum=0" unit:"USD"`
 	// (max pain − spot) / spot · 100. Positive when max pain is above the spot. `flip_distance_pct` of the exposure has the opposite
-	// sign. `null` without open contracts.
+	// sign. `null` as `max_pain`.
 	Distance *Ratio `json:"distance_pct" unit:"percent of the spot"`
 
-	CallOpenInterest Count `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
-	PutOpenInterest  Count `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
-	// Open puts over open calls. `null` without open calls.
-	PutCallRatio *Ratio      `json:"put_call_oi_ratio" jsonschema:"minimum=0" unit:"ratio"`
-	Curve        PayoutCurve `json:"payout_curve"`  // Payout at every listed strike, lowest first.
-	OpenInterest StrikeOIs   `json:"open_interest"` // Strikes with open interest, lowest first.
+	// Open calls. `null` while the open interest of over 1 % of the calls is not known.
+	CallOpenInterest *Count `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"`
+	// Open puts. `null` while the open interest of over 1 % of the puts is not known.
+	PutOpenInterest *Count `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`
+	// Open puts over open calls. `null` without open calls, and when one of the two is `null`.
+	PutCallRatio *Ratio `json:"put_call_oi_ratio" jsonschema:"minimum=0" unit:"ratio"`
+	// Payout at every listed strike, lowest first. Empty when the open calls or the open puts are `null`.
+	Curve PayoutCurve `json:"payout_curve"`
+	// Strikes with open interest, lowest first, without those with a contract whose open interest is not known.
+	OpenInterest StrikeOIs `json:"open_interest"`
+
+	open Count // contracts, of those whose open interest is known
 }
 
 // PayoutPoint is what the open contracts would pay at one settlement price.
@@ -73,6 +80,8 @@ type StrikeOI struct {
 	Strike Level `json:"strike" unit:"USD or index points"`            // Strike.
 	Call   Count `json:"call" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
 	Put    Count `json:"put" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
+
+	interest coverage
 }
 
 // StrikeOIs are rows of open interest, strikes rising.
@@ -82,8 +91,9 @@ type StrikeOIs []StrikeOI
 type PainExpiration struct {
 	Expiration Date `json:"expiration"` // Expiration date.
 	// How the contracts of the date settle.
-	Settlement   string `json:"settlement" jsonschema:"enum=am,enum=pm,enum=mixed"`
-	OpenInterest Count  `json:"open_interest" jsonschema:"minimum=0" unit:"contracts"` // Open calls and puts.
+	Settlement string `json:"settlement" jsonschema:"enum=am,enum=pm,enum=mixed"`
+	// Open calls and puts. `null` when one of the two is not known.
+	OpenInterest *Count `json:"open_interest" jsonschema:"minimum=0" unit:"contracts"`
 }
 
 // MaxPains computes max pain for every expiration date with T > 0, nearest date first. Its time is linear in the number of
@@ -92,15 +102,14 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	session := chain.Session(cal)
 	var dates []Date
 	byDate := map[Date]*[2]StrikeOIs{} // by settlement; nil where no contract of the date has that settlement
-	for _, contracts := range chain.unsettled(cal) {
-		first := &contracts[0]
-		d := byDate[first.Expiration]
+	for _, s := range chain.listed(cal) {
+		d := byDate[s.Expiration]
 		if d == nil {
 			d = &[2]StrikeOIs{}
-			byDate[first.Expiration] = d
-			dates = append(dates, first.Expiration)
+			byDate[s.Expiration] = d
+			dates = append(dates, s.Expiration)
 		}
-		d[first.Settlement] = mergeStrikeOIs(d[first.Settlement], strikeOIs(contracts))
+		d[s.settlement] = mergeStrikeOIs(d[s.settlement], mergeStrikeOIs(strikeOIs(s.contracts), strikeOIs(s.unknown)))
 	}
 	slices.Sort(dates)
 	out := make([]*MaxPain, len(dates))
@@ -109,17 +118,20 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 		p := &MaxPain{Symbol: chain.Symbol, Spot: Level(chain.Spot), Expiration: d, DaysToExpiration: int(d - session)}
 		p.fill(byDate[d][AM], byDate[d][PM], chain.Spot)
 		p.Expirations = expirations
-		expirations[i] = PainExpiration{d, p.Settlement, p.CallOpenInterest + p.PutOpenInterest}
+		expirations[i] = PainExpiration{Expiration: d, Settlement: p.Settlement}
+		if p.CallOpenInterest != nil && p.PutOpenInterest != nil {
+			expirations[i].OpenInterest = new(p.open)
+		}
 		out[i] = p
 	}
 	return out
 }
 
-// DefaultMaxPain returns the index of the nearest expiration with open interest. It returns 0 if no expiration has open
-// interest, and -1 if there is no expiration.
+// DefaultMaxPain returns the index of the nearest expiration with open interest, or whose open interest is not known. It returns 0 if no
+// expiration has open interest, and -1 if there is no expiration.
 func DefaultMaxPain(pains []*MaxPain) int {
 	for i, p := range pains {
-		if p.CallOpenInterest+p.PutOpenInterest > 0 {
+		if p.open > 0 || p.CallOpenInterest == nil || p.PutOpenInterest == nil {
 			return i
 		}
 	}
@@ -145,7 +157,7 @@ func (p *MaxPain) fill(am, pm StrikeOIs, spot float64) {
 	}
 }
 
-// strikeOIs returns the open interest per listed strike of contracts in listing order.
+// strikeOIs returns the open interest per listed strike of contracts whose strikes rise. That of a contract that is not known is NaN.
 func strikeOIs(contracts []Contract) StrikeOIs {
 	out := make(StrikeOIs, 0, (len(contracts)+1)/2)
 	for i := range contracts {
@@ -153,10 +165,12 @@ func strikeOIs(contracts []Contract) StrikeOIs {
 		if n := len(out); n == 0 || out[n-1].Strike != Level(c.Strike) {
 			out = append(out, StrikeOI{Strike: Level(c.Strike)})
 		}
-		if row := &out[len(out)-1]; c.Right == Call {
-			row.Call += Count(c.OpenInterest)
+		row := &out[len(out)-1]
+		row.interest.count(c.Right, !finite(c.OpenInterest))
+		if c.Right == Call {
+			row.Call += Count(positive(c.OpenInterest))
 		} else {
-			row.Put += Count(c.OpenInterest)
+			row.Put += Count(positive(c.OpenInterest))
 		}
 	}
 	return out
@@ -171,7 +185,9 @@ func mergeStrikeOIs(a, b StrikeOIs) StrikeOIs {
 		case len(a) == 0 || b[0].Strike < a[0].Strike:
 			out, b = append(out, b[0]), b[1:]
 		default:
-			out = append(out, StrikeOI{a[0].Strike, a[0].Call + b[0].Call, a[0].Put + b[0].Put})
+			both := StrikeOI{a[0].Strike, a[0].Call + b[0].Call, a[0].Put + b[0].Put, a[0].interest}
+			both.interest.add(b[0].interest)
+			out = append(out, both)
 			a, b = a[1:], b[1:]
 		}
 	}
@@ -179,18 +195,30 @@ func mergeStrikeOIs(a, b StrikeOIs) StrikeOIs {
 }
 
 func newPainSide(rows StrikeOIs, spot float64) PainSide {
-	side := PainSide{Curve: payoutCurve(rows), OpenInterest: StrikeOIs{}}
+	side := PainSide{Curve: PayoutCurve{}, OpenInterest: StrikeOIs{}}
+	var calls, puts Count
+	var interest coverage
 	for _, r := range rows {
-		side.CallOpenInterest += r.Call
-		side.PutOpenInterest += r.Put
-		if r.Call > 0 || r.Put > 0 {
+		calls += r.Call
+		puts += r.Put
+		interest.add(r.interest)
+		if (r.Call > 0 || r.Put > 0) && r.interest.lacking == [2]int{} {
 			side.OpenInterest = append(side.OpenInterest, r)
 		}
 	}
-	if side.CallOpenInterest > 0 {
-		side.PutCallRatio = new(Ratio(side.PutOpenInterest / side.CallOpenInterest))
+	side.open = calls + puts
+	if interest.known(Call) {
+		side.CallOpenInterest = &calls
 	}
-	if side.CallOpenInterest+side.PutOpenInterest > 0 {
+	if interest.known(Put) {
+		side.PutOpenInterest = &puts
+	}
+	if !interest.complete() {
+		return side
+	}
+	side.Curve = payoutCurve(rows)
+	side.PutCallRatio = finiteOrNil(Ratio(puts / calls))
+	if side.open > 0 {
 		side.minimise(spot)
 	}
 	return side

@@ -31,7 +31,11 @@ type GammaQuality struct {
 	// were split, so the contracts of the reference are no longer listed. `net_unknown`: net exposure is not known.
 	// `reference_net_unknown`: that of the reference is not known. `null` when there are changes.
 	ChangesReason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=split,enum=net_unknown,enum=reference_net_unknown"`
-	// Contracts left out of `open_interest_changes`, because their open interest cannot be read in one of the two documents.
+	// Why the figures of `zero_dte` are `null`. `settled`: the session is over. `not_listed`: the document has no contract of the session
+	// date, on which the underlying lists some. `open_interest_missing`: the open interest of over 1 % of their calls or puts is not known.
+	// `null` when they are known.
+	ZeroDTEReason *string `json:"zero_dte_reason" jsonschema:"enum=settled,enum=not_listed,enum=open_interest_missing"`
+	// Contracts left out of `open_interest_changes`, because their open interest is not known in one of the two documents.
 	// `null` when `open_interest_changes` is.
 	InterestUnread *int `json:"open_interest_unread" jsonschema:"minimum=0" unit:"contracts"`
 	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
@@ -57,6 +61,9 @@ type ContractCounts struct {
 	Listed  int          `json:"listed" jsonschema:"minimum=0" unit:"rows"` // Rows of the upstream document.
 	Used    int          `json:"used" jsonschema:"minimum=0" unit:"rows"`   // Rows from which the numbers were computed.
 	Skipped SkippedGamma `json:"skipped"`
+	// Contracts that have not settled and whose open interest is not known: their rows cannot be read, or an expiration has rows of the
+	// other right alone. A figure over calls or puts of which over 1 % are among them is `null`.
+	InterestUnknown InterestUnknown `json:"open_interest_unknown"`
 }
 
 // SkippedGamma are the rows that were not used, each by the first reason that applied.

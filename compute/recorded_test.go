@@ -140,8 +140,8 @@ func TestRecordedMaxPain(t *testing.T) {
 	}
 	all := compute.MaxPains(recordedChain(t, spxChain), cal)
 	compare := func(name string, side *compute.PainSide, want pain) {
-		nearly(t, name+" calls", side.CallOpenInterest, want.Call, 0)
-		nearly(t, name+" puts", side.PutOpenInterest, want.Put, 0)
+		nearly(t, name+" calls", *side.CallOpenInterest, want.Call, 0)
+		nearly(t, name+" puts", *side.PutOpenInterest, want.Put, 0)
 		if want.Call+want.Put == 0 {
 			isNull(t, name, side.MaxPain)
 			return

@@ -17,7 +17,8 @@ type GammaState struct {
 	Net    *Dollars // as served; nil: unknown
 	Flip   *Level   // as served; nil: none
 	Series []SeriesState
-	Unread []Contract // contracts whose open interest could not be read
+	// Unknown has the contracts whose open interest is not known, see [listedSeries].
+	Unknown []Contract
 }
 
 // SeriesState is one series of a [GammaState]. The series are in the order of sums.
@@ -37,7 +38,7 @@ type StrikeState struct {
 
 // state returns the reference of the next session. net and flip are the figures as served.
 func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
-	out := &GammaState{AsOf: e.Chain.AsOf, Spot: e.level, Rate: e.RiskFreeRate, Net: net, Flip: flip, Unread: e.Chain.Unread}
+	out := &GammaState{AsOf: e.Chain.AsOf, Spot: e.level, Rate: e.RiskFreeRate, Net: net, Flip: flip, Unknown: e.unknown()}
 	for _, s := range e.series {
 		held := make([]StrikeState, 0, len(s.strikes))
 		for i := range s.strikes {
@@ -62,6 +63,14 @@ func (g *GammaState) listed() iter.Seq[contractKey] {
 			}
 		}
 	}
+}
+
+// unknown returns the contracts of all series whose open interest is not known.
+func (e *exposure) unknown() (all []Contract) {
+	for _, s := range e.series {
+		all = append(all, s.unknown...)
+	}
+	return all
 }
 
 // openInterest returns the open interest of a contract, NaN where c is nil.

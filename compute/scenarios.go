@@ -1,6 +1,9 @@
 package compute
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // scenarios reprices the exposure under each changed assumption. [exposure.regime] reads the first two.
 func (e *exposure) scenarios() []Scenario {
@@ -48,26 +51,30 @@ func flipBand(base *Level, scenarios []Scenario) *Band {
 }
 
 // zeroDTE returns the exposure that settles on the session date. After the PM settlement of that date its figures are
-// unknown, not 0.
-func (e *exposure) zeroDTE() ZeroDTE {
+// unknown, not 0. So they are, for the reason returned, when open interest is not known, and without a contract that must be listed.
+func (e *exposure) zeroDTE() (z ZeroDTE, unknown *string) {
 	if !e.quoted.Before(e.Calendar.Close(e.session)) {
-		return ZeroDTE{Settled: true}
+		return ZeroDTE{Settled: true}, new(alreadySettled)
 	}
-	var z ZeroDTE
 	var net, gross float64
-	for _, s := range e.series {
-		if s.settles == e.session {
-			z.Contracts += s.used
-			net += s.call + s.put
-			gross += s.call - s.put
-		}
+	expiring := slices.DeleteFunc(slices.Clone(e.series), func(s *series) bool { return s.settles != e.session })
+	for _, s := range expiring {
+		z.Contracts += s.used
+		net += s.call + s.put
+		gross += s.call - s.put
+	}
+	switch held := positionsOf(expiring...); {
+	case len(expiring) == 0 && e.expiresOn(e.session):
+		return z, new(notListed)
+	case !held.interest.complete():
+		return z, new(interestMissing)
 	}
 	z.Net, z.Share = new(Dollars(net)), percentOf(gross, e.gross())
 	if z.Contracts > 0 {
 		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.settles == e.session }})
 		z.Flip = today.findFlips().nearest
 	}
-	return z
+	return z, nil
 }
 
 // conventions returns the exposure of the used contracts under our convention and under those of other publishers. net and
@@ -75,6 +82,9 @@ func (e *exposure) zeroDTE() ZeroDTE {
 func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 	perfiliev := e.perfiliev()
 	volume := e.profile(variant{volScale: 1, weight: func(c *Contract) float64 { return positive(c.Volume) }})
+	if !e.all.traded.complete() {
+		volume = &profile{spot: e.level}
+	}
 	return []Convention{
 		{"model", net, flip,
 			"own implied volatility per strike, forward from put-call parity, dealers long calls and short puts"},

@@ -236,11 +236,20 @@ func (e *exposure) spotNote() string {
 // withhold removes every figure that rests on the spot, or on open interest, from the data of a document that contradicts
 // itself.
 func (g *Gamma) withhold() {
+	g.withholdTotals(FlipSpotMismatch)
+	g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Flip = nil, nil, nil
+	for i := range g.ByExpiration {
+		g.ByExpiration[i].withhold()
+	}
+	withholdDollars(g.ByStrike)
+}
+
+// withholdTotals removes every figure that is a sum over all contracts, or rests on one.
+func (g *Gamma) withholdTotals(why FlipStatus) {
 	g.Net, g.Call, g.Put, g.Gross, g.Tilt = nil, nil, nil, nil, nil
-	g.Flip, g.FlipStatus, g.FlipDistance, g.Flips, g.FlipBand = nil, FlipSpotMismatch, nil, []Flip{}, nil
-	g.Regime, g.ExpectedMove, g.Exposures = nil, nil, Exposures{}
+	g.Flip, g.FlipStatus, g.FlipDistance, g.Flips, g.FlipBand = nil, why, nil, []Flip{}, nil
+	g.Regime, g.Exposures, g.ZeroDTE.Share = nil, Exposures{}, nil
 	g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Walls = nil, nil, nil, nil, Walls{}
-	g.ZeroDTE.Net, g.ZeroDTE.Share, g.ZeroDTE.Flip = nil, nil, nil
 	for i := range g.Scenarios {
 		g.Scenarios[i].Net, g.Scenarios[i].Flip = nil, nil
 	}
@@ -251,10 +260,13 @@ func (g *Gamma) withhold() {
 		g.Profile[i].Net = nil
 	}
 	for i := range g.ByExpiration {
-		g.ByExpiration[i].Net, g.ByExpiration[i].Gross, g.ByExpiration[i].Share = nil, nil, nil
-		g.ByExpiration[i].Exposures = Exposures{}
+		g.ByExpiration[i].Share = nil
 	}
-	withholdDollars(g.ByStrike)
+}
+
+// withhold removes the sums of the row.
+func (r *ExpirationGamma) withhold() {
+	r.Net, r.Gross, r.Share, r.Exposures = nil, nil, nil, Exposures{}
 }
 
 // withholdDollars removes the dollars of strikes. Their positions stay.

@@ -60,6 +60,7 @@ type series struct {
 	source     forwardSource // empty until it is known
 	forward    float64       // F
 	strikes    []strike
+	unknown    []Contract // whose open interest is not known, see [listedSeries]
 	american   bool
 	spot       float64 // published
 	floored    int     // strikes whose published volatility was scaled by the floor
@@ -84,16 +85,17 @@ type strike struct {
 func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 	var all []*series
 	american := UnderlyingOf(c.Symbol).American()
-	for left, contracts := range c.unsettled(cal) {
-		years := left.Seconds() / secondsPerYear
+	for _, l := range c.listed(cal) {
+		years := l.left.Seconds() / secondsPerYear
 		s := &series{
-			Series:     Series{contracts[0].Root, contracts[0].Expiration},
-			settlement: contracts[0].Settlement,
-			settles:    cal.OnOrBefore(contracts[0].Expiration),
-			left:       left,
+			Series:     l.Series,
+			settlement: l.settlement,
+			settles:    cal.OnOrBefore(l.Expiration),
+			left:       l.left,
 			years:      years,
 			discount:   math.Exp(-rate * years),
-			strikes:    groupStrikes(contracts),
+			strikes:    groupStrikes(l.contracts),
+			unknown:    l.unknown,
 			american:   american,
 			spot:       c.Spot,
 		}

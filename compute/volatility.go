@@ -44,9 +44,11 @@ type Volatility struct {
 	Realised60 *Ratio `json:"realised_60d" jsonschema:"minimum=0,example=12.75" unit:"percent"`
 	// `atm_30d` − `realised_20d`. `null` without both.
 	ImpliedMinusRealised *Ratio `json:"implied_minus_realised" unit:"percentage points"`
-	// Open puts over open calls, of all contracts that have not settled. `null` without calls.
+	// Open puts over open calls, of all contracts that have not settled. `null` without calls, and while open
+	// interest is not known.
 	PutCallOpenInterest *Ratio `json:"put_call_open_interest" jsonschema:"minimum=0" unit:"ratio"`
-	// Puts over calls that traded in the session, of all contracts that have not settled. `null` without calls.
+	// Puts over calls that traded in the session, of all contracts that have not settled. `null` without calls, and while over
+	// 1 % of the calls or of the puts have no volume.
 	PutCallVolume *Ratio `json:"put_call_volume" jsonschema:"minimum=0" unit:"ratio"`
 	// The expirations that settle in an hour or later and have a parity forward, nearest first.
 	Expirations []ExpirationVolatility `json:"expirations"`
@@ -76,9 +78,9 @@ type ExpirationVolatility struct {
 	// Volatility by the formula of the Cboe Volatility Index. `null` without `atm_volatility`, and when the quotes end while options
 	// are not cheap.
 	ModelFree *Ratio `json:"model_free_volatility" jsonschema:"minimum=0" unit:"percent"`
-	// Open puts over open calls. `null` without calls.
+	// Open puts over open calls. `null` without calls, and while open interest is not known.
 	PutCallOpenInterest *Ratio `json:"put_call_open_interest" jsonschema:"minimum=0" unit:"ratio"`
-	// Puts over calls that traded in the session. `null` without calls.
+	// Puts over calls that traded in the session. `null` without calls, and while over 1 % of either have no volume.
 	PutCallVolume *Ratio            `json:"put_call_volume" jsonschema:"minimum=0" unit:"ratio"`
 	Unknown       map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VolatilityUnknown"`
 }
@@ -123,6 +125,10 @@ const (
 	underOneDay     = "under_one_day"
 	quoteGap        = "quote_gap"
 	noCalls         = "no_calls"
+	interestMissing = "open_interest_missing"
+	volumeMissing   = "volume_missing"
+	notListed       = "not_listed"
+	alreadySettled  = "settled"
 	notPositive     = "not_positive"
 	spotMismatch    = string(FlipSpotMismatch)
 	noDates         = "no_expirations"
@@ -155,11 +161,9 @@ func (e *exposure) volatility() VolatilityResult {
 	v, q := &r.Data, &r.Quality
 	*v = Volatility{Symbol: e.Chain.Symbol, Spot: Level(e.Chain.Spot), EffectiveSpot: Level(e.level), SessionDate: e.session, Expirations: []ExpirationVolatility{}}
 	var dates []datedVolatility
-	var all positions
 	for _, s := range e.byDate() {
 		q.Expirations.Listed++
 		q.Contradictory += s.contradictory()
-		all.add(s)
 		d := datedVolatility{s, math.NaN(), math.NaN(), math.NaN(), nil}
 		switch {
 		case s.left < leastLeft:
@@ -172,7 +176,7 @@ func (e *exposure) volatility() VolatilityResult {
 		dates = append(dates, d)
 	}
 	q.Expirations.Used = len(v.Expirations)
-	v.PutCallOpenInterest, v.PutCallVolume = all.ratios(q.Unknown)
+	v.PutCallOpenInterest, v.PutCallVolume = e.all.ratios(q.Unknown)
 	v.constantMaturity(dates, e.volatilityIndexDates(dates), q.Unknown)
 	if v.ATM30 != nil {
 		r.Today.ATM30 = new(float64(*v.ATM30))
@@ -196,8 +200,7 @@ func (e *exposure) dateVolatility(d *datedVolatility) ExpirationVolatility {
 	s, unknown := d.series, map[string]string{}
 	d.unknown = unknown
 	row := ExpirationVolatility{Expiration: s.Expiration, Settlement: s.settlement, Forward: Level(s.forward), Unknown: unknown}
-	var held positions
-	held.add(s)
+	held := positionsOf(s)
 	row.PutCallOpenInterest, row.PutCallVolume = held.ratios(unknown)
 	row.Straddle = known(s.straddle(), unknown, "atm_straddle", noQuote)
 	m := s.smile(func(*strike) bool { return true })
@@ -296,24 +299,41 @@ func (s *series) ofVolatilityIndex(cal *Calendar) bool {
 	return s.settles == cal.OnOrBefore(friday) && third == (s.settlement == AM)
 }
 
-// positions are sums over contracts, by right.
-type positions struct{ openInterest, volume [2]float64 }
+// positions are sums over contracts, by right, and how many contracts lack the number.
+type positions struct {
+	openInterest, volume [2]float64
+	interest, traded     coverage
+}
 
-func (p *positions) add(s *series) {
-	for i := range s.strikes {
-		for right, c := range s.strikes[i].contracts {
-			if c != nil {
-				p.openInterest[right] += c.OpenInterest
-				p.volume[right] += positive(c.Volume)
+func positionsOf(some ...*series) (p positions) {
+	for _, s := range some {
+		for i := range s.strikes {
+			for right, c := range s.strikes[i].contracts {
+				if c != nil {
+					p.openInterest[right] += c.OpenInterest
+					p.volume[right] += positive(c.Volume)
+					p.interest.count(Right(right), false)
+					p.traded.count(Right(right), !finite(c.Volume))
+				}
 			}
 		}
+		for i := range s.unknown {
+			c := &s.unknown[i]
+			p.volume[c.Right] += positive(c.Volume)
+			p.interest.count(c.Right, true)
+			p.traded.count(c.Right, !finite(c.Volume))
+		}
 	}
+	return p
 }
 
 // ratios returns put/call by open interest and by volume.
 func (p *positions) ratios(unknown map[string]string) (openInterest, volume *Ratio) {
-	ratio := func(of [2]float64, name string) *Ratio {
+	ratio := func(of [2]float64, c coverage, name, missing string) *Ratio {
+		if !c.complete() {
+			return known[Ratio](nil, unknown, name, missing)
+		}
 		return known(finiteOrNil(Ratio(of[Put]/of[Call])), unknown, name, noCalls)
 	}
-	return ratio(p.openInterest, "put_call_open_interest"), ratio(p.volume, "put_call_volume")
+	return ratio(p.openInterest, p.interest, "put_call_open_interest", interestMissing), ratio(p.volume, p.traded, "put_call_volume", volumeMissing)
 }

@@ -107,6 +107,9 @@ func (p *publisher) compute(b *batch, products products) (answers []*answer, fai
 	var errs []error
 	for _, product := range products {
 		a, err := product.next(b, p.memory)
+		if err == nil && a != nil && (p.board.now(product.name).edition == nil || p.cfg.Clock.standsStill()) {
+			err = a.usable()
+		}
 		if err != nil {
 			failed, errs = append(failed, product), append(errs, err)
 		} else if a != nil {

@@ -151,6 +151,9 @@ type answer struct {
 	product *product
 	inputs  *inputs
 
+	// unusable says why the answer has no figure; "" if it has one. Such an answer is never the first of a resource.
+	unusable string
+
 	asOf     time.Time
 	captured *time.Time // nil when no document has a timestamp of its own
 	quality  any
@@ -186,6 +189,14 @@ func only(data any) map[string]any { return map[string]any{"": data} }
 // answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
 func answerOf(chain *compute.Chain) *answer {
 	return &answer{asOf: chain.AsOf, captured: new(chain.CapturedAt)}
+}
+
+// usable returns the refusal of an answer without a figure.
+func (a *answer) usable() error {
+	if a.unusable == "" {
+		return nil
+	}
+	return upstream.Refuse(upstream.Empty, "%s: %s", a.product.name, a.unusable)
 }
 
 // describes raises the answer's as_of and captured_at to those of a document that it rests on, if the document's are

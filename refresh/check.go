@@ -75,6 +75,7 @@ var advice = map[upstream.Reason]string{
 	upstream.HTML:       "the file is a page, and no document",
 	upstream.TooMany:    "leave out the expirations that nobody asks for",
 	upstream.Backwards:  inARow, upstream.Shrunk: inARow, upstream.PriceJump: inARow, upstream.QuotesMissing: inARow,
+	upstream.OIMissing: "open_interest is a number of every row, 0 where no contract is open; after another document, a server accepts the third in a row that agrees",
 }
 
 // checker describes documents.
@@ -208,7 +209,11 @@ func (k *checker) chain(d *document) {
 		in.documents = append(in.documents, stateDocument(state, []byte("[]")))
 	}
 	for _, p := range productsOf([]string{chain.Symbol}).ofChain(chain.Symbol) {
-		if _, err := p.answer(in); err != nil {
+		a, err := p.answer(in)
+		if err == nil {
+			err = a.usable()
+		}
+		if err != nil {
 			k.failed++
 			k.say("NO ANSWER: %v", err)
 		}

@@ -81,7 +81,7 @@ func TestCheckMinimalChain(t *testing.T) {
 	const all, none, unusable = "gex/spx rests on 40 contracts", "gex/spx rests on 0 contracts", "no contract of the chain can be used: "
 	const scored, unscored = "options/flow/unusual scores 40 contracts", "options/flow/unusual scores 0 contracts"
 	for field, want := range map[string][]string{ // what each missing field costs
-		"open_interest":    {"REFUSED as upstream_empty: " + unusable + "40 bad_number\n"},
+		"open_interest":    {"REFUSED as open_interest_missing: the open interest of 40 of 40 contracts cannot be read\n"},
 		"bid":              {"0 contracts with bid and ask: ", all, scored},
 		"ask":              {"0 contracts with bid and ask: ", all, scored},
 		"iv":               {"0 contracts with iv: ", all, scored},
@@ -100,16 +100,22 @@ func TestCheckMinimalChain(t *testing.T) {
 		}
 		report, err := checked(t, "options/_SPX.json", body)
 		says(t, "without "+field, report, want...)
-		if (err != nil) != strings.Contains(report, unusable) {
+		if (err != nil) != (field == "open_interest") {
 			t.Errorf("without %s: %v", field, err)
 		}
 	}
 	report, _ = checked(t, "options/_SPX.json", strings.ReplaceAll(minimal(), "SPXW261218", "SPXW261119"))
 	says(t, "all settled", report, unusable+"40 settled\n")
-	report, _ = checked(t, "options/_SPX.json", minimal(`"(bid|iv)":[0-9.]+`, `"other":1`))
-	says(t, "without bid and iv", report, none, "40 no_volatility")
-	report, _ = checked(t, "options/_SPX.json", minimal(`"open_interest":1000`, `"open_interest":0`))
-	says(t, "open interest of 0", report, "0 contracts with open_interest over 0: ", none, "40 no_open_interest", scored)
+	report, err = checked(t, "options/_SPX.json", minimal(`"(bid|iv)":[0-9.]+`, `"other":1`))
+	says(t, "without bid and iv", report, none, "40 no_volatility", "NO ANSWER: upstream_empty: gex/spx: no contract can be used: 40 no_volatility")
+	if err == nil || !strings.Contains(err.Error(), "could not make 3 answers") {
+		t.Errorf("without bid and iv: %v", err)
+	}
+	report, err = checked(t, "options/_SPX.json", minimal(`"open_interest":1000`, `"open_interest":0`))
+	says(t, "open interest of 0", report, "0 contracts with open_interest over 0: ", none, "40 no_open_interest", scored, "NO ANSWER: upstream_empty: spx-max-pain: no")
+	if err == nil || !strings.Contains(err.Error(), "could not make 4 answers") {
+		t.Errorf("open interest of 0: %v", err)
+	}
 	for field, reason := range map[string]string{"symbol": "upstream_malformed", "current_price": "upstream_empty", "timestamp": "upstream_malformed", "options": "upstream_empty"} {
 		report, err := checked(t, "options/_SPX.json", strings.Replace(minimal(), `"`+field+`"`, `"other"`, 1))
 		says(t, "without "+field, report, "REFUSED as "+reason)
@@ -229,7 +235,7 @@ func TestCheckDocumentedFiles(t *testing.T) {
 		}
 	}
 	report, err := checked(t, files...)
-	says(t, "documented", report, "gex/spx rests on", "1 contracts with delta", "price history: 2 closes, from 2026-11-18", "vix-term-structure has 2 months")
+	says(t, "documented", report, "gex/spx rests on", "2 contracts with delta", "price history: 2 closes, from 2026-11-18", "vix-term-structure has 2 months")
 	if err != nil || len(files) != 6 {
 		t.Errorf("%q: %v\n%s", files, err, report)
 	}

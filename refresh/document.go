@@ -210,8 +210,12 @@ var errTooMany = errors.New("chain is too large to serve")
 func checkSize(chain *compute.Chain) error {
 	expirations, rows := map[compute.Date]bool{}, 0
 	var last *compute.Contract
-	for i := range chain.Contracts {
-		c := &chain.Contracts[i]
+	for i := range len(chain.Contracts) + len(chain.Unread) {
+		some, at := chain.Contracts, i
+		if i >= len(some) {
+			some, at = chain.Unread, i-len(some)
+		}
+		c := &some[at]
 		if last == nil || c.Expiration != last.Expiration || c.Root != last.Root {
 			expirations[c.Expiration] = true
 			rows++

@@ -53,7 +53,7 @@ func computeGamma(in *inputs) (*answer, error) {
 		return nil, err
 	}
 	a := answerOf(chain)
-	a.variants, a.quality = only(&result.Data), result.Quality
+	a.variants, a.quality, a.unusable = only(&result.Data), result.Quality, unusedContracts(result)
 	g := &result.Data
 	a.row = []any{a.date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
 		g.OISettleDate, g.ContractsAnalyzed, in.source, result.Quality.Split()}

@@ -23,12 +23,13 @@ const (
 //   - has an older timestamp, or is a history that ends earlier (clock_backwards),
 //   - is a chain or a history with less than half of the readable rows (shrunk),
 //   - has a price that differs by more than 20 % (price_jump),
-//   - is a chain with less than a quarter of the usable quotes (quotes_missing).
+//   - is a chain with less than a quarter of the usable quotes (quotes_missing),
+//   - is a chain in which open interest is left to at most a tenth of the calls, or of the puts, that had some (open_interest_missing).
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
 // have the older timestamp. A document that is fetched again does not count again, but a history does in each hour. A document
-// that is refused as quotes_missing counts only if it is newer than the refused one before. A document that passes is accepted
+// that is refused for one of the last two counts only if it is newer than the refused one before. A document that passes is accepted
 // only by [publisher.accept]. One job calls the guard of a symbol.
 type guard struct {
 	refused mark // the last refused document
@@ -42,6 +43,7 @@ type mark struct {
 	rows     int       // of a chain: listed and not skipped; of a history: usable
 	price    float64   // of the underlying
 	quotes   int       // of a chain: usable quotes with T > 0
+	held     [2]int    // of a chain: contracts with T > 0 and open interest, by right
 }
 
 // check compares a new document with the accepted document, which is nil before the first. It returns nil when the document
@@ -55,7 +57,7 @@ func (g *guard) check(m mark, accepted *document) error {
 		g.agree = 0
 		return nil
 	}
-	again := m.captured.Equal(g.refused.captured) && (m.sha256 == g.refused.sha256 || why.Reason == upstream.QuotesMissing)
+	again := m.captured.Equal(g.refused.captured) && (m.sha256 == g.refused.sha256 || why.Reason == upstream.QuotesMissing || why.Reason == upstream.OIMissing)
 	switch {
 	case g.agree > 0 && again:
 	case g.agree > 0 && !m.captured.Before(g.refused.captured) && !halved(m.rows, g.refused.rows) && !halved(g.refused.rows, m.rows) &&
@@ -83,6 +85,11 @@ func (m mark) against(accepted mark) *upstream.Error {
 		return upstream.Refuse(upstream.PriceJump, "price %v differs by over 20 %% from %v of the accepted document", m.price, accepted.price)
 	case 4*m.quotes < accepted.quotes:
 		return upstream.Refuse(upstream.QuotesMissing, "%d two-sided quotes, under a quarter of the %d of the accepted document", m.quotes, accepted.quotes)
+	}
+	for right, before := range accepted.held {
+		if now := m.held[right]; before > 0 && 10*now <= before {
+			return upstream.Refuse(upstream.OIMissing, "%d %ss with open interest, at most a tenth of the %d of the accepted document", now, compute.Right(right), before)
+		}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // Each case is a run of documents and the result of the guard for each: ok or a reason. A document is rows@minute, with '
-// for other content of the same minute, then perhaps $price and #quotes.
+// for other content of the same minute, then perhaps $price, #quotes, and /calls/puts with open interest.
 func TestGuard(t *testing.T) {
 	for _, c := range []struct{ name, documents, want string }{
 		{"the first is accepted", "10@0", "ok"},
@@ -45,6 +45,10 @@ func TestGuard(t *testing.T) {
 		{"quotes that stay away", "10@0#18142 10@1#176 10@2#900 10@3#300 10@4#20000", "ok quotes_missing quotes_missing ok ok"},
 		{"quotes that stay away, each newer than the one before", "10@0#18142 10@1#176 10'@1#170 10''@1#160 10@2#150 10@3#140", "ok quotes_missing quotes_missing quotes_missing quotes_missing ok"},
 		{"quotes after a restart", "10@0 10@1#1 10@2#4 10@3#1", "ok ok ok ok"},
+		{"a tenth of the open interest", "10@0/100/50 10@1/11/6 10@2/1/6 10@3/11/0", "ok ok open_interest_missing open_interest_missing"},
+		{"open interest that is gone and comes back", "10@0/900/900 10@1/0/0 10@2/0/0 10@3/890/890", "ok open_interest_missing open_interest_missing ok"},
+		{"open interest that stays away", "10@0/900/900 10@1/0/0 10'@1/0/0 10@2/0/0 10@3/0/0", "ok open_interest_missing open_interest_missing open_interest_missing ok"},
+		{"open interest that was never there", "10@0/0/0 10@1/0/0", "ok ok"},
 		{"nothing readable", "100@0 0@1 0@2 0@3", "ok shrunk shrunk ok"},
 	} {
 		var g guard
@@ -69,13 +73,15 @@ func marked(t *testing.T, text string) *document {
 	t.Helper()
 	var minute int
 	m := mark{sha256: text}
-	bare, quotes, _ := strings.Cut(strings.ReplaceAll(text, "'", ""), "#")
+	bare, held, _ := strings.Cut(strings.ReplaceAll(text, "'", ""), "/")
+	bare, quotes, _ := strings.Cut(bare, "#")
 	bare, price, _ := strings.Cut(bare, "$")
 	if _, err := fmt.Sscanf(bare, "%d@%d", &m.rows, &minute); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Sscan(quotes, &m.quotes)
 	fmt.Sscan(price, &m.price)
+	_, _ = fmt.Sscanf(held, "%d/%d", &m.held[compute.Call], &m.held[compute.Put])
 	m.captured = ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute)
 	return &document{mark: m}
 }

@@ -87,7 +87,11 @@ func (i *intake) believe(d *document) error {
 			}
 		}
 	}
-	if c := d.chain; c != nil && compute.Unsettled(c, i.cfg.Calendar) == 0 {
+	switch c := d.chain; {
+	case c == nil:
+	case len(c.Unread) > len(c.Contracts):
+		return upstream.Refuse(upstream.OIMissing, "the open interest of %d of %d contracts cannot be read", len(c.Unread), len(c.Unread)+len(c.Contracts))
+	case compute.Unsettled(c, i.cfg.Calendar) == 0:
 		return upstream.Refuse(upstream.Empty, "no contract of the chain can be used: %s", counts(painSkipped{c.Skipped, len(c.Contracts)}))
 	}
 	return nil
@@ -99,6 +103,7 @@ func (i *intake) measure(d *document) {
 	switch {
 	case d.chain != nil:
 		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, i.cfg.Calendar)
+		d.mark.held = compute.HeldContracts(d.chain, i.cfg.Calendar)
 	case d.quote != nil:
 		d.mark.price = d.quote.Spot
 	case d.closes != nil:

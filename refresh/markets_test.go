@@ -365,6 +365,9 @@ func (g *generator) later(t *testing.T, m synthetic) synthetic {
 			c.Strike += 0.5 // listed since
 		case 5:
 			c.Expiration += 7
+			other := c // the exchange lists both rights
+			other.Right = compute.Call + compute.Put - c.Right
+			rows = append(rows, contractRow{other.Symbol(), blank(0)})
 		}
 		rows = append(rows, contractRow{c.Symbol(), q})
 	}
@@ -388,11 +391,15 @@ func halved(t testing.TB, m synthetic) synthetic {
 	return newSynthetic(t, u, m.rate, rows)
 }
 
-// unread is a market in which the open interest of every 20th contract is unreadable, from a number on. With the number 0 it changes
-// nothing.
+// unread is a market in which the open interest of every 20th contract is unreadable, from an odd number on, and of every 401st from an
+// even number on, so that sums stay known. With the number 0 it changes nothing.
 func unread(t testing.TB, m synthetic, from int) synthetic {
 	rows := m.contracts()
-	for i := from; from > 0 && i < len(rows); i += 20 {
+	step := 20
+	if from%2 == 0 {
+		step = 401
+	}
+	for i := from; from > 0 && i < len(rows); i += step {
 		rows[i].OpenInterest = -1
 	}
 	return newSynthetic(t, m.head, m.rate, rows)

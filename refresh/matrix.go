@@ -30,11 +30,19 @@ func ofGamma(in *inputs) (*compute.GammaResult, *compute.Chain, *answer, error) 
 	return gamma, chain, a, nil
 }
 
+// unusedContracts says why no contract of a gamma exposure was used; "" if one was.
+func unusedContracts(g *compute.GammaResult) string {
+	if g.Quality.Contracts.Used > 0 {
+		return ""
+	}
+	return "no contract can be used: " + counts(g.Quality.Contracts.Skipped)
+}
+
 func computeMatrix(in *inputs) (*answer, error) {
 	gamma, _, a, err := ofGamma(in)
 	if err != nil {
 		return nil, err
 	}
-	a.variants = only(&gamma.Matrix)
+	a.variants, a.unusable = only(&gamma.Matrix), unusedContracts(gamma)
 	return a, nil
 }

@@ -18,6 +18,9 @@ type painContracts struct {
 	Listed  int         `json:"listed" jsonschema:"minimum=0" unit:"rows"` // Rows of the upstream document.
 	Used    int         `json:"used" jsonschema:"minimum=0" unit:"rows"`   // Rows whose contracts have not settled.
 	Skipped painSkipped `json:"skipped"`
+	// Contracts that have not settled and whose open interest is not known: their rows cannot be read, or an expiration has rows of the
+	// other right alone.
+	InterestUnknown compute.InterestUnknown `json:"open_interest_unknown"`
 }
 
 // painSkipped are the rows that were not used, each by the first reason that applied.
@@ -42,12 +45,16 @@ func computeMaxPain(in *inputs) (*answer, error) {
 	}
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		a.byDefault = pains[i].Expiration.String()
+		if calls, puts := pains[i].CallOpenInterest, pains[i].PutOpenInterest; calls != nil && puts != nil && *calls+*puts == 0 {
+			a.unusable = "no contract has open interest"
+		}
 	}
 	a.rare = func(expiration string) bool { return expiration != a.byDefault }
 	q := painQuality{Calendar: compute.CalendarNote(dates...), Hours: chain.HoursNote(in.calendar), BadNumbers: chain.BadNumbers}
 	q.Contracts.Listed = chain.Listed
 	q.Contracts.Used = compute.Unsettled(chain, in.calendar)
 	q.Contracts.Skipped = painSkipped{chain.Skipped, len(chain.Contracts) - q.Contracts.Used}
+	q.Contracts.InterestUnknown = compute.UnknownInterest(chain, in.calendar)
 	a.quality = q
 	return a, nil
 }

@@ -151,6 +151,7 @@ func computeTrack(in *inputs) (*answer, error) {
 	if err := in.decodeState(trackRowsState, &rows); err != nil {
 		return nil, err
 	}
+	unusable := ""
 	if inTrack(chain.AsOf, in.calendar) {
 		result, err := gammaOf(in)
 		if err != nil {
@@ -160,9 +161,10 @@ func computeTrack(in *inputs) (*answer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("encode row: %w", err)
 		}
-		rows = append(rows, row)
+		rows, unusable = append(rows, row), unusedContracts(result)
 	}
 	a := answerOf(chain)
+	a.unusable = unusable
 	rows = thinned(rows)
 	a.variants = only(&trackData{Date: a.date(), SessionDate: chain.Session(in.calendar), Columns: trackColumns, Rows: rows})
 	a.quality = trackQuality{len(rows)}

@@ -44,7 +44,7 @@ type underlyingRow struct {
 	// Flip nearest the spot. `null` without a flip.
 	Flip *compute.Level `json:"zero_gamma_flip" unit:"USD or index points"`
 	// Result of the search for the flip.
-	FlipStatus compute.FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch"`
+	FlipStatus compute.FlipStatus `json:"flip_status" jsonschema:"enum=found,enum=multiple,enum=none_all_positive,enum=none_all_negative,enum=insufficient_data,enum=spot_mismatch,enum=open_interest_missing"`
 	// (effective_spot − flip) / effective_spot · 100. `null` without a flip.
 	FlipDistance *compute.Ratio `json:"flip_distance_pct" unit:"percent of the spot"`
 	// Sign of net exposure. `null` when gex/{u} has none.

@@ -198,8 +198,8 @@ SKIPPED = "bad_symbol duplicate bad_number unknown_root settled".split()  # the 
 
 
 class Contract:
-    """A row with T > 0. sign is 1 for a call, -1 for a put. mid is None unless the quote is usable (§1.1)."""
-    __slots__ = "symbol sign strike oi volume bid ask last iv delta gamma traded mid".split()
+    """A row with T > 0. sign is 1 for a call, -1 for a put. mid is None unless the quote is usable (§1.1). counted: whether it has a volume."""
+    __slots__ = "symbol sign strike oi volume bid ask last iv delta gamma traded mid counted".split()
 
 
 class Strike:
@@ -221,6 +221,7 @@ class Series:
 
     def __init__(self, root, date, settlement, q):
         self.root, self.date, self.settlement, self.strikes = root, date, settlement, {}
+        self.unknown = []  # strike, sign and volume, or None, of the contracts whose open interest is not known
         self.session = on_or_before(date)  # in which it settles
         self.settles = at(self.session, 9, 30) if settlement == "am" else at(self.session, closing(self.session))
         self.seconds = (self.settles - q).total_seconds()
@@ -229,6 +230,30 @@ class Series:
     @property
     def rows(self):
         return [row for strike in self.strikes for row in strike.rows]
+
+    def symbol(self, K, sign):
+        return f"{self.root}{self.date:%y%m%d}{'P' if sign < 0 else 'C'}{round(K * 1000):08}"
+
+    def add_counterparts(self):
+        """The exchange lists both rights: where one has no row, each contract of the other stands for a row that is missing."""
+        listed = [(row.strike.K, row.sign) for row in self.rows] + [(K, sign) for K, sign, _ in self.unknown]
+        if len({sign for _, sign in listed}) == 1:
+            self.unknown += [(K, -sign, None) for K, sign in listed]
+
+
+def not_known(some, key=lambda K: None):
+    """§0: returns of which sides (key of the strike, sign) of some series over 1 % of the contracts lack open interest, and which volume."""
+    rows, interest, traded = collections.Counter(), collections.Counter(), collections.Counter()
+    for series in some:
+        for row in series.rows:
+            side = key(row.strike.K), row.sign
+            rows[side] += 1
+            traded[side] += not row.counted
+        for K, sign, volume in series.unknown:
+            rows[key(K), sign] += 1
+            interest[key(K), sign] += 1
+            traded[key(K), sign] += volume is None
+    return tuple({side for side, n in lacking.items() if 100 * n > rows[side]} for lacking in (interest, traded))
 
 
 class Chain(Quote):
@@ -242,13 +267,14 @@ class Chain(Quote):
         self.unverified = in_new_york(self.q).date() > dt.date(2027, 12, 31)  # the hours of options
         self.settled = self.q >= at(self.session, closing(self.session))  # at the close of its session
         self.contracts, self.heads, self.seen, self.rate = {}, {}, set(), None
-        self.skipped, self.unread = collections.Counter(), {}  # unread: when rows with a bad open interest settle
+        self.skipped = collections.Counter()
         for option in document["data"]["options"]:
             self.skipped[self.add(option)] += 1
         self.listed, rank = len(document["data"]["options"]), {"am": 0, "pm": 1}
-        self.series = sorted((s for s in self.heads.values() if s and s.strikes), key=lambda s: (s.date, rank[s.settlement]))
+        self.series = sorted((s for s in self.heads.values() if s and (s.strikes or s.unknown)), key=lambda s: (s.date, rank[s.settlement]))
         for series in self.series:
             series.strikes = [series.strikes[k] for k in sorted(series.strikes)]
+            series.add_counterparts()
 
     def head(self, text):
         """Returns the series of a root and date such as SPXW261218, or None for none."""
@@ -278,12 +304,14 @@ class Chain(Quote):
         row = Contract()
         row.oi, row.volume, row.bid, row.ask, row.last, row.iv, row.delta, row.gamma = values
         if row.oi is None:
-            self.unread.update({symbol: series.settles} if series.settlement else {})
+            if series.settlement and series.seconds > 0:
+                series.unknown.append((int(k) / 1000, 1 if right == "C" else -1, row.volume))
             return "bad_number"
         if not series.settlement:
             return "unknown_root"
         if series.seconds <= 0:
             return "settled"
+        row.counted = row.volume is not None
         row.symbol, row.sign, row.volume, row.traded = symbol, 1 if right == "C" else -1, row.volume or 0, option.get("last_trade_time")
         row.mid = (row.bid + row.ask) / 2 if row.bid and row.ask and row.bid <= row.ask and round(row.ask / row.bid, 9) <= 3 else None
         strike = series.strikes.get(k)
@@ -762,6 +790,8 @@ class Model:
             row, cells = dict.fromkeys(("net_gex_dollars", "gross_gex_dollars", *EXPOSURES), 0), {}
             self.expirations[series.name], self.cells[series.name] = row, cells
             tables = [table for last, table in self.until.items() if series.session <= last]
+            for table, (K, sign, volume) in itertools.product(tables, series.unknown):
+                table[K]["call_volume" if sign > 0 else "put_volume"] += volume or 0
             for strike in series.strikes:
                 one, *each = greeks(strike, S, chain.rate) if strike.v else (0, (), ())
                 self.floored += strike.floored
@@ -771,7 +801,8 @@ class Model:
             if series.session != session:
                 row["charm_ex_zero_dte_dollars_per_day"] = row["charm_dollars_per_day"]
         rows = self.by_strike = self.until[dt.date.max]
-        self.known = bool(chain.used) and not chain.mismatch
+        self.lacking, self.lacking_volume = not_known(chain.series)
+        self.known = bool(chain.used) and not chain.mismatch and not self.lacking
         self.call, self.put = (sum(row[side + "_gex_dollars"] for row in rows.values()) for side in ("call", "put"))
         self.net, self.gross = self.call + self.put, self.call - self.put
 
@@ -823,8 +854,13 @@ class Model:
         return nearest_flips(self.crossings(lambda date: date <= week)[0] if self.known else [], self.chain.S)
 
     def shown(self, x):
-        """Returns a figure that is null without a used contract and after a contradiction."""
+        """Returns a figure that is null without a used contract, after a contradiction and where open interest is not known."""
         return x if self.known else None
+
+    def side(self, sign):
+        """Returns the sum of the calls or of the puts, or None."""
+        known = self.chain.used and not self.chain.mismatch and (None, sign) not in self.lacking
+        return (self.call if sign > 0 else self.put) if known else None
 
 
 def model(chain, rate):
@@ -857,7 +893,8 @@ def largest(values, S, side=0):
 
 def expected_move(chain):
     """§1.3: returns expected_move_1d, or None."""
-    for series in sorted(chain.series, key=lambda series: series.T) if chain.used and not chain.mismatch else ():
+    some = [series for series in chain.series if series.strikes] if chain.used and not chain.mismatch else ()
+    for series in sorted(some, key=lambda series: series.T):
         last = series.session - DAY * (series.settlement == "am")
         if not sessions(chain.session + DAY, last):
             continue
@@ -895,7 +932,7 @@ def conventions(m):
             v = row.iv * math.sqrt(days[row.strike.series.date] / 262)
             perfiliev.append((math.log(S / row.strike.K) / v + v / 2, 1 / v, row.sign * row.oi * ROOT / v) if row.strike.K else (0, 1, 0))
     volume = flat(legs(chain, lambda row: row.volume if row.oi else 0))
-    return {"perfiliev": (perfiliev, perfiliev), "volume_weighted": (chain.used, volume)}, sum(published) if published else None
+    return {"perfiliev": (perfiliev, perfiliev), "volume_weighted": (() if m.lacking_volume else chain.used, volume)}, sum(published) if published else None
 
 
 def scenarios(m):
@@ -962,12 +999,18 @@ def strike_tolerances(dollars):
     return {name: dollars if "dollars" in name else 0.5 for name in (*SIDES, "net_gex_dollars")}
 
 
-def near_spot(by_strike, S, reach, mismatch):
-    """Returns the strikes with open interest that are at most a share of the spot away. After a contradiction, dollars are null."""
-    rows = {cents(K): dict(cells, net_gex_dollars=cells["call_gex_dollars"] + cells["put_gex_dollars"]) for K, cells in sorted(by_strike.items())
-            if abs(K - S) <= reach * S and cells["call_open_interest"] + cells["put_open_interest"] > 0}
-    for cells in rows.values() if mismatch else ():
-        cells.update({name: None for name in cells if "dollars" in name})
+def near_spot(by_strike, chain, reach, last=dt.date.max):
+    """Returns the strikes with open interest, or one that is not known, that are at most a share of the spot away, of dates up to last."""
+    S, rows = chain.S, {}
+    interest, traded = not_known([series for series in chain.series if series.date <= last], lambda K: K)
+    for K, cells in sorted(by_strike.items()):
+        lacks = {side for side, sign in (("call", 1), ("put", -1)) if (K, sign) in interest}
+        if abs(K - S) > reach * S or not lacks and not cells["call_open_interest"] + cells["put_open_interest"]:
+            continue
+        row = rows[cents(K)] = dict(cells, net_gex_dollars=cells["call_gex_dollars"] + cells["put_gex_dollars"])
+        row.update({name: None for name in row if chain.mismatch and "dollars" in name or lacks and name == "net_gex_dollars"})
+        row.update({side + kind: None for side in lacks for kind in ("_gex_dollars", "_open_interest")})
+        row.update({side + "_volume": None for side, sign in (("call", 1), ("put", -1)) if (K, sign) in traded})
     return rows
 
 
@@ -984,18 +1027,21 @@ def verify_gamma(table, answer, chain, previous, strike):
         table.check("§1.0 spot_change_pct", data["spot_change_pct"], chain.change, 1e-4)
     if not table.quiet:
         show_strike(table, chain, strike)
-    for name in ("net", "call", "put", "gross"):
-        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], m.shown(getattr(m, name)), dollars)
+    for name, own in (("net", m.shown(m.net)), ("call", m.side(1)), ("put", m.side(-1)), ("gross", m.shown(m.gross))):
+        table.check(f"§1.3 {name}_gex_dollars", data[name + "_gex_dollars"], own, dollars)
     table.check("§1.3 gamma_tilt", data["gamma_tilt"], m.shown(ratio(m.call, -m.put)), max(2e-4, 1e-6 * abs(ratio(m.call, -m.put) or 0)))
     tolerances = {name: max(1, 1e-6 * sum(abs(row[name]) for row in m.expirations.values())) for name in EXPOSURES}
     for name in EXPOSURES:
         table.check(f"§1.4 {name}", data["exposures"][name], m.shown(sum(row[name] for row in m.expirations.values())), tolerances[name])
     table.check("§1.3 contracts_analyzed", data["contracts_analyzed"], len(chain.used))
-    table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near_spot(m.by_strike, S, 0.15, chain.mismatch),
+    table.columns("§1.3 by_strike", {row["strike"]: row for row in data["by_strike"]}, near_spot(m.by_strike, chain, 0.15),
                   strike_tolerances(dollars))
-    by_expiration = {series.name: {**{name: None if chain.mismatch else x for name, x in m.expirations[series.name].items()},
-                                   "gross_share_pct": None if chain.mismatch else ratio(m.expirations[series.name]["gross_gex_dollars"], m.gross, 100),
-                                   "forward": series.F, "forward_source": series.source} for series in chain.series}
+    by_expiration = {}
+    for series in chain.series:
+        sums = dict(m.expirations[series.name], gross_share_pct=ratio(m.expirations[series.name]["gross_gex_dollars"], m.gross, 100))
+        unknown = chain.mismatch or not_known([series])[0]
+        by_expiration[series.name] = {**{name: None if unknown or m.lacking and "share" in name else x for name, x in sums.items()},
+                                      "forward": series.F, "forward_source": series.source}
     table.columns("§1.3 by_expiration", {f"{row['expiration']} {row['settlement']}": row for row in data["by_expiration"]}, by_expiration,
                   {"forward": 0.01, "forward_source": 0, "net_gex_dollars": dollars, "gross_gex_dollars": dollars, "gross_share_pct": 2e-4, **tolerances})
     for name, own in levels(m).items():
@@ -1044,13 +1090,13 @@ def verify_flips(table, data, m, dollars):
         if min((abs(price - own) for own in prices), default=math.inf) > most:
             table.check(f"§1.2 flips[{i}], which is no root", price, None)
     none = "none_all_positive" if sign > 0 else "none_all_negative" if sign else "insufficient_data"
-    table.check("§1.2 flip_status", data["flip_status"], "spot_mismatch" if chain.mismatch else none if flip is None else
-                "multiple" if len(served) > 1 else "found")
+    table.check("§1.2 flip_status", data["flip_status"], "spot_mismatch" if chain.mismatch else "open_interest_missing" if m.lacking else
+                none if flip is None else "multiple" if len(served) > 1 else "found")
     table.check("§1.3 flip_distance_pct", data["flip_distance_pct"], None if flip is None else (S - flip) / S * 100, 6e-4)
 
-    def check(name, row, contracts, some, values=None):
+    def check(name, row, contracts, some, values=None, known=m.known):
         """Checks net and flip of some legs, and returns the flip."""
-        known = contracts and m.known
+        known = contracts and known
         net = G(some, S, S) if known else None
         table.check(f"{name}.net_gex_dollars", row["net_gex_dollars"], net, max(dollars, 1e-6 * abs(net or 0)))
         own = flips.get(row.get("name")) or nearest_flips(crossings(some, S, values)[0] if known else [], S)
@@ -1095,25 +1141,43 @@ def regime(m):
     return m.shown("neutral" if neutral else "positive" if m.net > 0 else "negative")
 
 
+DAILY = {"SPX": dt.date(2022, 5, 11), "XSP": dt.date(2023, 1, 1), "SPY": dt.date(2023, 1, 1), "QQQ": dt.date(2023, 1, 1),
+         "NDX": dt.date(2024, 1, 1), "RUT": dt.date(2024, 2, 1), "IWM": dt.date(2024, 7, 1)}  # from when on each session has an expiration, §1.3
+
+
+def expires_today(chain):
+    """§1.3: says whether the underlying must list an expiration at the close of the session date."""
+    day, dates = chain.session, {series.date for series in chain.series if series.settlement == "pm"}
+    if day >= DAILY.get(chain.symbol, dt.date.max):
+        return True
+    if day == on_or_before(third_friday(day)):
+        return "am" not in chain.settlement.values()
+    return {day + 7 * DAY, day + 14 * DAY} <= dates
+
+
 def zero_dte(m):
-    """§1.3: returns the figures of the contracts that settle on the session date, and their legs."""
+    """§1.3: returns the figures of the contracts that settle on the session date, and why they are unknown."""
     chain, rows = m.chain, [series for series in m.chain.series if series.session == m.chain.session]
     count = sum(1 for row in chain.used if row.strike.series.session == chain.session)
+    reason = ("settled" if chain.settled else "not_listed" if not rows and expires_today(chain) else
+              "open_interest_missing" if not_known(rows)[0] else None)
     share = ratio(sum(m.expirations[series.name]["gross_gex_dollars"] for series in rows), m.gross, 100)
     return {"settled": chain.settled, "contracts": 0 if chain.settled else count,
-            "gross_share_pct": None if chain.settled else m.shown(share)}, flat(m.legs, lambda date: on_or_before(date) == chain.session)
+            "gross_share_pct": None if reason or chain.mismatch or m.lacking else share}, reason
 
 
 def verify_zero_dte(table, data, m, check):
-    own, some = zero_dte(m)
+    own, reason = zero_dte(m)
     for name, x in own.items():
         table.check(f"§1.3 zero_dte.{name}", data["zero_dte"][name], x, 2e-4 if name == "gross_share_pct" else 0)
-    if own["settled"] or m.chain.mismatch:
+    if reason or m.chain.mismatch:
         table.check("§1.3 zero_dte", [data["zero_dte"][name] for name in ("net_gex_dollars", "zero_gamma_flip")], [None, None])
     elif not own["contracts"]:
         table.check("§1.3 zero_dte", [data["zero_dte"][name] for name in ("net_gex_dollars", "zero_gamma_flip")], [0, None])
     else:
-        check("§1.3 zero_dte", data["zero_dte"], True, some, curve(some, m.chain.S))
+        def today(date):
+            return on_or_before(date) == m.chain.session
+        check("§1.3 zero_dte", data["zero_dte"], True, flat(m.legs, today), curve(flat(m.legs, today), m.chain.S), True)
 
 
 def outside_calendar(dates):
@@ -1137,6 +1201,7 @@ def verify_quality(table, quality, m, flip):
     table.check("§1.7 volatility_floored_strikes", quality["volatility_floored_strikes"], m.floored)
     table.check("§1.7 contradictory_strikes", quality["contradictory_strikes"], contradictory(chain))
     table.check("§1.7 two_sided_quote_pct", quality["two_sided_quote_pct"], ratio(sum(1 for row in chain.used if row.mid), len(chain.used), 100), 2e-4)
+    table.check("§1.7 zero_dte_reason", quality["zero_dte_reason"], zero_dte(m)[1])
     sources = collections.Counter(series.source for series in chain.series)
     table.check("§1.7 forwards", {k: n for k, n in quality["forwards"].items() if n}, dict(sources))
     found, served = sorted(m.differences), quality["published_gamma_difference"]
@@ -1190,7 +1255,7 @@ def verify_common(table, answer, m):
     if "effective_spot" in answer["data"]:
         table.check("§1.0 effective_spot", answer["data"]["effective_spot"], chain.S, 0.01)
     table.check("§1.8 gross_beyond_60_days_pct", quality.get("gross_beyond_60_days_pct"),
-                ratio(m.beyond, m.gross, 100) if chain.american and not chain.mismatch else None, 2e-4)
+                ratio(m.beyond, m.gross, 100) if chain.american and not chain.mismatch and not m.lacking else None, 2e-4)
     date, note = ex_date(chain), quality.get("exercise_note")
     table.check("§1.8 exercise_note", note is not None, chain.american)
     found = re.search(r"before (\d{4}-\d\d-\d\d)", note or "")
@@ -1201,7 +1266,14 @@ def verify_common(table, answer, m):
         table.check("§1.1 risk_free_rate", rate["risk_free_rate"], own, 1.5e-6)
     table.check("§0 exercise", answer["meta"]["receipt"]["parameters"].get("exercise"), "american_as_european" if chain.american else None)
     table.check("§1.7 used", quality["contracts"]["used"], len(chain.used))
+    verify_unknown(table, quality, chain)
     return m.skipped
+
+
+def verify_unknown(table, quality, chain):
+    """§0: the contracts whose open interest is not known."""
+    signs = collections.Counter(sign for series in chain.series for _, sign, _ in series.unknown)
+    table.check("§0 open_interest_unknown", quality["contracts"]["open_interest_unknown"], {"calls": signs[1], "puts": signs[-1]})
 
 
 # §1.5: what changed
@@ -1250,7 +1322,8 @@ def verify_changes(table, answer, m, reference, dollars, flip):
     reason = ("no_reference" if not before else "split" if was_split(now, before, now.S, before.S) else
               "net_unknown" if not m.known else "reference_net_unknown" if not reference.known else None)
     table.check("§1.5 changes_reason", quality["changes_reason"], reason)
-    unread = {symbol for side in (before, now) if side for symbol, settles in side.unread.items() if settles > now.q}
+    unread = {series.symbol(K, sign) for side in (before, now) if side for series in side.series if series.settles > now.q
+              for K, sign, _ in series.unknown}
     table.check("§1.5 open_interest_unread", quality["open_interest_unread"], None if reason in ("no_reference", "split") else len(unread))
     sides = ((symbol, *(side[symbol].oi if symbol in side else 0 for side in (listed, now.contracts)))
              for symbol in {**listed, **now.contracts} if symbol not in unread)
@@ -1278,23 +1351,26 @@ def verify_matrix(table, answer, m):
     data, chain = answer["data"], m.chain
     S, dollars = chain.S, max(1e-6 * m.gross, 1)
 
-    def shown(x):
-        return None if chain.mismatch else x
+    def shown(x, unknown=()):
+        return None if chain.mismatch or unknown else x
+    lacking = {key for key, _ in not_known(chain.series, lambda K: K)[0]}
+    series_of = {series.name: series for series in chain.series}
     columns = [name for name, cells in m.cells.items() if cells]
     rows = sorted({K for cells in m.cells.values() for K in cells if abs(K - S) <= 0.1 * S})
     table.columns("§1.6 expirations", {f"{row['expiration']} {row['settlement']}": row for row in data["expirations"]}, {
-        name: {"net_gex_dollars": shown(sum(m.cells[name].values()))} for name in columns[:16]}, {"net_gex_dollars": dollars})
+        name: {"net_gex_dollars": shown(sum(m.cells[name].values()), not_known([series_of[name]])[0])} for name in columns[:16]}, {"net_gex_dollars": dollars})
     table.columns("§1.6 strikes", {row["strike"]: row for row in data["strikes"]}, {
-        cents(K): {"net_gex_dollars": shown(sum(cells.get(K, 0) for cells in m.cells.values()))} for K in rows}, {"net_gex_dollars": dollars})
+        cents(K): {"net_gex_dollars": shown(sum(cells.get(K, 0) for cells in m.cells.values()), K in lacking)} for K in rows}, {"net_gex_dollars": dollars})
     for j, name in enumerate(columns[:16]):
+        unknown = {K for K, _, _ in series_of[name].unknown}
         table.columns(f"§1.6 {name}", {K: {"cell": row[j]} for K, row in zip(rows, data["net_gex_dollars"])},
-                      {K: {"cell": shown(m.cells[name].get(K))} for K in rows}, {"cell": dollars})
+                      {K: {"cell": shown(m.cells[name].get(K), K in unknown)} for K in rows}, {"cell": dollars})
     ends = dict(zip(("zero_dte", "this_week"), list(m.until)[1:]))
     ends.setdefault("this_week", chain.session)  # on a Friday both are one table
     table.check("§1.6 parts", [[part["name"], part["from"], part["to"]] for part in data["parts"]],
                 [[name, str(chain.session), str(end)] for name, end in ends.items()])
     for part, (name, end) in zip(data["parts"], ends.items()):
-        table.columns(f"§1.6 {name}", {row["strike"]: row for row in part["by_strike"]}, near_spot(m.until[end], S, 0.1, chain.mismatch),
+        table.columns(f"§1.6 {name}", {row["strike"]: row for row in part["by_strike"]}, near_spot(m.until[end], chain, 0.1, end),
                       strike_tolerances(dollars))
 
 
@@ -1303,6 +1379,7 @@ def verify_matrix(table, answer, m):
 FUTURES = {"SPX": ("ES", 0.25), "NDX": ("NQ", 0.25), "RUT": ("RTY", 0.1)}
 LEVELS = ("call_wall put_wall zero_gamma_flip flip_low flip_high vol_trigger abs_gamma_strike max_pain zero_dte_call_wall zero_dte_put_wall "
           "expected_high_1d expected_low_1d").split()
+FREE = "zero_gamma_flip flip_low flip_high vol_trigger expected_high_1d expected_low_1d".split()  # these have the tolerance of a root
 
 
 def band_ends(m):
@@ -1316,8 +1393,11 @@ def band_ends(m):
 def key_levels(m):
     """Returns which values each level may have, by name."""
     chain, own = m.chain, levels(m)
-    near = {K: row for K, row in m.until[chain.session].items() if abs(K - chain.S) <= 0.1 * chain.S} if not chain.mismatch else {}
-    net = {K: row["call_gex_dollars"] + row["put_gex_dollars"] for K, row in near.items()}
+    near = {K: row for K, row in m.until[chain.session].items() if abs(K - chain.S) <= 0.1 * chain.S}
+    if chain.mismatch or zero_dte(m)[1]:
+        near = {}
+    lacks = not_known([series for series in chain.series if series.session == chain.session], lambda K: K)[0]
+    net = {K: row["call_gex_dollars"] + row["put_gex_dollars"] for K, row in near.items() if not {(K, 1), (K, -1)} & set(lacks)}
     own["zero_dte_call_wall"], own["zero_dte_put_wall"] = largest(net, chain.S), largest({K: -x for K, x in net.items()}, chain.S)
     move = expected_move(chain)
     own["expected_high_1d"], own["expected_low_1d"] = (chain.S + move, chain.S - move) if move is not None else (None, None)
@@ -1339,13 +1419,12 @@ def futures(chain):
 def verify_key_levels(table, answer, m):
     data, chain = answer["data"], m.chain
     S, own, served = chain.S, key_levels(m), {row["name"]: row for row in data["levels"]}
-    own = {name: table.one_of(f"§1.10 {name}.price", served[name]["price"] if name in served else None, may, 0.03 if "flip" in name or "expected" in name
-                              else 0.005) for name, may in own.items()}
+    own = {name: table.one_of(f"§1.10 {name}.price", served[name]["price"] if name in served else None, may, 0.03 if name in FREE else 0.005) for name, may in own.items()}
     table.check("§1.10 unknown names", [name for name in served if name not in own], [])
     for name, row in served.items():
         table.check(f"§1.10 {name}.distance_pct", row["distance_pct"], own.get(name) and (own[name] - S) / S * 100, 6e-4)
     prices = [row["price"] for row in data["levels"]]
-    exact = [row["name"] for row in data["levels"] if row["name"] in own and "flip" not in row["name"] and "expected" not in row["name"]]
+    exact = [row["name"] for row in data["levels"] if row["name"] in own and row["name"] not in FREE]
     table.check("§1.10 order", exact, sorted(exact, key=lambda name: (-(own.get(name) or 0), LEVELS.index(name))))
     table.check("§1.10 order of the prices", prices, sorted(prices, reverse=True))
     found = futures(chain)
@@ -1452,20 +1531,23 @@ def model_free(series, rate, points, atm):
     return "not_positive" if variance <= 0 else "quote_gap" if variance < 0.81 * atm / T else variance
 
 
-def put_call(rows, unknown):
+def put_call(some, unknown):
+    """Returns puts over calls of some series."""
     out = {}
-    for name, of in (("put_call_open_interest", "oi"), ("put_call_volume", "volume")):
-        call, put = (sum(getattr(row, of) for row in rows if row.sign == sign) for sign in (1, -1))
-        out[name] = ratio(put, call)
-        if not call:
-            unknown[name] = "no_calls"
+    for name, of, lacks in zip(("put_call_open_interest", "put_call_volume"), ("oi", "volume"), not_known(some)):
+        call, put = (sum(getattr(row, of) for series in some for row in series.rows if row.sign == sign) for sign in (1, -1))
+        if of == "volume":
+            call, put = (x + sum(volume or 0 for series in some for _, side, volume in series.unknown if side == sign) for x, sign in ((call, 1), (put, -1)))
+        out[name] = None if lacks else ratio(put, call)
+        if out[name] is None:
+            unknown[name] = {"oi": "open_interest_missing", "volume": "volume_missing"}[of] if lacks else "no_calls"
     return out
 
 
 def date_volatility(chain, series):
     """Returns the row of a root and date."""
     T, F, why = series.T, series.F, {}
-    row = {"forward": F, **dict.fromkeys(SMILE), **put_call(series.rows, why), "unknown": why}
+    row = {"forward": F, **dict.fromkeys(SMILE), **put_call([series], why), "unknown": why}
     nearest = min(series.strikes, key=lambda strike: (abs(strike.K - F), strike.K))
     row["atm_straddle"] = sum(nearest.mids) if nearest.mids and not nearest.off and not nearest.wrong else None
     if row["atm_straddle"] is None:
@@ -1574,7 +1656,7 @@ def month_figures(chain, by_series):
     """Returns the figures of 30 days of the rows by series, and put/call of the underlying."""
     pair, why = around_month(chain, by_series), {}
     vix = around_month(chain, by_series, of_the_vix) if chain.symbol == "SPX" else pair
-    own = {"term_slope": None, **put_call(chain.contracts.values(), why), "unknown": why}
+    own = {"term_slope": None, **put_call(chain.series, why), "unknown": why}
     for name, dates, figure, power in (("atm_30d", pair, "atm_volatility", 2), ("risk_reversal_25_30d", pair, "risk_reversal_25", 1),
                                        ("model_free_30d", vix, "model_free_volatility", 2)):
         own[name], reason = month(dates, figure, power)
@@ -1617,16 +1699,24 @@ PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
 
 
 def default_expiration(chain):
-    """Returns the nearest date with open interest, else the nearest."""
-    return next((series.date for series in chain.series if any(row.oi for row in series.rows)), chain.series[0].date if chain.series else None)
+    """Returns the nearest date with open interest, or whose open interest is lacking, else the nearest."""
+    dates = sorted({series.date for series in chain.series})
+    for date in dates:
+        some = [series for series in chain.series if series.date == date]
+        if any(row.oi for series in some for row in series.rows) or not_known(some)[0]:
+            return date
+    return dates[0] if dates else None
 
 
 def pain(some, spot):
-    """Returns the figures of the series of a date, one settlement or both, and the payout curve."""
+    """Returns the figures of the series of a date, one settlement or both, the payout curve and the open interest."""
+    lacks, partial = {sign for _, sign in not_known(some)[0]}, {round(K * 1000) for series in some for K, _, _ in series.unknown}
     strikes = collections.defaultdict(lambda: [0, 0])  # calls and puts by strike in thousandths
     for strike in (strike for series in some for strike in series.strikes):
         for row in strike.rows:
             strikes[round(strike.K * 1000)][row.sign < 0] += row.oi
+    for X in partial:
+        strikes[X]  # a strike of the curve, even where no contract can be read
     ordered, payouts = sorted(strikes), {}  # payouts in tenths of a dollar: of 100 contracts, and strikes in thousandths
     call, put = (sum(sides[i] for sides in strikes.values()) for i in (0, 1))
     for i, right in ((0, 1), (1, -1)):  # the calls below a price pay, and the puts above
@@ -1636,25 +1726,30 @@ def pain(some, spot):
             payouts.setdefault(X, [0, 0])[i] = paid
             contracts, last = contracts + strikes[X][i], X
     figures = dict.fromkeys(("max_pain", "max_pain_range", "flatness", "payout_at_max_pain_dollars", "distance_pct"))
-    if call + put > 0:
+    if call + put > 0 and not lacks:
         least = min(map(sum, payouts.values()))
         flat, near = ([X / 1000 for X in ordered if 100 * sum(payouts[X]) <= n * least] for n in (100, 101))
         best = min(flat, key=lambda X: (abs(X - spot), X))
         figures = {"max_pain": best, "max_pain_range": [cents(flat[0]), cents(flat[-1])], "flatness": {"low": cents(near[0]), "high": cents(near[-1])},
                    "payout_at_max_pain_dollars": least / 10, "distance_pct": (best - spot) / spot * 100}
-    figures.update(call_open_interest=call, put_open_interest=put, put_call_oi_ratio=ratio(put, call))
-    curve = {cents(X / 1000): dict(zip(PAYOUTS, (payouts[X][0] / 10, payouts[X][1] / 10, sum(payouts[X]) / 10))) for X in ordered}
-    return figures, curve, [[cents(X / 1000), *strikes[X]] for X in ordered if any(strikes[X])]
+    figures.update(call_open_interest=None if 1 in lacks else call, put_open_interest=None if -1 in lacks else put,
+                   put_call_oi_ratio=None if lacks else ratio(put, call))
+    curve = {} if lacks else {cents(X / 1000): dict(zip(PAYOUTS, (payouts[X][0] / 10, payouts[X][1] / 10, sum(payouts[X]) / 10))) for X in ordered}
+    return figures, curve, [[cents(X / 1000), *strikes[X]] for X in ordered if any(strikes[X]) and X not in partial]
 
 
 def verify_pain(table, answer, chain):
     data, dates = answer["data"], {}
     table.check("§0 hours", answer["meta"]["quality"]["hours"] is not None, chain.unverified)
     table.check("§4 used", answer["meta"]["quality"]["contracts"]["used"], len(chain.contracts))
+    verify_unknown(table, answer["meta"]["quality"], chain)
     for series in chain.series:
         row = dates.setdefault(str(series.date), {"settlement": series.settlement, "open_interest": 0})
         row["settlement"] = row["settlement"] if row["settlement"] == series.settlement else "mixed"
         row["open_interest"] += sum(row.oi for row in series.rows)
+    for date, row in dates.items():
+        if not_known([series for series in chain.series if str(series.date) == date])[0]:
+            row["open_interest"] = None
     table.columns("§4 expirations", {row["expiration"]: row for row in data["expirations"]}, dates, {"settlement": 0, "open_interest": 0})
     some = {series.settlement: series for series in chain.series if str(series.date) == data["expiration"]}
     if not some:
@@ -2225,15 +2320,14 @@ def verify_track(table, answer, m, stored):
     if not times or times[-1] != rfc3339(chain.as_of):
         return table.check("§2 as_of is in the hours of the track", not opens <= chain.as_of <= ends, True)
     row, wide = dict(zip(TRACK_COLUMNS.split(), data["rows"][-1])), price_tolerance(chain.S)
-    today, own = zero_dte(m)[0], levels(m)
-    contracts = today["contracts"]
+    (today, reason), own = zero_dte(m), levels(m)
     net = sum(m.expirations[series.name]["net_gex_dollars"] for series in chain.series if series.session == chain.session)
     dollars, later = max(1, 1e-6 * m.gross), "charm_ex_zero_dte_dollars_per_day"
     for name, x, tolerance in (
             ("as_of", rfc3339(chain.as_of), 0), ("spot", chain.spot, 0.01), ("effective_spot", chain.S, 0.01), ("net_gex_dollars", m.shown(m.net), dollars),
             ("method", answer["meta"]["receipt"]["method"], 0), ("call_wall", cents(own["call_wall"]), 0), ("put_wall", cents(own["put_wall"]), 0),
             ("expected_move_1d", expected_move(chain), 0.02),
-            ("zero_dte_net_gex_dollars", None if today["settled"] or chain.mismatch else net if contracts else 0, dollars),
+            ("zero_dte_net_gex_dollars", None if reason or chain.mismatch else net, dollars),
             ("zero_dte_gross_share_pct", today["gross_share_pct"], 2e-4),
             (later, m.shown(sum(each[later] for each in m.expirations.values())), max(1, 1e-6 * sum(abs(each[later]) for each in m.expirations.values())))):
         table.check(f"§2 newest row, {name}", row[name], x, tolerance)

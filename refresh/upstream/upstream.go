@@ -130,18 +130,19 @@ const (
 
 	// The reasons to refuse a document that can be decoded and has data.
 
-	ClockAhead    Reason = "clock_ahead"          // a time in the document is in the future
-	Backwards     Reason = "clock_backwards"      // a chain or quote made before the last accepted one
-	Shrunk        Reason = "shrunk"               // a chain or a history with under half of the rows of the last accepted one
-	QuotesMissing Reason = "quotes_missing"       // a chain with under a quarter of the two-sided quotes of the last accepted one
-	PriceJump     Reason = "price_jump"           // the price differs by over 20 % from the last accepted one
-	TooMany       Reason = "too_many_expirations" // a chain with more expirations or strikes than are served
+	ClockAhead    Reason = "clock_ahead"           // a time in the document is in the future
+	Backwards     Reason = "clock_backwards"       // a chain or quote made before the last accepted one
+	Shrunk        Reason = "shrunk"                // a chain or a history with under half of the rows of the last accepted one
+	QuotesMissing Reason = "quotes_missing"        // a chain with under a quarter of the two-sided quotes of the last accepted one
+	OIMissing     Reason = "open_interest_missing" // a chain whose open interest is not known, or with under a tenth of the contracts that had some
+	PriceJump     Reason = "price_jump"            // the price differs by over 20 % from the last accepted one
+	TooMany       Reason = "too_many_expirations"  // a chain with more expirations or strikes than are served
 )
 
 // Refuses says whether a document arrived and was refused for this reason. For every other reason, no document arrived.
 func (r Reason) Refuses() bool {
 	switch r {
-	case HTML, Truncated, TooLarge, Malformed, Empty, Older, ClockAhead, Backwards, Shrunk, QuotesMissing, PriceJump, TooMany:
+	case HTML, Truncated, TooLarge, Malformed, Empty, Older, ClockAhead, Backwards, Shrunk, QuotesMissing, OIMissing, PriceJump, TooMany:
 		return true
 	}
 	return false

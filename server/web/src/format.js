@@ -128,6 +128,7 @@ const reasons = {
   clock_ahead: 'a time in the upstream’s document is in the future',
   clock_backwards: 'the upstream’s document is older than the last accepted one',
   quotes_missing: 'the upstream’s chain lacks most of its quotes',
+  open_interest_missing: 'the upstream’s chain lacks most of its open interest',
   price_jump: 'the upstream’s price differs by over 20 % from the last accepted one',
   too_many_expirations: 'the upstream’s chain has more expirations or strikes than are served',
   upstream_unreachable: 'the upstream cannot be reached',

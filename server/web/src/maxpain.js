@@ -66,6 +66,7 @@ function read(d) {
   const days = d.days_to_expiration;
   const when = `${date(d.expiration)} (${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, `;
   const settles = term('am', `${settlements[d.settlement]} settlement`);
+  if (d.call_open_interest === null || d.put_open_interest === null) return [when, settles, '): the document lacks open interest, so max pain is not known.'];
   if (d.max_pain === null) return [when, settles, '): no open interest, so no max pain.'];
   const sides = ['am', 'pm'].filter((s) => d.settlement === 'mixed' && d.by_settlement[s])
     .map((s) => `${s.toUpperCase()} ${level(d.by_settlement[s].max_pain)}`);

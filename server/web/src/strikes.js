@@ -14,10 +14,12 @@ const matrix = `${current}/matrix`;
 const partReach = 0.1; // the strikes of its parts are within this share of the spot
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 
+const below = (x) => (x === null ? null : -x); // puts are drawn downwards
+
 export const figures = {
   gamma: { name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yName: 'Gamma, $ per 1 % move', yFormat: axisDollars },
-  oi: { name: 'open interest', call: (r) => r.call_open_interest, put: (r) => -r.put_open_interest, write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
-  volume: { name: 'volume', call: (r) => r.call_volume, put: (r) => -r.put_volume, write: (x) => short(Math.abs(x)), yName: 'Contracts today', yFormat: axisShort },
+  oi: { name: 'open interest', call: (r) => r.call_open_interest, put: (r) => below(r.put_open_interest), write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
+  volume: { name: 'volume', call: (r) => r.call_volume, put: (r) => below(r.put_volume), write: (x) => short(Math.abs(x)), yName: 'Contracts today', yFormat: axisShort },
 };
 
 /** strikesPanel returns the panel. */
@@ -106,7 +108,7 @@ const during = (part) => (part.from === part.to ? `expiring on ${date(part.to)}`
 function drawSides(chart, d, part, f, wanted, view) {
   const spot = d.effective_spot;
   const share = part ? Math.min(partReach, wanted) : wanted;
-  const rows = ((part ?? d).by_strike ?? []).filter((r) => f.call(r) !== null && Math.abs(r.strike / spot - 1) <= share);
+  const rows = ((part ?? d).by_strike ?? []).filter((r) => f.call(r) !== null && f.put(r) !== null && Math.abs(r.strike / spot - 1) <= share);
   const most = (of) => rows.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), rows[0]);
   const [call, put] = [most(f.call), most(f.put)];
   const net = f === figures.gamma ? [{ name: 'Net', values: rows.map((r) => r.net_gex_dollars), format: dollars, kind: 'none', color: '--ink' }] : [];

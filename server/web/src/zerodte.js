@@ -111,7 +111,7 @@ function drawStrikes(chart, { d, expiring, rows, wall, option }, f) {
     .map(([x, name, color]) => ({ x, label: `${name} ${level(x)}`, color })).filter((m) => Number.isFinite(m.x));
   const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...marks.filter((m) => m.label.includes('wall')).map((m) => 1.1 * Math.abs(m.x / spot - 1))));
   const inside = (x) => Math.abs(x / spot - 1) <= reach;
-  const near = rows.filter((r) => f.call(r) !== null && inside(r.strike));
+  const near = rows.filter((r) => f.call(r) !== null && f.put(r) !== null && inside(r.strike));
   const most = (of) => near.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), near[0]);
   const [call, put] = [most(f.call), most(f.put)];
   chart.draw({
