@@ -113,7 +113,7 @@ func (k *KeyLevels) addFutures(f *future, dates []ExpirationGamma, captured time
 			levels.Levels = append(levels.Levels, FutureLevel{l.Name, Level(math.Round(float64(l.Price)*ratio/f.tick) * f.tick)})
 		}
 		k.Futures = slices.Insert(k.Futures, 0, levels)
-		if monday := d.Expiration - Date(d.Expiration.Weekday()-time.Monday); len(k.Futures) == 2 || date < monday {
+		if monday := ThirdFriday(d.Expiration.Year(), d.Expiration.Month()) - 4; len(k.Futures) == 2 || date < monday {
 			return
 		}
 	}
