@@ -177,7 +177,7 @@ func (s *series) modelFree(m smile, atm float64) (w float64, why string) {
 
 // outOfTheMoney returns the puts below the center or the calls above it that have a price, nearest first. It ends at two neighbouring
 // options without a bid under an ask. An option without any quote, or without a usable one, is none of these: it has the price that
-// the smile gives it.
+// the smile gives it. So has a call in the money, between the center and the forward, whose strike is off.
 func (s *series) outOfTheMoney(right Right, center int, m smile) (options []option) {
 	step, missing := 1, 0
 	if right == Put {
@@ -187,7 +187,7 @@ func (s *series) outOfTheMoney(right Right, center int, m smile) (options []opti
 		row := &s.strikes[i]
 		switch c := row.contracts[right]; {
 		case c == nil || row.k == 0:
-		case row.usable(right) != nil:
+		case row.usable(right) != nil && !(row.off && right != s.outOf(row.k)):
 			options, missing = append(options, option{row.k, c.Mid()}), 0
 		case c.Bid == 0 && c.Ask > 0:
 			missing++

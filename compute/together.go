@@ -116,11 +116,19 @@ func (s *series) beyond(r *strike, f float64) (european, american float64) {
 	return european, european - math.Abs(r.k*(1-s.discount)) - math.Abs(s.spot-s.discount*f)
 }
 
-// findCrossed marks strikes whose out-of-the-money option is dearer than one nearer the money, its bid above the ask there. Of such a
-// pair, the option is wrong whose C - P is off, else the one that contradicts more of its neighbours, both if they contradict as many.
+// findCrossed marks strikes whose out-of-the-money option is dearer than one of its right that must be dearer, its bid above the ask
+// there: one nearer the money, or one of the nearest in the money, which are not marked. Of such a pair, the option is wrong whose C - P
+// is off, else the one that contradicts more of its neighbours, both if they contradict as many.
 func (s *series) findCrossed() {
 	for _, right := range [...]Right{Put, Call} {
 		var rows []*strike
+		for row := range s.outward(Call + Put - right) {
+			if row.usable(right) != nil && len(rows) < crossReach {
+				rows = append(rows, row)
+			}
+		}
+		slices.Reverse(rows)
+		inside := len(rows)
 		for row := range s.outward(right) {
 			if row.usable(right) != nil {
 				rows = append(rows, row)
@@ -132,7 +140,7 @@ func (s *series) findCrossed() {
 			if far.off {
 				counts[i] += crossReach
 			}
-			for j := max(i-crossReach, 0); j < i; j++ {
+			for j := max(i-crossReach, 0); i >= inside && j < i; j++ {
 				if far.contracts[right].Bid > rows[j].contracts[right].Ask {
 					pairs = append(pairs, [2]int{i, j})
 					counts[i]++
@@ -142,7 +150,7 @@ func (s *series) findCrossed() {
 		}
 		for _, p := range pairs {
 			for at, i := range p {
-				if counts[i] >= counts[p[1-at]] {
+				if i >= inside && counts[i] >= counts[p[1-at]] {
 					rows[i].contradicts = true
 				}
 			}

@@ -541,15 +541,16 @@ def black(F, K, v, call):
     return side / 2 * (F * math.erfc(-side * d1 / math.sqrt(2)) - K * math.erfc(side * (v - d1) / math.sqrt(2)))
 
 
-def crossed(side):
-    """§1.1: marks wrong options of a list of (strike, row), the nearest the money first."""
-    side = [(strike, row) for strike, row in side if row and row.mid]
-    pairs = [(j, i) for i, (_, far) in enumerate(side) for j in range(max(i - 8, 0), i) if far.bid > side[j][1].ask]
+def crossed(inside, side):
+    """§1.1: marks wrong options of a list of (strike, row), the nearest the money first. inside are those in the money, in the same order."""
+    inside, side = ([(strike, row) for strike, row in rows if row and row.mid and not strike.wrong] for rows in (inside, side))
+    first, side = len(inside[:8]), inside[:8][::-1] + side
+    pairs = [(j, i) for i, (_, far) in enumerate(side) for j in range(max(i - 8, 0), i) if i >= first and far.bid > side[j][1].ask]
     counts = collections.Counter(i for pair in pairs for i in pair)
     counts.update({i: 8 for i, (strike, _) in enumerate(side) if strike.off})
     for i, j in pairs:
         for one, other in ((i, j), (j, i)):
-            if counts[one] >= counts[other]:
+            if one >= first and counts[one] >= counts[other]:
                 side[one][0].wrong = True
 
 
@@ -594,8 +595,8 @@ def volatilities(series, rate):
     puts = [(strike, strike.put, strike.call) for strike in series.strikes if strike.K < F][::-1]
     for strike in series.strikes:
         strike.wrong, strike.v, strike.step, strike.floored = False, None, "implied", False
-    for side in puts, calls:
-        crossed([entry[:2] for entry in side])
+    for side, others in ((puts, calls), (calls, puts)):
+        crossed([(strike, far) for strike, _, far in others], [entry[:2] for entry in side])
         for strike, near, _ in side:
             if near and near.mid and not strike.wrong:
                 strike.v = implied_volatility(near.mid * growth, F, strike.K, side is calls)
@@ -1509,7 +1510,7 @@ def model_free(series, rate, points, atm):
             row, v = strike.call if call else strike.put, None
             if not row:
                 continue
-            if row.mid and not strike.wrong:
+            if row.mid and not strike.wrong and not (strike.off and call and strike.K < F):
                 unbid, Q[strike.K], last = 0, row.mid, strike.K
             elif row.bid == 0 and row.ask:
                 unbid += 1
