@@ -92,6 +92,9 @@ func (i *intake) believe(d *document) error {
 	case len(c.Unread) > len(c.Contracts):
 		return upstream.Refuse(upstream.OIMissing, "the open interest of %d of %d contracts cannot be read", len(c.Unread), len(c.Unread)+len(c.Contracts))
 	case compute.Unsettled(c, i.cfg.Calendar) == 0:
+		if why := compute.UnderlyingOf(c.Symbol).Unusable(); why != "" {
+			return upstream.Refuse(upstream.Empty, "%s cannot be an underlying: %s", c.Symbol, why)
+		}
 		return upstream.Refuse(upstream.Empty, "no contract of the chain can be used: %s", counts(painSkipped{c.Skipped, len(c.Contracts)}))
 	}
 	return nil

@@ -152,7 +152,7 @@ func decodeDocument(body []byte) (*Quote, []chainRow, error) {
 	q.CapturedAt, okCaptured = parseClock(d.Timestamp, time.UTC)
 	q.AsOf, okAsOf = parseClock(d.Data.LastTrade, compute.NewYork)
 	if !okCaptured || !okAsOf {
-		return nil, nil, ErrNoClock
+		return nil, nil, fmt.Errorf("%w: timestamp %.40q, last_trade_time %.40q", ErrNoClock, d.Timestamp, d.Data.LastTrade)
 	}
 	return q, d.Data.Options, nil
 }

@@ -29,6 +29,8 @@ func textOf(body []byte) ([]byte, error) {
 		return nil, ErrHTML
 	case bytes.HasPrefix(text, []byte("\x28\xb5\x2f\xfd")):
 		return nil, fmt.Errorf("%w: compressed with zstd; only gzip is read", ErrMalformed)
+	case bytes.HasPrefix(text, []byte("\xff\xfe")), bytes.HasPrefix(text, []byte("\xfe\xff")):
+		return nil, fmt.Errorf("%w: the text is UTF-16; only UTF-8 is read", ErrMalformed)
 	}
 	return text, nil
 }
