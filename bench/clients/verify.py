@@ -536,9 +536,9 @@ def implied_volatility(price, F, K, call):
 
 
 def black(F, K, v, call):
-    """Returns the undiscounted price of an option."""
+    """Returns the undiscounted price of an option, never below 0 as the difference of two products can be by a last digit."""
     side, d1 = 1 if call else -1, math.log(F / K) / v + v / 2
-    return side / 2 * (F * math.erfc(-side * d1 / math.sqrt(2)) - K * math.erfc(side * (v - d1) / math.sqrt(2)))
+    return max(side / 2 * (F * math.erfc(-side * d1 / math.sqrt(2)) - K * math.erfc(side * (v - d1) / math.sqrt(2))), 0)
 
 
 def crossed(inside, side):
