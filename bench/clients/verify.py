@@ -702,8 +702,8 @@ Crossing = collections.namedtuple("Crossing", "price rises certain")
 def crossings(some, S, values=None):
     """§1.2: returns the crossings of G, lowest first, and the sign of the lobe with the largest |G|, 0 without one. values: of the curve.
 
-    A crossing beside a lobe that is narrower than two points, or whose largest |G| is near the 1 %, is not certain: the rule
-    leaves the points free.
+    The rule leaves the points free. So a crossing beside a lobe is not certain when the lobe is narrower than two points, or when its
+    largest |G| can be under 1 % on other points: a parabola over w points is at its best point at least 1 − 1/w² of its height.
     """
     points, values = grid(S), values or curve(some, S)
     most = max(map(abs, values))
@@ -722,12 +722,12 @@ def crossings(some, S, values=None):
     if not lobes:
         return [], 0
     largest, found = max(lobes, key=lambda lobe: lobe.most), []
+    for lobe in lobes:
+        width = (lobe.last - lobe.first) / ((1 if S >= 1000 else S / 5000) * (1 if abs(lobe.last - S) <= 0.03 * S else 5))
+        lobe.certain = width >= 2 and lobe.most * (1 - 1 / width ** 2) >= 0.0105 * largest.most
     for a, b in zip(lobes, lobes[1:]):
-        share = min(a.most, b.most) / largest.most
-        if share >= 0.0095:
-            point = (1 if S >= 1000 else S / 5000) * (1 if abs(a.last - S) <= 0.03 * S else 5)
-            wide = min(a.last - a.first, b.last - b.first) >= 2 * point
-            found.append(Crossing(root(lambda x: G(some, S, x), a.last, b.first), b.positive, share >= 0.0105 and wide))
+        if min(a.most, b.most) >= 0.0095 * largest.most:
+            found.append(Crossing(root(lambda x: G(some, S, x), a.last, b.first), b.positive, a.certain and b.certain))
     return found, 1 if largest.positive else -1
 
 
