@@ -46,7 +46,8 @@ type lobe struct {
 	positive    bool
 }
 
-// findFlips brackets the sign changes of G on the grid, drops the immaterial ones and refines the rest.
+// findFlips brackets the sign changes of G on the grid, drops the immaterial ones and refines the rest. Where only immaterial lobes lie
+// between two material ones of other signs, G crosses once: at the change of that direction that is nearest the spot.
 func (p *profile) findFlips() flipSearch {
 	spots, values := p.grid()
 	lobes := lobesOf(values)
@@ -60,20 +61,21 @@ func (p *profile) findFlips() flipSearch {
 		}
 	}
 	var out flipSearch
-	for i := 1; i < len(lobes); i++ {
-		before, after := lobes[i-1], lobes[i]
-		if min(before.peak, after.peak) < materialShare*largest.peak {
+	last := -1 // the last material lobe
+	for i, l := range lobes {
+		if l.peak < materialShare*largest.peak {
 			continue
 		}
-		root := p.bisect(spots[before.last], spots[after.first], after.positive)
-		flip := Flip{Price: Level(root), Direction: positiveToNegative}
-		if after.positive {
-			flip.Direction = negativeToPositive
+		if last >= 0 && lobes[last].positive != l.positive {
+			root := math.Inf(1)
+			for j := last; j < i; j += 2 {
+				if x := p.bisect(spots[lobes[j].last], spots[lobes[j+1].first], l.positive); math.Abs(x-p.spot) < math.Abs(root-p.spot) {
+					root = x
+				}
+			}
+			out.add(root, l.positive, p.spot)
 		}
-		out.flips = append(out.flips, flip)
-		if out.nearest == nil || math.Abs(root-p.spot) < math.Abs(float64(*out.nearest)-p.spot) {
-			out.nearest = &flip.Price // rising order: on a tie the lower stays
-		}
+		last = i
 	}
 	switch {
 	case len(out.flips) > 1:
@@ -86,6 +88,18 @@ func (p *profile) findFlips() flipSearch {
 		out.status = FlipNoneNegative
 	}
 	return out
+}
+
+// add adds a crossing. They come in rising order, so on a tie the lower stays the nearest.
+func (f *flipSearch) add(root float64, rising bool, spot float64) {
+	flip := Flip{Price: Level(root), Direction: positiveToNegative}
+	if rising {
+		flip.Direction = negativeToPositive
+	}
+	f.flips = append(f.flips, flip)
+	if f.nearest == nil || math.Abs(root-spot) < math.Abs(float64(*f.nearest)-spot) {
+		f.nearest = &flip.Price
+	}
 }
 
 func lobesOf(values []float64) []lobe {

@@ -92,6 +92,41 @@ func TestGridOfOneNarrowTerm(t *testing.T) {
 	}
 }
 
+// G crosses once between two large lobes of other signs, whatever small lobes lie between them, and never twice in one direction.
+func TestSmallLobesHideNoFlip(t *testing.T) {
+	const v = 0.004 // each term is a lobe: the terms are over 7 standard deviations apart
+	for name, c := range map[string]struct {
+		first   float64 // ln(S'/S) of the first lobe; the others follow 0.03 apart
+		weights []float64
+		gaps    []int // the lobes after which G crosses
+		status  FlipStatus
+	}{
+		"two small between, above":   {0.02, []float64{1, -0.005, 0.005, -0.5}, []int{0}, FlipFound},
+		"two small between, below":   {-0.11, []float64{-1, 0.005, -0.005, 0.5}, []int{2}, FlipFound},
+		"two small between, around":  {-0.06, []float64{1, -0.005, 0.005, -0.5}, []int{2}, FlipFound},
+		"four small between":         {-0.09, []float64{1, -0.005, 0.004, -0.003, 0.005, -0.5}, []int{2}, FlipFound},
+		"one small between":          {-0.03, []float64{1, -0.005, 0.5}, nil, FlipNonePositive},
+		"small ones outside":         {-0.03, []float64{-0.005, 1, -0.5, 0.005}, []int{1}, FlipFound},
+		"one small after a crossing": {-0.03, []float64{1, -0.5, 0.005, -0.4, 0.3}, []int{0, 3}, FlipMultiple},
+	} {
+		p := &profile{spot: 1000, contracts: 1}
+		for i, w := range c.weights {
+			p.add(w, v, -c.first-0.03*float64(i)-v*v/2, 1)
+		}
+		got := p.findFlips()
+		if got.status != c.status || len(got.flips) != len(c.gaps) {
+			t.Errorf("%s: %s, %v", name, got.status, got.flips)
+			continue
+		}
+		for i, gap := range c.gaps {
+			x := c.first + 0.03*(float64(gap)+0.5) + v*v/0.03*math.Log(-c.weights[gap]/c.weights[gap+1]) // where the two terms are of one size
+			if f := got.flips[i]; math.Abs(float64(f.Price)-1000*math.Exp(x)) > 0.001 || (f.Direction == negativeToPositive) != (c.weights[gap+1] > 0) {
+				t.Errorf("%s: %v, want %v after lobe %d", name, f, 1000*math.Exp(x), gap)
+			}
+		}
+	}
+}
+
 // A term whose peak is far outside the grid still adds to the nearest grid points: G has a sign there even if no other term
 // reaches them. The peak of a wide term is 12 to 38 standard deviations away, where e^(-u²/2) is small but not 0.
 func TestGridOfTermsFarOutside(t *testing.T) {

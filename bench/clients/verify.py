@@ -721,13 +721,22 @@ def crossings(some, S, values=None):
         lobes.append(types.SimpleNamespace(positive=positive, first=run[0][0], last=run[-1][0], most=max(abs(g) for _, g in run)))
     if not lobes:
         return [], 0
-    largest, found = max(lobes, key=lambda lobe: lobe.most), []
+    largest = max(lobes, key=lambda lobe: lobe.most)
     for lobe in lobes:
         width = (lobe.last - lobe.first) / ((1 if S >= 1000 else S / 5000) * (1 if abs(lobe.last - S) <= 0.03 * S else 5))
         lobe.certain = width >= 2 and lobe.most * (1 - 1 / width ** 2) >= 0.0105 * largest.most
-    for a, b in zip(lobes, lobes[1:]):
-        if min(a.most, b.most) >= 0.0095 * largest.most:
-            found.append(Crossing(root(lambda x: G(some, S, x), a.last, b.first), b.positive, a.certain and b.certain))
+
+    @functools.cache
+    def crossing(gap):
+        return root(lambda x: G(some, S, x), lobes[gap].last, lobes[gap + 1].first)
+    chosen = []  # the gaps between lobes at which G crosses: with every lobe that may count, and with those alone that count on each grid
+    for counts in ((lambda lobe: lobe.most >= 0.0095 * largest.most), (lambda lobe: lobe.certain)):
+        kept, gaps = [i for i, lobe in enumerate(lobes) if counts(lobe)], set()
+        for i, j in zip(kept, kept[1:]):
+            if lobes[i].positive != lobes[j].positive:
+                gaps.add(min(range(i, j, 2), key=lambda gap: abs(crossing(gap) - S)))
+        chosen.append(gaps)
+    found = [Crossing(crossing(gap), lobes[gap + 1].positive, gap in chosen[0] & chosen[1]) for gap in sorted(chosen[0] | chosen[1])]
     return found, 1 if largest.positive else -1
 
 
