@@ -1610,9 +1610,12 @@ def month(around, name, power=1):
 
 def around_month(chain, by_series, keep=lambda series: True):
     """Returns (T, row) of the two dates around 30 days. A date without a row has an empty one."""
-    dates = sorted((series.seconds, by_series.get(series, {}), series.T) for series in chain.series if keep(series) and series.seconds >= 7 * 86400)
-    near, far = [date for date in dates if date[0] <= 30 * 86400], [date for date in dates if date[0] > 30 * 86400]
-    return [(T, row) for _, row, T in near[-1:] + far[:1]] if near and far else []
+    dates = {}
+    for series in chain.series:  # of equal T, the earlier date: the later one is no session
+        if keep(series) and series.seconds >= 7 * 86400:
+            dates.setdefault(series.seconds, (series.T, by_series.get(series, {})))
+    near, far = [t for t in sorted(dates) if t <= 30 * 86400], [t for t in sorted(dates) if t > 30 * 86400]
+    return [dates[near[-1]], dates[far[0]]] if near and far else []
 
 
 def realised(days, n):
@@ -1671,8 +1674,10 @@ def month_figures(chain, by_series):
                                        ("model_free_30d", vix, "model_free_volatility", 2)):
         own[name], reason = month(dates, figure, power)
         why.update({name: reason} if reason else {})
-    quarter = {series.T: row["atm_volatility"] for series, row in by_series.items()
-               if row["atm_volatility"] is not None and 45 / 365 <= series.T <= 135 / 365}
+    quarter = {}
+    for series, row in by_series.items():
+        if row["atm_volatility"] is not None and 45 / 365 <= series.T <= 135 / 365:
+            quarter.setdefault(series.T, row["atm_volatility"])
     if own["atm_30d"] is not None and quarter:
         own["term_slope"] = quarter[min(quarter, key=lambda t: (abs(t - 90 / 365), t))] - own["atm_30d"]
     else:
