@@ -2153,9 +2153,10 @@ def eligible(chain):
     for row in chain.contracts.values():
         traded, price = trade_time(row.traded), row.last if row.mid is None else row.mid
         traded = traded and in_new_york(traded).date() == chain.session
-        premium = round(row.volume * (price or 0) * 100, 6)
+        price = round(price or 0, 9)
+        premium = round(row.volume * price * 100, 9)
         reason = ("not_this_session" if not traded else "low_volume" if row.volume < VOLUME[chain.symbol] else
-                  "low_price" if (price or 0) < 0.05 else "low_premium" if premium < PREMIUM[chain.symbol] else None)
+                  "low_price" if price < 0.05 else "low_premium" if premium < PREMIUM[chain.symbol] else None)
         if reason:
             rejected[reason] += 1
         else:
