@@ -111,8 +111,8 @@ func medianForward(votes []vote) float64 {
 // Source: Hull, Options, Futures and Other Derivatives, ch. 11.4 and 11.7.
 func (s *series) beyond(r *strike, f float64) (european, american float64) {
 	call, put := r.contracts[Call], r.contracts[Put]
-	european = math.Abs(call.Mid()-put.Mid()-s.discount*(f-r.k)) -
-		max(call.Ask-call.Bid+put.Ask-put.Bid, leastSlack) - rateSlack*s.years*math.Abs(f-r.k)
+	european = decimal(math.Abs(call.Mid()-put.Mid()-s.discount*(f-r.k)) -
+		max(call.Ask-call.Bid+put.Ask-put.Bid, leastSlack) - rateSlack*s.years*math.Abs(f-r.k))
 	return european, european - math.Abs(r.k*(1-s.discount)) - math.Abs(s.spot-s.discount*f)
 }
 

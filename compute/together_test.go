@@ -42,6 +42,11 @@ func TestQuotesThatContradict(t *testing.T) {
 			around(call, cut(k > 7750, 1, call))
 			around(put, cut(k > 7750, 1, put))
 		}, 5},
+		"a tie at the slack of 0.20": {func(k float64, call, put *compute.Quote) {
+			if k == 7000 {
+				call.Bid, call.Ask, put.Bid, put.Ask = 114.9, 114.9, 114.7, 114.7 // their difference in binary is a little more
+			}
+		}, 0},
 		"swapped": {func(k float64, call, _ *compute.Quote) {
 			if other := map[float64]float64{7150: 7250, 7250: 7150}[k]; other > 0 {
 				*call, _ = fair(0.01)(other)

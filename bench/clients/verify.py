@@ -422,7 +422,7 @@ def parity_forward(series, rate, price):
         """Returns by how much a strike is further off than its slack of European options."""
         _, K, difference, strike = vote
         spreads = sum(row.ask - row.bid for row in strike.rows)
-        return abs(difference - D * (V - K)) - max(spreads, 0.2) - 0.05 * series.T * abs(V - K)
+        return round(abs(difference - D * (V - K)) - max(spreads, 0.2) - 0.05 * series.T * abs(V - K), 9)
     for i in range(0, len(votes) - 2, 7):
         V, voters = middle(votes[i:]), votes[i:i + 7]
         agree = sum(beyond(vote, V) <= 0 for vote in voters)
