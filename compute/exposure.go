@@ -173,9 +173,18 @@ func sumStrikes(all []*series) []StrikeGamma {
 	return rows
 }
 
+// summed returns the series whose contracts a sum over all of them counts: none when the document contradicts itself, or their open
+// interest is not known.
+func (e *exposure) summed() []*series {
+	if e.mismatch || !e.all.interest.complete() {
+		return nil
+	}
+	return e.series
+}
+
 // eachUsed calls f for every used contract, in the fixed order of sums.
-func (e *exposure) eachUsed(f func(*series, *strike, *Contract)) {
-	for _, s := range e.series {
+func eachUsed(all []*series, f func(*series, *strike, *Contract)) {
+	for _, s := range all {
 		for i := range s.strikes {
 			row := &s.strikes[i]
 			for _, c := range row.contracts {
@@ -195,10 +204,10 @@ type variant struct {
 	weight   func(*Contract) float64 // nil is open interest
 }
 
-// profile builds G of the used contracts under a variant.
-func (e *exposure) profile(v variant) *profile {
+// profile builds G of the used contracts of some series under a variant.
+func (e *exposure) profile(some []*series, v variant) *profile {
 	p := &profile{spot: e.level, terms: make([]term, 0, e.contracts.Used)}
-	for _, s := range e.series {
+	for _, s := range some {
 		if v.keep != nil && !v.keep(s) {
 			continue
 		}

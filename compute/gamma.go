@@ -230,40 +230,37 @@ func GammaExposure(in GammaInput) GammaResult {
 		ByExpiration:      e.byExpiration(),
 	}
 	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
-	base := e.profile(variant{volScale: 1})
+	base := e.profile(e.summed(), variant{volScale: 1})
 	found := base.findFlips()
 	g.Flips, g.FlipStatus, g.Flip = append([]Flip{}, found.flips...), found.status, found.nearest
 	if g.Flip != nil {
 		g.FlipDistance = new(Ratio((e.level - float64(*g.Flip)) / e.level * 100))
 	}
+	switch {
+	case e.mismatch:
+		g.FlipStatus = FlipSpotMismatch
+	case !e.all.interest.complete():
+		g.FlipStatus = FlipUnknown
+	}
 	g.Scenarios = e.scenarios()
 	zeroDTE, zeroDTEReason := e.zeroDTE()
 	g.ZeroDTE = zeroDTE
-	if e.contracts.Used > 0 {
-		g.Net, g.Call, g.Put, g.Gross = new(Dollars(e.net())), new(Dollars(e.call)), new(Dollars(e.put)), new(Dollars(e.gross()))
+	if e.contracts.Used > 0 && !e.mismatch {
+		g.Call, g.Put = ifKnown(e.all.interest, Call, Dollars(e.call)), ifKnown(e.all.interest, Put, Dollars(e.put))
+		g.ExpectedMove = e.expectedMove()
+	}
+	if e.contracts.Used > 0 && len(e.summed()) > 0 {
+		g.Net, g.Gross = new(Dollars(e.net())), new(Dollars(e.gross()))
 		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)
 		g.Regime = new(e.regime(g.Scenarios))
-		g.ExpectedMove = e.expectedMove()
 		g.Exposures = e.greeks.exposures()
-		g.VolTrigger = e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= triggerDays }}).findFlips().nearest
+		g.VolTrigger = e.profile(e.series, variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= triggerDays }}).findFlips().nearest
 		e.levels(&g)
 	}
 	g.Profile = base.points()
 	g.Conventions = e.conventions(g.Net, g.Flip)
 	g.ByStrike = e.byStrike(e.strikes, strikeReach)
-	switch call, put := g.Call, g.Put; {
-	case e.mismatch:
-		g.withhold()
-	case !e.all.interest.complete():
-		g.withholdTotals(FlipUnknown)
-		if e.all.interest.known(Call) {
-			g.Call = call
-		}
-		if e.all.interest.known(Put) {
-			g.Put = put
-		}
-	}
 	q := e.quality(g.Flip)
 	q.ZeroDTEReason = zeroDTEReason
 	q.AmericanQuality = e.american()
@@ -290,14 +287,17 @@ func OpenInterestDate(capturedAt time.Time, cal *Calendar) (settled Date, state 
 func (e *exposure) byExpiration() []ExpirationGamma {
 	rows := make([]ExpirationGamma, 0, len(e.series))
 	for _, s := range e.byDate() {
+		interest := positionsOf(s).interest
 		row := ExpirationGamma{
 			Expiration: s.Expiration, Settlement: s.settlement,
-			Net: new(Dollars(s.call + s.put)), Gross: new(Dollars(s.call - s.put)),
-			Share:   percentOf(s.call-s.put, e.gross()),
-			Forward: Level(s.forward), ForwardSource: s.source, Exposures: s.greeks.exposures(),
+			Net: e.dollars(interest, s.call+s.put), Gross: e.dollars(interest, s.call-s.put),
+			Forward: Level(s.forward), ForwardSource: s.source,
 		}
-		if held := positionsOf(s); !held.interest.complete() {
-			row.withhold()
+		if row.Net != nil {
+			row.Exposures = s.greeks.exposures()
+		}
+		if row.Net != nil && e.all.interest.complete() {
+			row.Share = percentOf(s.call-s.put, e.gross())
 		}
 		rows = append(rows, row)
 	}

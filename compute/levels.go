@@ -97,7 +97,10 @@ func (e *exposure) byStrike(strikes []StrikeGamma, reach float64) []StrikeGamma 
 	for _, r := range strikes {
 		near := 100*math.Abs(float64(r.Strike)-e.level) <= reach*e.level // exact at round numbers
 		if near && (*r.CallOpenInterest > 0 || *r.PutOpenInterest > 0 || !r.interest.complete()) {
-			out = append(out, r.served())
+			if r = r.served(); e.mismatch {
+				r.Call, r.Put, r.Net = nil, nil, nil
+			}
+			out = append(out, r)
 		}
 	}
 	return out

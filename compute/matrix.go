@@ -64,7 +64,7 @@ func (e *exposure) matrix() Matrix {
 		Expirations: []MatrixExpiration{}, Strikes: []MatrixStrike{}, Net: [][]*Dollars{},
 	}
 	used := map[float64]bool{}
-	e.eachUsed(func(_ *series, row *strike, _ *Contract) { used[row.k] = true })
+	eachUsed(e.series, func(_ *series, row *strike, _ *Contract) { used[row.k] = true })
 	rowOf := map[float64]int{}
 	for i := range e.strikes {
 		r := &e.strikes[i]
@@ -106,11 +106,8 @@ func (e *exposure) matrix() Matrix {
 // part returns the part of the expirations from the session date to another. Those before have settled.
 func (e *exposure) part(name string, to Date) MatrixPart {
 	later := func(s *series) bool { return s.settles > to }
-	rows := e.byStrike(sumStrikes(slices.DeleteFunc(slices.Clone(e.series), later)), matrixReach)
-	if e.mismatch {
-		withholdDollars(rows)
-	}
-	return MatrixPart{name, e.session, to, rows}
+	rows := sumStrikes(slices.DeleteFunc(slices.Clone(e.series), later))
+	return MatrixPart{name, e.session, to, e.byStrike(rows, matrixReach)}
 }
 
 // net returns the net GEX of the used contracts of a strike at the spot, and how many they are.

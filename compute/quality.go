@@ -183,7 +183,7 @@ func (e *exposure) compareQuotes(q *GammaQuality) {
 	const twoDays = 2 * secondsPerDay / float64(secondsPerYear)
 	twoSided := 0
 	var differences []float64
-	e.eachUsed(func(s *series, row *strike, c *Contract) {
+	eachUsed(e.series, func(s *series, row *strike, c *Contract) {
 		if c.TwoSided() {
 			twoSided++
 		}

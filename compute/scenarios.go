@@ -25,7 +25,7 @@ func (e *exposure) scenarios() []Scenario {
 	}
 	out := make([]Scenario, len(variants))
 	for i, v := range variants {
-		p := e.profile(v.variant)
+		p := e.profile(e.summed(), v.variant)
 		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: p.findFlips().nearest}
 	}
 	return out
@@ -68,12 +68,13 @@ func (e *exposure) zeroDTE() (z ZeroDTE, unknown *string) {
 		return z, new(notListed)
 	case !held.interest.complete():
 		return z, new(interestMissing)
+	case e.mismatch:
+		return z, nil
 	}
-	z.Net, z.Share = new(Dollars(net)), percentOf(gross, e.gross())
-	if z.Contracts > 0 {
-		today := e.profile(variant{volScale: 1, keep: func(s *series) bool { return s.settles == e.session }})
-		z.Flip = today.findFlips().nearest
+	if e.all.interest.complete() {
+		z.Share = percentOf(gross, e.gross())
 	}
+	z.Net, z.Flip = new(Dollars(net)), e.profile(expiring, variant{volScale: 1}).findFlips().nearest
 	return z, nil
 }
 
@@ -81,10 +82,11 @@ func (e *exposure) zeroDTE() (z ZeroDTE, unknown *string) {
 // flip are the results of our convention.
 func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 	perfiliev := e.perfiliev()
-	volume := e.profile(variant{volScale: 1, weight: func(c *Contract) float64 { return positive(c.Volume) }})
+	traded := e.summed()
 	if !e.all.traded.complete() {
-		volume = &profile{spot: e.level}
+		traded = nil
 	}
+	volume := e.profile(traded, variant{volScale: 1, weight: func(c *Contract) float64 { return positive(c.Volume) }})
 	return []Convention{
 		{"model", net, flip,
 			"own implied volatility per strike, forward from put-call parity, dealers long calls and short puts"},
@@ -100,7 +102,7 @@ func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 // publishedGamma returns the net by the upstream's gamma, nil when no used contract has one.
 func (e *exposure) publishedGamma() *Dollars {
 	sum, n := 0.0, 0
-	e.eachUsed(func(_ *series, _ *strike, c *Contract) {
+	eachUsed(e.summed(), func(_ *series, _ *strike, c *Contract) {
 		if finite(c.Gamma) {
 			sum += sign(c.Right) * c.Gamma * c.OpenInterest
 			n++
@@ -116,7 +118,7 @@ func (e *exposure) publishedGamma() *Dollars {
 // published volatility, no rates, T as weekdays/262, at least 1/262.
 func (e *exposure) perfiliev() *profile {
 	p := &profile{spot: e.level, terms: make([]term, 0, e.contracts.Used)}
-	e.eachUsed(func(s *series, row *strike, c *Contract) {
+	eachUsed(e.summed(), func(s *series, row *strike, c *Contract) {
 		if c.IV > 0 {
 			years := float64(max(1, weekdaysBetween(e.session, s.Expiration))) / 262
 			p.contracts++

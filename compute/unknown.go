@@ -84,6 +84,14 @@ func (c *coverage) add(o coverage) {
 // known says whether the sum over a right is known: at most 1 in 100 of its contracts lack the number.
 func (c *coverage) known(right Right) bool { return 100*c.lacking[right] <= c.rows[right] }
 
+// ifKnown returns the sum over a right, nil unless it is known.
+func ifKnown[T any](c coverage, right Right, sum T) *T {
+	if !c.known(right) {
+		return nil
+	}
+	return &sum
+}
+
 // complete says whether the sums over both rights are known.
 func (c *coverage) complete() bool { return c.known(Call) && c.known(Put) }
 
