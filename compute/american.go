@@ -1,9 +1,7 @@
 package compute
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -63,7 +61,6 @@ func (e *exposure) american() (q AmericanQuality) {
 // forwards within 60 days. One dividend among them does not move a median.
 func (e *exposure) dividendBefore() (next Date, falls bool) {
 	parity := parityWithin(e.series, dividendReach)
-	slices.SortFunc(parity, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
 	var slopes []float64
 	for i := 1; i < len(parity); i++ {
 		if years := parity[i].years - parity[i-1].years; years > 0 { // two expirations may settle in one session

@@ -115,3 +115,27 @@ func quantile(xs []float64, p float64) float64 {
 	}
 	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }
+
+// weighted is a point of a least-squares line.
+type weighted struct{ x, y, weight float64 }
+
+// leastSquares returns the weighted least-squares line of y on x, and the standard error of its slope. They are NaN without two different x.
+func leastSquares(points []weighted) (slope, intercept, off float64) {
+	var sum, x, y float64
+	for _, p := range points {
+		sum += p.weight
+		x += p.weight * p.x
+		y += p.weight * p.y
+	}
+	x, y = x/sum, y/sum
+	var xx, xy, yy float64
+	for _, p := range points {
+		dx, dy := p.x-x, p.y-y
+		xx += p.weight * dx * dx
+		xy += p.weight * dx * dy
+		yy += p.weight * dy * dy
+	}
+	slope = xy / xx
+	residual := max(yy-slope*slope*xx, 0) / float64(len(points)-2)
+	return slope, y - slope*x, math.Sqrt(residual / xx)
+}

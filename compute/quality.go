@@ -143,7 +143,6 @@ var movingRatios, stillRatios = [2]float64{0.99, 1.01}, [2]float64{0.94, 1.03}
 func (e *exposure) hoursQuality() (q HoursQuality) {
 	q.Hours = e.Chain.HoursNote(e.Calendar)
 	near := slices.DeleteFunc(parityWithin(e.series, mostRatioTerm), func(s *series) bool { return s.left < leastRatioTerm })
-	slices.SortStableFunc(near, func(a, b *series) int { return cmp.Compare(a.left, b.left) })
 	var ratios []float64
 	for _, s := range near[:min(len(near), ratioDates)] {
 		ratios = append(ratios, s.publishedRatios()...)
@@ -167,11 +166,7 @@ func (s *series) publishedRatios() (ratios []float64) {
 	rows := slices.Clone(s.strikes)
 	slices.SortStableFunc(rows, func(a, b strike) int { return cmp.Compare(math.Abs(a.k-s.forward), math.Abs(b.k-s.forward)) })
 	for i := range rows {
-		otm := Call
-		if rows[i].k < s.forward {
-			otm = Put
-		}
-		if c := rows[i].contracts[otm]; rows[i].step == volImplied && c.IV > 0 && len(ratios) < ratioStrikes {
+		if c := rows[i].contracts[s.outOf(rows[i].k)]; rows[i].step == volImplied && c.IV > 0 && len(ratios) < ratioStrikes {
 			ratios = append(ratios, rows[i].v/math.Sqrt(s.years)/c.IV)
 		}
 	}

@@ -48,50 +48,30 @@ func RateOf(c *Chain, cal *Calendar, configured float64) (rate float64, source R
 	return math.Round(max(leastRate, min(median(rates), mostRate))*1e6) / 1e6, RateDocument
 }
 
-// parityPoint is a strike at which both rights have two-sided quotes.
-type parityPoint struct {
-	k, difference float64 // C − P of the mids
-	weight        float64
-}
-
 // seriesRate returns the rate of a series, and its standard error: NaN if it has none. It is the slope of C − P on K by weighted least
 // squares, over the strikes near the one at which C and P are closest to each other. The weight of a strike is 1 over the sum of the
 // two spreads.
 func seriesRate(contracts []Contract, years float64) (rate, off float64) {
-	var points []parityPoint
+	var points []weighted
 	center, closest := 0.0, math.Inf(1)
 	for i := 1; i < len(contracts); i++ {
 		call, put := &contracts[i-1], &contracts[i]
 		if call.Strike != put.Strike || !call.TwoSided() || !put.TwoSided() {
 			continue
 		}
-		p := parityPoint{call.Strike, call.Mid() - put.Mid(), call.Ask - call.Bid + put.Ask - put.Bid}
-		if gap := math.Round(math.Abs(p.difference)*1e6) / 1e6; gap < closest {
-			center, closest = p.k, gap
+		p := weighted{call.Strike, call.Mid() - put.Mid(), call.Ask - call.Bid + put.Ask - put.Bid}
+		if gap := math.Round(math.Abs(p.y)*1e6) / 1e6; gap < closest {
+			center, closest = p.x, gap
 		}
 		points = append(points, p)
 	}
-	points = slices.DeleteFunc(points, func(p parityPoint) bool { return math.Abs(p.k-center) > rateReach*center })
+	points = slices.DeleteFunc(points, func(p weighted) bool { return math.Abs(p.x-center) > rateReach*center })
 	if len(points) < ratePoints {
 		return math.NaN(), math.NaN()
 	}
-	var sum, k, difference float64
 	for i := range points {
-		p := &points[i]
-		p.weight = 1 / max(p.weight, leastWidth*center)
-		sum += p.weight
-		k += p.weight * p.k
-		difference += p.weight * p.difference
+		points[i].weight = 1 / max(points[i].weight, leastWidth*center)
 	}
-	k, difference = k/sum, difference/sum
-	var kk, kd, dd float64
-	for _, p := range points {
-		x, y := p.k-k, p.difference-difference
-		kk += p.weight * x * x
-		kd += p.weight * x * y
-		dd += p.weight * y * y
-	}
-	discount := -kd / kk
-	residual := max(dd-discount*discount*kk, 0) / float64(len(points)-2)
-	return -math.Log(discount) / years, math.Sqrt(residual/kk) / discount / years
+	slope, _, off := leastSquares(points)
+	return -math.Log(-slope) / years, off / -slope / years
 }

@@ -100,23 +100,13 @@ func (e *exposure) today(s Series) *series {
 	return e.series[i]
 }
 
-// listed returns the strike of a series, nil if the series is nil or does not list the strike.
-func (s *series) listed(k float64) *strike {
+// priced returns the strike of a series, nil if the series is nil or does not hold the strike with a volatility.
+func (s *series) priced(k float64) *strike {
 	if s == nil {
 		return nil
 	}
-	i, found := slices.BinarySearchFunc(s.strikes, k, func(row strike, k float64) int { return cmp.Compare(row.k, k) })
-	if !found {
-		return nil
+	if i, found := find(s.strikes, k); found && s.strikes[i].step != volNone {
+		return &s.strikes[i]
 	}
-	return &s.strikes[i]
-}
-
-// priced returns the strike of a series, nil if the series is nil or does not hold the strike with a volatility.
-func (s *series) priced(k float64) *strike {
-	row := s.listed(k)
-	if row == nil || row.step == volNone {
-		return nil
-	}
-	return row
+	return nil
 }

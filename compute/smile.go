@@ -62,28 +62,18 @@ func (m smile) atTheMoney() (w float64, why string) {
 	return w, ""
 }
 
-// atTheMoney returns w(0) of the smile. Where that is unknown, v² is linear in ln K between the strikes around the forward, whatever gave
-// their volatility, and flat outside the strikes. It is NaN without a volatility.
+// atTheMoney returns w(0) of the smile. Where that is unknown, it is between the strikes around the forward, whatever gave their volatility.
+// It is NaN without a volatility.
 func (s *series) atTheMoney() float64 {
-	if w, why := s.smile(func(*strike) bool { return true }).atTheMoney(); why == "" {
+	w, why := s.smile(func(*strike) bool { return true }).atTheMoney()
+	switch {
+	case why == "":
 		return w
+	case s.strikes[0].step == volNone: // and so have all
+		return math.NaN()
 	}
-	var below *strike
-	for i := range s.strikes {
-		row := &s.strikes[i]
-		switch {
-		case row.step == volNone:
-			return math.NaN() // of all strikes
-		case row.k < s.forward:
-			below = row
-			continue
-		case below == nil:
-			return row.v * row.v
-		}
-		v := betweenStrikes(below, row, s.forward)
-		return v * v
-	}
-	return below.v * below.v
+	v := volatilityAt(s.strikes, s.forward)
+	return v * v
 }
 
 // between returns w at x, linear between two points.

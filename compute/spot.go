@@ -95,13 +95,12 @@ func fitLevel(all []*series, price float64, share, known bool, day Date) spotFit
 	if !share {
 		on = slices.DeleteFunc(on, func(s *series) bool { return math.Abs(s.over(price)-slope*s.years-line) > s.tolerance() })
 	}
-	span, _, intercept := fitForwards(on, price)
-	if math.IsNaN(slope) || len(on) < fitSeries || 2*len(on) <= len(near) || span < fitSpan {
+	if math.IsNaN(slope) || len(on) < fitSeries || 2*len(on) <= len(near) || spanOf(on) < fitSpan {
 		return fit
 	}
-	nearest := slices.MinFunc(near, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
+	nearest := near[0]
 	tolerance := nearest.tolerance()
-	fit.level = intercept
+	_, fit.level = fitForwards(on, price)
 	if share {
 		fit.level = nearest.over(price) - slope*nearest.years
 		if above := fit.level - line; above < -tolerance || above > mostDividend || known && math.Abs(line) < math.Abs(fit.level) {
@@ -196,29 +195,30 @@ func (s *series) tolerance() float64 {
 	return max(agreedGap, spread/2/s.discount/s.forward)
 }
 
-// parityWithin returns the series that have a parity forward and at most a given T.
+// parityWithin returns the series that have a parity forward and at most a given T, by T.
 func parityWithin(all []*series, reach time.Duration) []*series {
-	return slices.DeleteFunc(slices.Clone(all), func(s *series) bool { return s.source != forwardParity || s.left > reach })
+	parity := slices.DeleteFunc(slices.Clone(all), func(s *series) bool { return s.source != forwardParity || s.left > reach })
+	slices.SortStableFunc(parity, func(a, b *series) int { return cmp.Compare(a.left, b.left) })
+	return parity
 }
 
-// fitForwards returns the ordinary least-squares line of ln(F/spot), which has more digits than ln F, on T, and the difference between the
-// smallest T and the largest. Without a difference, the line is NaN.
-func fitForwards(parity []*series, spot float64) (span time.Duration, slope, intercept float64) {
-	var meanT, meanY, sxx, sxy float64
-	n, least, most := float64(len(parity)), time.Duration(math.MaxInt64), time.Duration(0)
-	for _, s := range parity {
-		meanT += s.years
-		meanY += logMoneyness(s.forward, spot)
-		least, most = min(least, s.left), max(most, s.left)
+// spanOf returns the difference between the smallest T and the largest of series that are sorted by T.
+func spanOf(some []*series) time.Duration {
+	if len(some) == 0 {
+		return 0
 	}
-	meanT, meanY = meanT/n, meanY/n
-	for _, s := range parity {
-		x := s.years - meanT
-		sxx += x * x
-		sxy += x * (logMoneyness(s.forward, spot) - meanY)
+	return some[len(some)-1].left - some[0].left
+}
+
+// fitForwards returns the ordinary least-squares line of ln(F/spot), which has more digits than ln F, on T. Without two different T, it is
+// NaN.
+func fitForwards(parity []*series, spot float64) (slope, intercept float64) {
+	points := make([]weighted, len(parity))
+	for i, s := range parity {
+		points[i] = weighted{s.years, s.over(spot), 1}
 	}
-	slope = sxy / sxx
-	return most - least, slope, meanY - slope*meanT
+	slope, intercept, _ = leastSquares(points)
+	return slope, intercept
 }
 
 // spotNote says how far the spot is from the quotes in time, "" if it belongs to them.

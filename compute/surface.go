@@ -140,12 +140,11 @@ const (
 func findCarries(all []*series, spot, rate float64) {
 	parity, byDate := parityWithin(all, math.MaxInt64), map[Date]*series{}
 	for _, s := range parity {
-		s.logCarry = logMoneyness(s.forward, spot)
+		s.logCarry = s.over(spot)
 		byDate[s.Expiration] = s
 	}
-	slices.SortStableFunc(parity, func(a, b *series) int { return cmp.Compare(a.years, b.years) })
 	beyond := rate // the carry per year after the last parity forward
-	if span, slope, _ := fitForwards(parity, spot); span >= carrySpan {
+	if slope, _ := fitForwards(parity, spot); spanOf(parity) >= carrySpan {
 		beyond = max(-mostCarry, min(slope, mostCarry))
 	}
 	for _, s := range all {
@@ -238,40 +237,34 @@ func (s *series) published(row *strike, otm Right, ceiling, nearest float64) flo
 	return 0
 }
 
-// interpolateVolatilities fills the strikes that steps 1 and 2 left out: v² linear in ln(K/F), which is linear in ln K,
-// between the nearest priced neighbours, flat outside them. Interpolated strikes do not count as neighbours.
+// interpolateVolatilities fills the strikes that steps 1 and 2 left out. Interpolated strikes do not count as neighbours.
 func (s *series) interpolateVolatilities() {
-	var priced []*strike
+	priced := slices.DeleteFunc(slices.Clone(s.strikes), func(r strike) bool { return r.step == volNone })
 	for i := range s.strikes {
-		if s.strikes[i].step != volNone {
-			priced = append(priced, &s.strikes[i])
+		if row := &s.strikes[i]; row.step == volNone && len(priced) > 0 {
+			row.v, row.step = volatilityAt(priced, row.k), volInterpolated
 		}
-	}
-	if len(priced) == 0 || len(priced) == len(s.strikes) {
-		return
-	}
-	next := 0 // index in priced of the first priced strike above the row
-	for i := range s.strikes {
-		row := &s.strikes[i]
-		switch {
-		case row.step != volNone:
-			next++
-			continue
-		case next == 0:
-			row.v = priced[0].v
-		case next == len(priced):
-			row.v = priced[next-1].v
-		default:
-			row.v = betweenStrikes(priced[next-1], priced[next], row.k)
-		}
-		row.step = volInterpolated
 	}
 }
 
-func betweenStrikes(a, b *strike, k float64) float64 {
-	if a.k == 0 { // ln 0 is -∞, so b is infinitely closer
-		return b.v
+// volatilityAt returns v at a strike, of strikes that have one: v² linear in ln(K/F), which is linear in ln K, between the neighbours, flat
+// outside them.
+func volatilityAt(priced []strike, k float64) float64 {
+	i, _ := find(priced, k)
+	switch {
+	case i == 0:
+		return priced[0].v
+	case i == len(priced):
+		return priced[i-1].v
+	case priced[i-1].k == 0: // ln 0 is -∞, so the other is infinitely closer
+		return priced[i].v
 	}
+	a, b := &priced[i-1], &priced[i]
 	w := math.Log(k/a.k) / math.Log(b.k/a.k)
 	return math.Sqrt(a.v*a.v + w*(b.v*b.v-a.v*a.v))
+}
+
+// find returns the index of the first strike at or above k, and whether it is k.
+func find(rows []strike, k float64) (int, bool) {
+	return slices.BinarySearchFunc(rows, k, func(r strike, k float64) int { return cmp.Compare(r.k, k) })
 }

@@ -28,7 +28,7 @@ func (s *series) outOf(k float64) Right {
 
 // outward yields the strikes at which a right is out of the money, nearest the forward first.
 func (s *series) outward(right Right) iter.Seq[*strike] {
-	first, _ := slices.BinarySearchFunc(s.strikes, s.forward, func(r strike, f float64) int { return cmp.Compare(r.k, f) })
+	first, _ := find(s.strikes, s.forward)
 	step := 1
 	if right == Put {
 		first, step = first-1, -1
