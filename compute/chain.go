@@ -180,10 +180,25 @@ func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Duration, []Contract] {
 	}
 }
 
-// Unsettled returns how many contracts of a chain have T > 0.
-func Unsettled(c *Chain, cal *Calendar) (n int) {
+// UnsettledCounts are numbers of contracts with T > 0.
+type UnsettledCounts struct {
+	Contracts, TwoSided int    // all, and those with a quote that is [Quote.TwoSided]
+	Held                [2]int // with open interest, by right
+}
+
+// Unsettled counts the contracts of a chain with T > 0.
+func Unsettled(c *Chain, cal *Calendar) (n UnsettledCounts) {
 	for _, contracts := range c.unsettled(cal) {
-		n += len(contracts)
+		n.Contracts += len(contracts)
+		for i := range contracts {
+			o := &contracts[i]
+			if o.TwoSided() {
+				n.TwoSided++
+			}
+			if o.OpenInterest > 0 {
+				n.Held[o.Right]++
+			}
+		}
 	}
 	return n
 }

@@ -195,14 +195,9 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 		}
 	}
 	for _, s := range e.series {
-		for i := range s.strikes {
-			row := &s.strikes[i]
-			for right, c := range row.contracts {
-				if c != nil {
-					k := contractKey{s.Series, row.k, Right(right)}
-					changes[k] = change{changes[k].from, c.OpenInterest}
-				}
-			}
+		for _, c := range s.all() {
+			k := c.key()
+			changes[k] = change{changes[k].from, c.OpenInterest} // what is not known is left out below
 		}
 	}
 	leftOut := map[contractKey]bool{}

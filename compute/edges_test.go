@@ -251,7 +251,7 @@ func TestTwoSidedQuotes(t *testing.T) {
 	chain := build(t, index(7000, "2026-08-21T14:00:00Z"), row{"SPXW260821C07000000", quoted(1, 1, 0)}, row{"SPXW260821P07000000", quoted(1, 2, 5)},
 		row{"SPXW260918C07000000", quoted(0, 2, 5)}, row{"SPXW260918P07000000", quoted(3, 2, 5)}, row{"SPXW260918P06900000", published(0.2, 5)},
 		row{"SPX260821C07000000", quoted(1, 2, 5)})
-	equal(t, "two-sided quotes", compute.TwoSidedQuotes(chain, cal), 2)
+	equal(t, "two-sided quotes", compute.Unsettled(chain, cal).TwoSided, 2)
 }
 
 // A regime other than neutral needs 1 % of gross.

@@ -25,42 +25,30 @@ type StrikeGamma struct {
 	// Puts traded in the session. `null` while over 1 % of these puts have no volume.
 	PutVolume *Count `json:"put_volume" jsonschema:"minimum=0" unit:"contracts"`
 
-	interest, traded coverage
-}
-
-func newStrikeGamma(k float64) *StrikeGamma {
-	return &StrikeGamma{Strike: Level(k), Call: new(Dollars), Put: new(Dollars), CallOpenInterest: new(Count), PutOpenInterest: new(Count), CallVolume: new(Count), PutVolume: new(Count)}
+	held positions
 }
 
 // add adds the unsigned GEX, 0 unless the contract is used, and the positions of a contract.
-func (r *StrikeGamma) add(right Right, c *Contract, gex Dollars) {
-	r.interest.count(right, !finite(c.OpenInterest))
-	r.traded.count(right, !finite(c.Volume))
-	if right == Call {
+func (r *StrikeGamma) add(c *Contract, gex Dollars) {
+	r.held.add(c)
+	if c.Right == Call {
 		*r.Call += gex
-		*r.CallOpenInterest += Count(positive(c.OpenInterest))
-		*r.CallVolume += Count(positive(c.Volume))
 	} else {
 		*r.Put -= gex
-		*r.PutOpenInterest += Count(positive(c.OpenInterest))
-		*r.PutVolume += Count(positive(c.Volume))
 	}
 }
 
-// served returns the row without the sums that are not known.
+// served returns the row with the sums that are known.
 func (r StrikeGamma) served() StrikeGamma {
-	if !r.interest.known(Call) {
-		r.Call, r.Net, r.CallOpenInterest = nil, nil, nil
+	interest, traded := r.held.interest, r.held.traded
+	if !interest.known(Call) {
+		r.Call, r.Net = nil, nil
 	}
-	if !r.interest.known(Put) {
-		r.Put, r.Net, r.PutOpenInterest = nil, nil, nil
+	if !interest.known(Put) {
+		r.Put, r.Net = nil, nil
 	}
-	if !r.traded.known(Call) {
-		r.CallVolume = nil
-	}
-	if !r.traded.known(Put) {
-		r.PutVolume = nil
-	}
+	r.CallOpenInterest, r.PutOpenInterest = interest.served(r.held.openInterest)
+	r.CallVolume, r.PutVolume = traded.served(r.held.volume)
 	return r
 }
 
@@ -144,24 +132,17 @@ func (e *exposure) sum() {
 // sumStrikes returns a row per listed strike of the series, rising.
 func sumStrikes(all []*series) []StrikeGamma {
 	byStrike := map[float64]*StrikeGamma{}
-	at := func(k float64) *StrikeGamma {
-		if byStrike[k] == nil {
-			byStrike[k] = newStrikeGamma(k)
-		}
-		return byStrike[k]
-	}
 	for _, s := range all {
-		for i := range s.unknown {
-			at(s.unknown[i].Strike).add(s.unknown[i].Right, &s.unknown[i], 0)
-		}
-		for j := range s.strikes {
-			row := &s.strikes[j]
-			total := at(row.k)
-			for right, c := range row.contracts {
-				if c != nil {
-					total.add(Right(right), c, Dollars(row.gex*c.OpenInterest))
-				}
+		for row, c := range s.all() {
+			total, gex := byStrike[c.Strike], 0.0
+			if total == nil {
+				total = &StrikeGamma{Strike: Level(c.Strike), Call: new(Dollars), Put: new(Dollars)}
+				byStrike[c.Strike] = total
 			}
+			if row != nil {
+				gex = row.gex * c.OpenInterest
+			}
+			total.add(c, Dollars(gex))
 		}
 	}
 	rows := make([]StrikeGamma, 0, len(byStrike))
@@ -185,12 +166,9 @@ func (e *exposure) summed() []*series {
 // eachUsed calls f for every used contract, in the fixed order of sums.
 func eachUsed(all []*series, f func(*series, *strike, *Contract)) {
 	for _, s := range all {
-		for i := range s.strikes {
-			row := &s.strikes[i]
-			for _, c := range row.contracts {
-				if usedContract(row, c) {
-					f(s, row, c)
-				}
+		for row, c := range s.all() {
+			if row != nil && usedContract(row, c) {
+				f(s, row, c)
 			}
 		}
 	}

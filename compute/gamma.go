@@ -212,7 +212,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		quoted:     chain.QuoteInstant(cal),
 		series:     newSeries(chain, cal, in.RiskFreeRate),
 		contracts: ContractCounts{Listed: chain.Listed, Skipped: SkippedGamma{
-			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal),
+			Skipped: chain.Skipped, Settled: len(chain.Contracts) - Unsettled(chain, cal).Contracts,
 		}},
 	}
 	e.effectiveSpot = findSpot(chain, e.underlying, cal, e.quoted, e.series)
@@ -246,7 +246,7 @@ func GammaExposure(in GammaInput) GammaResult {
 	zeroDTE, zeroDTEReason := e.zeroDTE()
 	g.ZeroDTE = zeroDTE
 	if e.contracts.Used > 0 && !e.mismatch {
-		g.Call, g.Put = ifKnown(e.all.interest, Call, Dollars(e.call)), ifKnown(e.all.interest, Put, Dollars(e.put))
+		g.Call, g.Put = ifKnown(&e.all.interest, Call, Dollars(e.call)), ifKnown(&e.all.interest, Put, Dollars(e.put))
 		g.ExpectedMove = e.expectedMove()
 	}
 	if e.contracts.Used > 0 && len(e.summed()) > 0 {

@@ -34,8 +34,8 @@ func (e *exposure) levels(g *Gamma) {
 		Gross: Wall{e.largest(callExposure), e.largest(putExposure)},
 		Net:   Wall{g.CallWall, g.PutWall},
 		OpenInterest: Wall{
-			e.largest(func(r *StrikeGamma) float64 { return float64(*r.CallOpenInterest) }),
-			e.largest(func(r *StrikeGamma) float64 { return float64(*r.PutOpenInterest) }),
+			e.largest(func(r *StrikeGamma) float64 { return r.held.openInterest[Call] }),
+			e.largest(func(r *StrikeGamma) float64 { return r.held.openInterest[Put] }),
 		},
 	}
 }
@@ -96,7 +96,7 @@ func (e *exposure) byStrike(strikes []StrikeGamma, reach float64) []StrikeGamma 
 	out := []StrikeGamma{}
 	for _, r := range strikes {
 		near := 100*math.Abs(float64(r.Strike)-e.level) <= reach*e.level // exact at round numbers
-		if near && (*r.CallOpenInterest > 0 || *r.PutOpenInterest > 0 || !r.interest.complete()) {
+		if near && (r.held.openInterest != [2]float64{} || !r.held.interest.complete()) {
 			if r = r.served(); e.mismatch {
 				r.Call, r.Put, r.Net = nil, nil, nil
 			}

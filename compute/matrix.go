@@ -71,7 +71,7 @@ func (e *exposure) matrix() Matrix {
 		k := float64(r.Strike)
 		if used[k] && 100*math.Abs(k-e.level) <= matrixReach*e.level { // exact at round numbers
 			rowOf[k] = len(m.Strikes)
-			m.Strikes = append(m.Strikes, MatrixStrike{r.Strike, e.dollars(r.interest, float64(*r.Net))})
+			m.Strikes = append(m.Strikes, MatrixStrike{r.Strike, e.dollars(r.held.interest, float64(*r.Net))})
 		}
 	}
 	columns := slices.DeleteFunc(e.byDate(), func(s *series) bool { return s.used == 0 })

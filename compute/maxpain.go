@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"cmp"
 	"math"
 	"slices"
 )
@@ -81,7 +82,7 @@ type StrikeOI struct {
 	Call   Count `json:"call" jsonschema:"minimum=0" unit:"contracts"` // Open calls.
 	Put    Count `json:"put" jsonschema:"minimum=0" unit:"contracts"`  // Open puts.
 
-	interest coverage
+	unknown bool // of a contract
 }
 
 // StrikeOIs are rows of open interest, strikes rising.
@@ -96,20 +97,23 @@ type PainExpiration struct {
 	OpenInterest *Count `json:"open_interest" jsonschema:"minimum=0" unit:"contracts"`
 }
 
-// MaxPains computes max pain for every expiration date with T > 0, nearest date first. Its time is linear in the number of
-// contracts.
+// MaxPains computes max pain for every expiration date with T > 0, nearest date first.
 func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 	session := chain.Session(cal)
 	var dates []Date
-	byDate := map[Date]*[2]StrikeOIs{} // by settlement; nil where no contract of the date has that settlement
+	byDate := map[Date]*[2][]*Contract{} // by settlement
 	for _, s := range chain.listed(cal) {
 		d := byDate[s.Expiration]
 		if d == nil {
-			d = &[2]StrikeOIs{}
+			d = &[2][]*Contract{}
 			byDate[s.Expiration] = d
 			dates = append(dates, s.Expiration)
 		}
-		d[s.settlement] = mergeStrikeOIs(d[s.settlement], mergeStrikeOIs(strikeOIs(s.contracts), strikeOIs(s.unknown)))
+		for _, rows := range [...][]Contract{s.contracts, s.unknown} {
+			for i := range rows {
+				d[s.settlement] = append(d[s.settlement], &rows[i])
+			}
+		}
 	}
 	slices.Sort(dates)
 	out := make([]*MaxPain, len(dates))
@@ -141,8 +145,8 @@ func DefaultMaxPain(pains []*MaxPain) int {
 	return -1
 }
 
-// fill computes the fields that depend on open interest. am and pm are nil where no contract has that settlement.
-func (p *MaxPain) fill(am, pm StrikeOIs, spot float64) {
+// fill computes the fields that depend on open interest, of the contracts that settle at the opening print and at the close.
+func (p *MaxPain) fill(am, pm []*Contract, spot float64) {
 	if am != nil {
 		p.Settlement, p.PainSide = AM.String(), newPainSide(am, spot)
 		p.BySettlement.AM = new(p.PainSide)
@@ -153,67 +157,32 @@ func (p *MaxPain) fill(am, pm StrikeOIs, spot float64) {
 	}
 	if am != nil && pm != nil {
 		p.Settlement = "mixed"
-		p.PainSide = newPainSide(mergeStrikeOIs(am, pm), spot)
+		p.PainSide = newPainSide(slices.Concat(am, pm), spot)
 	}
 }
 
-// strikeOIs returns the open interest per listed strike of contracts whose strikes rise. That of a contract that is not known is NaN.
-func strikeOIs(contracts []Contract) StrikeOIs {
-	out := make(StrikeOIs, 0, (len(contracts)+1)/2)
-	for i := range contracts {
-		c := &contracts[i]
-		if n := len(out); n == 0 || out[n-1].Strike != Level(c.Strike) {
-			out = append(out, StrikeOI{Strike: Level(c.Strike)})
+func newPainSide(contracts []*Contract, spot float64) PainSide {
+	var held positions
+	rows := StrikeOIs{}
+	slices.SortStableFunc(contracts, func(a, b *Contract) int { return cmp.Compare(a.Strike, b.Strike) })
+	for _, c := range contracts {
+		held.add(c)
+		if n := len(rows); n == 0 || rows[n-1].Strike != Level(c.Strike) {
+			rows = append(rows, StrikeOI{Strike: Level(c.Strike)})
 		}
-		row := &out[len(out)-1]
-		row.interest.count(c.Right, !finite(c.OpenInterest))
+		row := &rows[len(rows)-1]
+		row.unknown = row.unknown || !finite(c.OpenInterest)
 		if c.Right == Call {
 			row.Call += Count(positive(c.OpenInterest))
 		} else {
 			row.Put += Count(positive(c.OpenInterest))
 		}
 	}
-	return out
-}
-
-func mergeStrikeOIs(a, b StrikeOIs) StrikeOIs {
-	out := make(StrikeOIs, 0, len(a)+len(b))
-	for len(a) > 0 || len(b) > 0 {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0].Strike < b[0].Strike:
-			out, a = append(out, a[0]), a[1:]
-		case len(a) == 0 || b[0].Strike < a[0].Strike:
-			out, b = append(out, b[0]), b[1:]
-		default:
-			both := StrikeOI{a[0].Strike, a[0].Call + b[0].Call, a[0].Put + b[0].Put, a[0].interest}
-			both.interest.add(b[0].interest)
-			out = append(out, both)
-			a, b = a[1:], b[1:]
-		}
-	}
-	return out
-}
-
-func newPainSide(rows StrikeOIs, spot float64) PainSide {
-	side := PainSide{Curve: PayoutCurve{}, OpenInterest: StrikeOIs{}}
-	var calls, puts Count
-	var interest coverage
-	for _, r := range rows {
-		calls += r.Call
-		puts += r.Put
-		interest.add(r.interest)
-		if (r.Call > 0 || r.Put > 0) && r.interest.lacking == [2]int{} {
-			side.OpenInterest = append(side.OpenInterest, r)
-		}
-	}
-	side.open = calls + puts
-	if interest.known(Call) {
-		side.CallOpenInterest = &calls
-	}
-	if interest.known(Put) {
-		side.PutOpenInterest = &puts
-	}
-	if !interest.complete() {
+	calls, puts := held.openInterest[Call], held.openInterest[Put]
+	side := PainSide{Curve: PayoutCurve{}, open: Count(calls + puts)}
+	side.OpenInterest = slices.DeleteFunc(slices.Clone(rows), func(r StrikeOI) bool { return r.unknown || r.Call+r.Put == 0 })
+	side.CallOpenInterest, side.PutOpenInterest = held.interest.served(held.openInterest)
+	if !held.interest.complete() {
 		return side
 	}
 	side.Curve = payoutCurve(rows)

@@ -2,6 +2,7 @@ package compute
 
 import (
 	"cmp"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -79,6 +80,24 @@ type strike struct {
 	v           float64      // total volatility σ√T, > 0 unless step is volNone
 	step        volStep
 	gex         float64 // unsigned GEX of one contract at the spot, set by [exposure.sum]; 0 if step is volNone
+}
+
+// all yields the contracts of a series with their strikes, rising, then those of unknown open interest, with nil.
+func (s *series) all() iter.Seq2[*strike, *Contract] {
+	return func(yield func(*strike, *Contract) bool) {
+		for i := range s.strikes {
+			for _, c := range s.strikes[i].contracts {
+				if c != nil && !yield(&s.strikes[i], c) {
+					return
+				}
+			}
+		}
+		for i := range s.unknown {
+			if !yield(nil, &s.unknown[i]) {
+				return
+			}
+		}
+	}
 }
 
 // newSeries returns the unsettled series of a chain, in the order of the chain, each with its parity forward if it has one.

@@ -74,18 +74,16 @@ func (c *coverage) count(right Right, lacks bool) {
 	}
 }
 
-func (c *coverage) add(o coverage) {
-	for right := range c.rows {
-		c.rows[right] += o.rows[right]
-		c.lacking[right] += o.lacking[right]
-	}
-}
-
 // known says whether the sum over a right is known: at most 1 in 100 of its contracts lack the number.
 func (c *coverage) known(right Right) bool { return 100*c.lacking[right] <= c.rows[right] }
 
+// served returns the sums over calls and over puts, each nil unless it is known.
+func (c *coverage) served(sums [2]float64) (calls, puts *Count) {
+	return ifKnown(c, Call, Count(sums[Call])), ifKnown(c, Put, Count(sums[Put]))
+}
+
 // ifKnown returns the sum over a right, nil unless it is known.
-func ifKnown[T any](c coverage, right Right, sum T) *T {
+func ifKnown[T any](c *coverage, right Right, sum T) *T {
 	if !c.known(right) {
 		return nil
 	}
@@ -94,6 +92,28 @@ func ifKnown[T any](c coverage, right Right, sum T) *T {
 
 // complete says whether the sums over both rights are known.
 func (c *coverage) complete() bool { return c.known(Call) && c.known(Put) }
+
+// positions are sums over contracts, by right, and how many contracts lack the number.
+type positions struct {
+	openInterest, volume [2]float64
+	interest, traded     coverage
+}
+
+func (p *positions) add(c *Contract) {
+	p.openInterest[c.Right] += positive(c.OpenInterest)
+	p.volume[c.Right] += positive(c.Volume)
+	p.interest.count(c.Right, !finite(c.OpenInterest))
+	p.traded.count(c.Right, !finite(c.Volume))
+}
+
+func positionsOf(some ...*series) (p positions) {
+	for _, s := range some {
+		for _, c := range s.all() {
+			p.add(c)
+		}
+	}
+	return p
+}
 
 // InterestUnknown counts the contracts with T > 0 whose open interest is not known, by right: that cannot be read, or that have no row,
 // where an expiration has rows of the other right alone.
@@ -111,18 +131,6 @@ func UnknownInterest(c *Chain, cal *Calendar) InterestUnknown {
 		}
 	}
 	return InterestUnknown{n[Call], n[Put]}
-}
-
-// HeldContracts returns how many contracts of a chain with T > 0 have open interest, by right.
-func HeldContracts(c *Chain, cal *Calendar) (n [2]int) {
-	for _, contracts := range c.unsettled(cal) {
-		for i := range contracts {
-			if contracts[i].OpenInterest > 0 {
-				n[contracts[i].Right]++
-			}
-		}
-	}
-	return n
 }
 
 // daily has the day from which on an underlying surely lists an expiration on every session: of SPX the first such day, of the others a

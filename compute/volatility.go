@@ -299,34 +299,6 @@ func (s *series) ofVolatilityIndex(cal *Calendar) bool {
 	return s.settles == cal.OnOrBefore(friday) && third == (s.settlement == AM)
 }
 
-// positions are sums over contracts, by right, and how many contracts lack the number.
-type positions struct {
-	openInterest, volume [2]float64
-	interest, traded     coverage
-}
-
-func positionsOf(some ...*series) (p positions) {
-	for _, s := range some {
-		for i := range s.strikes {
-			for right, c := range s.strikes[i].contracts {
-				if c != nil {
-					p.openInterest[right] += c.OpenInterest
-					p.volume[right] += positive(c.Volume)
-					p.interest.count(Right(right), false)
-					p.traded.count(Right(right), !finite(c.Volume))
-				}
-			}
-		}
-		for i := range s.unknown {
-			c := &s.unknown[i]
-			p.volume[c.Right] += positive(c.Volume)
-			p.interest.count(c.Right, true)
-			p.traded.count(c.Right, !finite(c.Volume))
-		}
-	}
-	return p
-}
-
 // ratios returns put/call by open interest and by volume.
 func (p *positions) ratios(unknown map[string]string) (openInterest, volume *Ratio) {
 	ratio := func(of [2]float64, c coverage, name, missing string) *Ratio {

@@ -91,7 +91,7 @@ func (i *intake) believe(d *document) error {
 	case c == nil:
 	case len(c.Unread) > len(c.Contracts):
 		return upstream.Refuse(upstream.OIMissing, "the open interest of %d of %d contracts cannot be read", len(c.Unread), len(c.Unread)+len(c.Contracts))
-	case compute.Unsettled(c, i.cfg.Calendar) == 0:
+	case compute.Unsettled(c, i.cfg.Calendar).Contracts == 0:
 		if why := compute.UnderlyingOf(c.Symbol).Unusable(); why != "" {
 			return upstream.Refuse(upstream.Empty, "%s cannot be an underlying: %s", c.Symbol, why)
 		}
@@ -105,8 +105,8 @@ func (i *intake) measure(d *document) {
 	d.mark.sha256 = d.SHA256
 	switch {
 	case d.chain != nil:
-		d.mark.price, d.mark.quotes = d.chain.Spot, compute.TwoSidedQuotes(d.chain, i.cfg.Calendar)
-		d.mark.held = compute.HeldContracts(d.chain, i.cfg.Calendar)
+		n := compute.Unsettled(d.chain, i.cfg.Calendar)
+		d.mark.price, d.mark.quotes, d.mark.held = d.chain.Spot, n.TwoSided, n.Held
 	case d.quote != nil:
 		d.mark.price = d.quote.Spot
 	case d.closes != nil:

@@ -52,7 +52,7 @@ func computeMaxPain(in *inputs) (*answer, error) {
 	a.rare = func(expiration string) bool { return expiration != a.byDefault }
 	q := painQuality{Calendar: compute.CalendarNote(dates...), Hours: chain.HoursNote(in.calendar), BadNumbers: chain.BadNumbers}
 	q.Contracts.Listed = chain.Listed
-	q.Contracts.Used = compute.Unsettled(chain, in.calendar)
+	q.Contracts.Used = compute.Unsettled(chain, in.calendar).Contracts
 	q.Contracts.Skipped = painSkipped{chain.Skipped, len(chain.Contracts) - q.Contracts.Used}
 	q.Contracts.InterestUnknown = compute.UnknownInterest(chain, in.calendar)
 	a.quality = q
