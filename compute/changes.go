@@ -89,19 +89,17 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 // splitSince says whether the shares of a fund or stock were split between an earlier document, of some contracts, and c: most of these that
 // have not settled are then no longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth
 // is gone, because some new strikes are equal to old ones. Options of a stock that only fell stay listed. ratio is that of the prices.
-func (c *Chain) splitSince(earlier iter.Seq[contractKey], ratio float64, cal *Calendar) bool {
+func (c *Chain) splitSince(earlier iter.Seq2[contractKey, float64], ratio float64, cal *Calendar) bool {
 	u, q := UnderlyingOf(c.Symbol), c.QuoteInstant(cal)
 	if u.Kind == KindIndex {
 		return false
 	}
 	listed, gone := 0, 0
 	for k := range earlier {
-		settlement, _ := u.settlement(k.Root)
-		was := Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
-		if !settlement.Instant(k.Expiration, cal).After(q) {
+		if settlement, _ := u.settlement(k.Root); !settlement.Instant(k.Expiration, cal).After(q) {
 			continue
 		}
-		if _, found := slices.BinarySearchFunc(c.Contracts, was, func(x, y Contract) int { return compareListing(&x, &y) }); found {
+		if _, found := slices.BinarySearchFunc(c.Contracts, k.contract(), func(x, y Contract) int { return compareListing(&x, &y) }); found {
 			listed++
 		} else {
 			gone++
@@ -187,12 +185,8 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 	}
 	type change struct{ from, to float64 }
 	changes := map[contractKey]change{}
-	for _, s := range e.compared() {
-		for _, row := range s.Strikes {
-			for right, held := range row.OpenInterest {
-				changes[contractKey{s.Series, row.Strike, Right(right)}] = change{from: positive(held)}
-			}
-		}
+	for k, held := range (&GammaState{Series: e.compared()}).listed() {
+		changes[k] = change{from: held}
 	}
 	for _, s := range e.series {
 		for _, c := range s.all() {
@@ -211,7 +205,7 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 	out := []OpenInterestChange{}
 	for k, x := range changes {
 		if x.from != x.to {
-			c := Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
+			c := k.contract()
 			out = append(out, OpenInterestChange{c.Symbol(), Level(k.strike), k.Expiration, k.right, Count(x.from), Count(x.to)})
 		}
 	}

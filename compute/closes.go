@@ -98,11 +98,11 @@ func jumps(symbol string, from, to Close, prices map[string][]Close, cal *Calend
 		}
 	}
 	most := mostJump
-	if others != nil && cal.SessionsBetween(from.Date, to.Date) <= 5 {
-		most = mostApart
-	}
 	if others != nil {
 		move /= median(others)
+		if cal.SessionsBetween(from.Date, to.Date) <= 5 {
+			most = mostApart
+		}
 	}
 	return ratioApart(move) > most
 }

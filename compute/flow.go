@@ -150,6 +150,11 @@ func (c *Contract) key() contractKey {
 	return contractKey{Series{c.Root, c.Expiration}, c.Strike, c.Right}
 }
 
+// contract returns the contract without its numbers.
+func (k contractKey) contract() Contract {
+	return Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
+}
+
 // NewChainBefore returns what the flow of the next session needs of a chain.
 func NewChainBefore(c *Chain) *ChainBefore {
 	b := &ChainBefore{c.Spot, make(map[contractKey]float64, len(c.Contracts))}
@@ -169,7 +174,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	chain := in.Chain
 	session := chain.Session(in.Calendar)
 	out := ChainFlow{Symbol: chain.Symbol, Session: session}
-	if b := in.Before; b != nil && chain.splitSince(maps.Keys(b.iv), chain.Spot/b.spot, in.Calendar) {
+	if b := in.Before; b != nil && chain.splitSince(maps.All(b.iv), chain.Spot/b.spot, in.Calendar) {
 		out.Split, in.Before = true, nil
 	}
 	var live []*Contract

@@ -52,7 +52,6 @@ type hoursRow struct {
 	from          Date // 0: always
 	opens, closes clock
 	seen          bool // only where a contract of the document has traded in these hours: not every class has them
-	verified      Date // until when the source is known to hold
 	source        string
 }
 
@@ -63,19 +62,19 @@ var verifiedHours = NewDate(2027, time.December, 31)
 // trade: from 16:15 to 17:00, in the curb session of SPX, all quotes of the documents stand still. The rows of a class are in the order of
 // a day's hours. Of those of a kind of days, the last whose date has come counts.
 var hours = []hoursRow{
-	{largeIndex, beforeSession, NewDate(2015, time.March, 9), at0300, at0915, false, verifiedHours, "Cboe, Extended Trading Hours, 2015-02-27; RG15-014"},
-	{largeIndex, beforeSession, NewDate(2021, time.November, 22), eve2015, at0915, false, verifiedHours, "SEC releases 34-93677 and 34-94253"},
-	{largeIndex, beforeSession, NewDate(2024, time.August, 26), eve2015, at0925, false, verifiedHours, "SR-CBOE-2024-031, SEC release 34-100524; OPRA notice of GTH hours, effective 2024-08-26"},
-	{largeIndex, inSession, 0, at0930, at1615, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays; no quote of 40,255 moved from 16:15 to 20:15 on 2023-04-14 and 2026-08-11"},
-	{largeIndex, onHoliday, NewDate(2022, time.May, 30), eve2015, at1130, false, verifiedHours, "SEC release 34-94253; Cboe, holiday calendar of 2026"},
-	{largeIndex, onOneDay, NewDate(2025, time.January, 9), eve2015, at0925, false, verifiedHours, "Cboe, press release of 2024-12-30"},
-	{smallIndex, beforeSession, NewDate(2026, time.February, 9), eve2015, at0925, false, verifiedHours, "SR-CBOE-2025-070, SEC release 34-104228 (both products); Cboe, RUT options in Global Trading Hours, from 2026-02-09"},
-	{smallIndex, inSession, 0, at0930, at1615, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays"},
-	{smallIndex, onHoliday, NewDate(2026, time.February, 9), eve2015, at1130, false, verifiedHours, "SR-CBOE-2025-070; Cboe, holiday calendar of 2026"},
-	{otherIndex, inSession, 0, at0930, at1615, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays; Nasdaq, Options Market Hours"},
-	{tailFund, inSession, 0, at0930, at1615, false, verifiedHours, "Nasdaq, Options Market Hours, 2026-09; Nasdaq alert 2025-52 of IBIT"},
-	{stock, beforeSession, NewDate(2026, time.July, 13), at0730, at0925, true, verifiedHours, "SR-CBOE-2025-079, SEC release 34-105569; Cboe, Equity Options Extended Trading Hours FAQ"},
-	{stock, inSession, 0, at0930, at1600, false, verifiedHours, "Cboe, U.S. Options Hours & Holidays"},
+	{largeIndex, beforeSession, NewDate(2015, time.March, 9), at0300, at0915, false, "Cboe, Extended Trading Hours, 2015-02-27; RG15-014"},
+	{largeIndex, beforeSession, NewDate(2021, time.November, 22), eve2015, at0915, false, "SEC releases 34-93677 and 34-94253"},
+	{largeIndex, beforeSession, NewDate(2024, time.August, 26), eve2015, at0925, false, "SR-CBOE-2024-031, SEC release 34-100524; OPRA notice of GTH hours, effective 2024-08-26"},
+	{largeIndex, inSession, 0, at0930, at1615, false, "Cboe, U.S. Options Hours & Holidays; no quote of 40,255 moved from 16:15 to 20:15 on 2023-04-14 and 2026-08-11"},
+	{largeIndex, onHoliday, NewDate(2022, time.May, 30), eve2015, at1130, false, "SEC release 34-94253; Cboe, holiday calendar of 2026"},
+	{largeIndex, onOneDay, NewDate(2025, time.January, 9), eve2015, at0925, false, "Cboe, press release of 2024-12-30"},
+	{smallIndex, beforeSession, NewDate(2026, time.February, 9), eve2015, at0925, false, "SR-CBOE-2025-070, SEC release 34-104228 (both products); Cboe, RUT options in Global Trading Hours, from 2026-02-09"},
+	{smallIndex, inSession, 0, at0930, at1615, false, "Cboe, U.S. Options Hours & Holidays"},
+	{smallIndex, onHoliday, NewDate(2026, time.February, 9), eve2015, at1130, false, "SR-CBOE-2025-070; Cboe, holiday calendar of 2026"},
+	{otherIndex, inSession, 0, at0930, at1615, false, "Cboe, U.S. Options Hours & Holidays; Nasdaq, Options Market Hours"},
+	{tailFund, inSession, 0, at0930, at1615, false, "Nasdaq, Options Market Hours, 2026-09; Nasdaq alert 2025-52 of IBIT"},
+	{stock, beforeSession, NewDate(2026, time.July, 13), at0730, at0925, true, "SR-CBOE-2025-079, SEC release 34-105569; Cboe, Equity Options Extended Trading Hours FAQ"},
+	{stock, inSession, 0, at0930, at1600, false, "Cboe, U.S. Options Hours & Holidays"},
 }
 
 // tailFunds are the exchange-traded funds and notes whose options trade until 16:15.
@@ -187,8 +186,8 @@ func (c *Chain) Night(cal *Calendar) time.Time {
 
 // HoursNote returns the note for meta.quality.hours when q lies after the day until which the hours of the options are verified, else nil.
 func (c *Chain) HoursNote(cal *Calendar) *string {
-	if q, s := c.quoted(cal); DateOf(q.In(NewYork)) > s.verified {
-		return new(fmt.Sprintf("the quotes are of a day after %s, until which the hours of options are verified; those of then were applied", s.verified))
+	if DateOf(c.QuoteInstant(cal).In(NewYork)) > verifiedHours {
+		return new(fmt.Sprintf("the quotes are of a day after %s, until which the hours of options are verified; those of then were applied", verifiedHours))
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package compute
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Walls are the strikes with the largest value of each of four measures.
 type Walls struct {
@@ -24,15 +27,14 @@ type Wall struct {
 // levels fills in the key levels, which compare strikes.
 func (e *exposure) levels(g *Gamma) {
 	spot := Level(e.level)
+	above := slices.DeleteFunc(slices.Clone(e.strikes), func(r StrikeGamma) bool { return r.Strike < spot })
+	below := slices.DeleteFunc(slices.Clone(e.strikes), func(r StrikeGamma) bool { return r.Strike > spot })
 	g.CallWall, g.PutWall = walls(e.strikes, spot)
 	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(*r.Call - *r.Put) })
 	g.Walls = Walls{
-		BySide: Wall{
-			e.largest(func(r *StrikeGamma) float64 { return only(r.Strike >= spot, callExposure(r)) }),
-			e.largest(func(r *StrikeGamma) float64 { return only(r.Strike <= spot, putExposure(r)) }),
-		},
-		Gross: Wall{e.largest(callExposure), e.largest(putExposure)},
-		Net:   Wall{g.CallWall, g.PutWall},
+		BySide: Wall{largest(above, spot, callExposure), largest(below, spot, putExposure)},
+		Gross:  Wall{e.largest(callExposure), e.largest(putExposure)},
+		Net:    Wall{g.CallWall, g.PutWall},
 		OpenInterest: Wall{
 			e.largest(func(r *StrikeGamma) float64 { return r.held.openInterest[Call] }),
 			e.largest(func(r *StrikeGamma) float64 { return r.held.openInterest[Put] }),
@@ -46,22 +48,15 @@ func walls(rows []StrikeGamma, spot Level) (call, put *Level) {
 		largest(rows, spot, func(r *StrikeGamma) float64 { return -orZero(r.Net) })
 }
 
-func callExposure(r *StrikeGamma) float64 { return orZero(r.Call) }
+func callExposure(r *StrikeGamma) float64 { return float64(*r.Call) }
 
-func putExposure(r *StrikeGamma) float64 { return -orZero(r.Put) }
+func putExposure(r *StrikeGamma) float64 { return -float64(*r.Put) }
 
 func orZero(x *Dollars) float64 {
 	if x == nil {
 		return 0
 	}
 	return float64(*x)
-}
-
-func only(ok bool, x float64) float64 {
-	if ok {
-		return x
-	}
-	return 0
 }
 
 func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {

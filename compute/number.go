@@ -116,6 +116,19 @@ func quantile(xs []float64, p float64) float64 {
 	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }
 
+// midRank returns the percentile of x among values, of which it is one: the mid-rank of Hazen's plotting position.
+func midRank(x float64, values []float64) Ratio {
+	below := 0.0
+	for _, v := range values {
+		if v < x {
+			below++
+		} else if v == x {
+			below += 0.5
+		}
+	}
+	return Ratio(below / float64(len(values)) * 100)
+}
+
 // weighted is a point of a least-squares line.
 type weighted struct{ x, y, weight float64 }
 

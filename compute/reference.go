@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"cmp"
 	"iter"
 	"math"
 	"slices"
@@ -50,13 +49,13 @@ func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
 	return out
 }
 
-// listed yields the contracts of a state.
-func (g *GammaState) listed() iter.Seq[contractKey] {
-	return func(yield func(contractKey) bool) {
+// listed yields the contracts of a state and their open interest.
+func (g *GammaState) listed() iter.Seq2[contractKey, float64] {
+	return func(yield func(contractKey, float64) bool) {
 		for _, s := range g.Series {
 			for _, row := range s.Strikes {
 				for right, held := range row.OpenInterest {
-					if !math.IsNaN(held) && !yield(contractKey{s.Series, row.Strike, Right(right)}) {
+					if !math.IsNaN(held) && !yield(contractKey{s.Series, row.Strike, Right(right)}, held) {
 						return
 					}
 				}
@@ -91,9 +90,7 @@ func (e *exposure) compared() []SeriesState {
 
 // today returns the series of today, nil if today does not hold it.
 func (e *exposure) today(s Series) *series {
-	i, found := slices.BinarySearchFunc(e.series, s, func(now *series, s Series) int {
-		return cmp.Or(cmp.Compare(now.Root, s.Root), cmp.Compare(now.Expiration, s.Expiration))
-	})
+	i, found := slices.BinarySearchFunc(e.series, s, func(now *series, s Series) int { return now.compare(s) })
 	if !found {
 		return nil
 	}

@@ -21,6 +21,10 @@ type Series struct {
 	Expiration Date
 }
 
+func (s Series) compare(o Series) int {
+	return cmp.Or(cmp.Compare(s.Root, o.Root), cmp.Compare(s.Expiration, o.Expiration))
+}
+
 // forwardSource is the way in which the forward of a series was found. The constants are in order of preference.
 type forwardSource string
 
@@ -51,20 +55,17 @@ func (s volStep) String() string {
 
 // series is one root and expiration with T > 0: its forward, a total volatility per strike, and its exposure.
 type series struct {
-	Series
-	settlement Settlement
-	settles    Date          // the session in which it settles: on or before the expiration
-	left       time.Duration // T, from the quote instant to settlement
-	years      float64       // T, ACT/365
-	discount   float64       // e^(-rT)
-	logCarry   float64       // ln(F/S)
-	source     forwardSource // empty until it is known
-	forward    float64       // F
-	strikes    []strike
-	unknown    []Contract // whose open interest is not known, see [listedSeries]
-	american   bool
-	spot       float64 // published
-	floored    int     // strikes whose published volatility was scaled by the floor
+	listedSeries
+	settles  Date          // the session in which it settles: on or before the expiration
+	years    float64       // T, ACT/365
+	discount float64       // e^(-rT)
+	logCarry float64       // ln(F/S)
+	source   forwardSource // empty until it is known
+	forward  float64       // F
+	strikes  []strike
+	american bool
+	spot     float64 // published
+	floored  int     // strikes whose published volatility was scaled by the floor
 
 	used      int     // contracts that enter the sums
 	call, put float64 // sums of GEX at the spot: >= 0, <= 0
@@ -107,16 +108,13 @@ func newSeries(c *Chain, cal *Calendar, rate float64) []*series {
 	for _, l := range c.listed(cal) {
 		years := l.left.Seconds() / secondsPerYear
 		s := &series{
-			Series:     l.Series,
-			settlement: l.settlement,
-			settles:    cal.OnOrBefore(l.Expiration),
-			left:       l.left,
-			years:      years,
-			discount:   math.Exp(-rate * years),
-			strikes:    groupStrikes(l.contracts),
-			unknown:    l.unknown,
-			american:   american,
-			spot:       c.Spot,
+			listedSeries: l,
+			settles:      cal.OnOrBefore(l.Expiration),
+			years:        years,
+			discount:     math.Exp(-rate * years),
+			strikes:      groupStrikes(l.contracts),
+			american:     american,
+			spot:         c.Spot,
 		}
 		if f, ok := s.parityForward(); ok {
 			s.forward, s.source = f, forwardParity

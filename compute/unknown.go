@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -11,7 +10,7 @@ import (
 type listedSeries struct {
 	Series
 	settlement Settlement
-	left       time.Duration // T
+	left       time.Duration // T, from the quote instant to settlement
 	contracts  []Contract    // a part of [Chain.Contracts]; empty if none can be read
 	// unknown has the contracts whose open interest is not known: that cannot be read, or that have no row although the exchange lists a
 	// put with every call. The latter are those of a right without any row in the series, at the strikes of the other right.
@@ -32,9 +31,7 @@ func (c *Chain) listed(cal *Calendar) []listedSeries {
 		if left <= 0 {
 			continue
 		}
-		at, found := slices.BinarySearchFunc(all, Series{u.Root, u.Expiration}, func(s listedSeries, k Series) int {
-			return cmp.Or(cmp.Compare(s.Root, k.Root), cmp.Compare(s.Expiration, k.Expiration))
-		})
+		at, found := slices.BinarySearchFunc(all, Series{u.Root, u.Expiration}, func(s listedSeries, k Series) int { return s.compare(k) })
 		if !found {
 			all = slices.Insert(all, at, listedSeries{Series{u.Root, u.Expiration}, u.Settlement, left, nil, nil})
 		}
@@ -146,14 +143,14 @@ var daily = map[string]Date{
 // expiresOn says whether the underlying of a chain must list an expiration at the close of a session: if it lists one on every session, on
 // the third Friday of a month, and where the chain has expirations one week later and two weeks later.
 func (e *exposure) expiresOn(d Date) bool {
-	has := func(d Date) bool {
-		return slices.ContainsFunc(e.series, func(s *series) bool { return s.Expiration == d && s.settlement == PM })
-	}
 	if from, ok := daily[e.underlying.Symbol]; ok && d >= from {
 		return true
 	}
 	if d == e.Calendar.OnOrBefore(ThirdFriday(d.Year(), d.Month())) {
 		return !slices.ContainsFunc(e.underlying.roots, func(r optionRoot) bool { return r.settlement == AM })
 	}
-	return has(d+7) && has(d+14)
+	listed := func(d Date) bool {
+		return slices.ContainsFunc(e.series, func(s *series) bool { return s.Expiration == d && s.settlement == PM })
+	}
+	return listed(d+7) && listed(d+14)
 }

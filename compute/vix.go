@@ -387,32 +387,21 @@ func (c *VIXCurve) cash(in VIXInput) {
 // leastHistory is how many stored values a percentile needs.
 const leastHistory = 20
 
-// percentiles ranks today's values among the stored values and themselves: the mid-rank of Hazen's plotting position. Values that are
-// served alike are equal: the stored ones are rounded.
+// percentiles ranks today's values among the stored values and themselves. Values that are served alike are equal: the stored ones are
+// rounded.
 func (c *VIXCurve) percentiles(history []VIXHistory) {
 	rank := func(today *Ratio, of func(VIXHistory) *Ratio) (p PercentileRank) {
-		below := 0.5 // today's value equals itself
+		var values []float64
 		if today != nil {
-			p.N++
+			values = append(values, roundTo(float64(*today), 4))
 		}
 		for _, h := range history {
-			x := of(h)
-			if x == nil {
-				continue
-			}
-			p.N++
-			if today == nil {
-				continue
-			}
-			switch cmp.Compare(roundTo(float64(*x), 4), roundTo(float64(*today), 4)) {
-			case -1:
-				below++
-			case 0:
-				below += 0.5
+			if x := of(h); x != nil {
+				values = append(values, roundTo(float64(*x), 4))
 			}
 		}
-		if today != nil && p.N >= leastHistory {
-			p.Percentile = new(Ratio(below / float64(p.N) * 100))
+		if p.N = len(values); today != nil && p.N >= leastHistory {
+			p.Percentile = new(midRank(values[0], values))
 		}
 		return p
 	}

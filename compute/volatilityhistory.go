@@ -35,16 +35,8 @@ func (r VolatilityResult) With(earlier []VolatilityDay, cal *Calendar) Volatilit
 		why = fewSessions
 	}
 	if now != nil && len(values) >= leastRanked {
-		below := 0.0
-		for _, x := range values {
-			if x < *now {
-				below++
-			} else if x == *now {
-				below += 0.5
-			}
-		}
 		low, high := slices.Min(values), slices.Max(values)
-		v.Percentile = new(Ratio(below / float64(len(values)) * 100))
+		v.Percentile = new(midRank(*now, values))
 		v.Rank, why = finiteOrNil(Ratio((*now-low)/(high-low)*100)), noRange // 0/0 is NaN
 	}
 	known(v.Percentile, unknown, "percentile_1y", why)
