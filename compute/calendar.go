@@ -56,6 +56,9 @@ func (d Date) Weekday() time.Weekday { return time.Weekday(((int(d)+4)%7 + 7) % 
 // Weekend says whether the date is a Saturday or a Sunday.
 func (d Date) Weekend() bool { w := d.Weekday(); return w == time.Saturday || w == time.Sunday }
 
+// friday returns the Friday on or after the date.
+func (d Date) friday() Date { return d + (Date(time.Friday-d.Weekday())+7)%7 }
+
 // Year returns the year.
 func (d Date) Year() int { return d.Midnight().Year() }
 
@@ -292,14 +295,9 @@ func isHoliday(d Date) bool {
 
 // tradesOnHoliday says whether d is a holiday on which options of indices may trade until noon: none but New Year's Day, Good Friday and
 // Christmas.
-func (c *Calendar) tradesOnHoliday(d Date) bool {
-	switch d.Month() {
-	case time.March, time.April, time.December:
-		return false
-	case time.January:
-		return isHoliday(d) && d.Day() > 2
-	}
-	return isHoliday(d)
+func tradesOnHoliday(d Date) bool {
+	m := d.Month()
+	return isHoliday(d) && m != time.March && m != time.April && m != time.December && (m != time.January || d.Day() > 2)
 }
 
 // isEarlyClose says whether the rules end the session of d at 13:00: on the day after Thanksgiving, 3 July and 24 December.

@@ -288,11 +288,8 @@ func groupOf(c *Contract, days int) (peerGroup, bool) {
 // z returns the robust z-score of a contract's volume among its peers, NaN where there are too few.
 func (p sizePeers) z(c *Contract, days int) float64 {
 	g, ok := groupOf(c, days)
-	if !ok {
-		return math.NaN()
-	}
-	size, ok := p[g]
-	if !ok {
+	size, known := p[g]
+	if !ok || !known {
 		return math.NaN()
 	}
 	return (math.Log1p(c.Volume) - size.median) / size.spread

@@ -111,7 +111,7 @@ func (u Underlying) spans(d Date, cal *Calendar) (all []span) {
 		r, applies := &hours[i], session
 		switch r.days {
 		case onHoliday:
-			applies = cal.tradesOnHoliday(d)
+			applies = tradesOnHoliday(d)
 		case onOneDay:
 			applies = !session && d == r.from
 		}

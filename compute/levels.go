@@ -86,12 +86,16 @@ const triggerDays = 7
 // strikeReach is the greatest distance of a strike of gex/{u}, in percent of the spot.
 const strikeReach = 15
 
+// near says whether a strike is at most reach percent of the spot away from it.
+func (e *exposure) near(k Level, reach float64) bool {
+	return 100*math.Abs(float64(k)-e.level) <= reach*e.level // exact at round numbers
+}
+
 // byStrike returns the strikes that have any open interest, or one that is not known, and are at most reach percent of the spot away from it.
 func (e *exposure) byStrike(strikes []StrikeGamma, reach float64) []StrikeGamma {
 	out := []StrikeGamma{}
 	for _, r := range strikes {
-		near := 100*math.Abs(float64(r.Strike)-e.level) <= reach*e.level // exact at round numbers
-		if near && (r.held.openInterest != [2]float64{} || !r.held.interest.complete()) {
+		if e.near(r.Strike, reach) && (r.held.openInterest != [2]float64{} || !r.held.interest.complete()) {
 			if r = r.served(); e.mismatch {
 				r.Call, r.Put, r.Net = nil, nil, nil
 			}

@@ -1,9 +1,7 @@
 package compute
 
 import (
-	"math"
 	"slices"
-	"time"
 )
 
 const (
@@ -68,8 +66,7 @@ func (e *exposure) matrix() Matrix {
 	rowOf := map[float64]int{}
 	for i := range e.strikes {
 		r := &e.strikes[i]
-		k := float64(r.Strike)
-		if used[k] && 100*math.Abs(k-e.level) <= matrixReach*e.level { // exact at round numbers
+		if k := float64(r.Strike); used[k] && e.near(r.Strike, matrixReach) {
 			rowOf[k] = len(m.Strikes)
 			m.Strikes = append(m.Strikes, MatrixStrike{r.Strike, e.dollars(r.held.interest, float64(*r.Net))})
 		}
@@ -80,26 +77,22 @@ func (e *exposure) matrix() Matrix {
 		m.Net = append(m.Net, make([]*Dollars, len(columns)))
 	}
 	for column, s := range columns {
-		held := positionsOf(s)
-		m.Expirations = append(m.Expirations, MatrixExpiration{s.Expiration, s.settlement, e.dollars(held.interest, s.call+s.put)})
-		for j := range s.strikes {
-			row := &s.strikes[j]
-			net, n := row.net()
-			if i, near := rowOf[row.k]; near && n > 0 {
-				m.Net[i][column] = e.dollars(coverage{}, net)
-			}
-		}
-		for i := range s.unknown {
-			if row, near := rowOf[s.unknown[i].Strike]; near {
-				m.Net[row][column] = nil
+		m.Expirations = append(m.Expirations, MatrixExpiration{s.Expiration, s.settlement, e.dollars(positionsOf(s).interest, s.call+s.put)})
+		for row, c := range s.all() {
+			i, near := rowOf[c.Strike]
+			switch {
+			case !near || e.mismatch:
+			case row == nil:
+				m.Net[i][column] = nil
+			case usedContract(row, c):
+				if m.Net[i][column] == nil {
+					m.Net[i][column] = new(Dollars)
+				}
+				*m.Net[i][column] += Dollars(sign(c.Right) * (row.gex * c.OpenInterest))
 			}
 		}
 	}
-	friday := e.session
-	for friday.Weekday() != time.Friday {
-		friday++
-	}
-	m.Parts = []MatrixPart{e.part("zero_dte", e.session), e.part("this_week", friday)}
+	m.Parts = []MatrixPart{e.part("zero_dte", e.session), e.part("this_week", e.session.friday())}
 	return m
 }
 
@@ -108,17 +101,6 @@ func (e *exposure) part(name string, to Date) MatrixPart {
 	later := func(s *series) bool { return s.settles > to }
 	rows := sumStrikes(slices.DeleteFunc(slices.Clone(e.series), later))
 	return MatrixPart{name, e.session, to, e.byStrike(rows, matrixReach)}
-}
-
-// net returns the net GEX of the used contracts of a strike at the spot, and how many they are.
-func (r *strike) net() (net float64, used int) {
-	for right, c := range r.contracts {
-		if usedContract(r, c) {
-			net += sign(Right(right)) * (r.gex * c.OpenInterest)
-			used++
-		}
-	}
-	return net, used
 }
 
 // dollars returns a figure of the matrix, nil when the document contradicts itself or the open interest behind the figure is not known.

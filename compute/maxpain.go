@@ -134,15 +134,11 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 // DefaultMaxPain returns the index of the nearest expiration with open interest, or whose open interest is not known. It returns 0 if no
 // expiration has open interest, and -1 if there is no expiration.
 func DefaultMaxPain(pains []*MaxPain) int {
-	for i, p := range pains {
-		if p.open > 0 || p.CallOpenInterest == nil || p.PutOpenInterest == nil {
-			return i
-		}
-	}
-	if len(pains) > 0 {
+	i := slices.IndexFunc(pains, func(p *MaxPain) bool { return p.open > 0 || p.CallOpenInterest == nil || p.PutOpenInterest == nil })
+	if i < 0 && len(pains) > 0 {
 		return 0
 	}
-	return -1
+	return i
 }
 
 // fill computes the fields that depend on open interest, of the contracts that settle at the opening print and at the close.

@@ -33,21 +33,16 @@ func (e *exposure) scenarios() []Scenario {
 
 // flipBand returns the lowest and highest flip over the base and the scenarios.
 func flipBand(base *Level, scenarios []Scenario) *Band {
-	var band *Band
-	widen := func(flip *Level) {
-		switch {
-		case flip == nil:
-		case band == nil:
-			band = &Band{*flip, *flip}
-		default:
-			band.Low, band.High = min(band.Low, *flip), max(band.High, *flip)
+	var flips []Level
+	for _, s := range append([]Scenario{{Flip: base}}, scenarios...) {
+		if s.Flip != nil {
+			flips = append(flips, *s.Flip)
 		}
 	}
-	widen(base)
-	for _, s := range scenarios {
-		widen(s.Flip)
+	if flips == nil {
+		return nil
 	}
-	return band
+	return &Band{slices.Min(flips), slices.Max(flips)}
 }
 
 // zeroDTE returns the exposure that settles on the session date. After the PM settlement of that date its figures are

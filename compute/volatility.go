@@ -291,10 +291,7 @@ func (e *exposure) volatilityIndexDates(dates []datedVolatility) []datedVolatili
 // ofVolatilityIndex says whether the exchange's volatility index takes the series: AM on the third Friday of a month, PM on the other
 // Fridays. Where a Friday is a holiday, the session before it counts.
 func (s *series) ofVolatilityIndex(cal *Calendar) bool {
-	friday := s.settles
-	for friday.Weekday() != time.Friday {
-		friday++
-	}
+	friday := s.settles.friday()
 	third := friday == ThirdFriday(friday.Year(), friday.Month())
 	return s.settles == cal.OnOrBefore(friday) && third == (s.settlement == AM)
 }
