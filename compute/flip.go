@@ -1,6 +1,10 @@
 package compute
 
-import "math"
+import (
+	"cmp"
+	"math"
+	"slices"
+)
 
 // FlipStatus is the outcome of the search for the zero-gamma flip.
 type FlipStatus string
@@ -54,12 +58,7 @@ func (p *profile) findFlips() flipSearch {
 	if len(lobes) == 0 {
 		return flipSearch{status: FlipInsufficient}
 	}
-	largest := lobes[0]
-	for _, l := range lobes {
-		if l.peak > largest.peak {
-			largest = l
-		}
-	}
+	largest := slices.MaxFunc(lobes, func(a, b lobe) int { return cmp.Compare(a.peak, b.peak) })
 	var out flipSearch
 	last := -1 // the last material lobe
 	for i, l := range lobes {

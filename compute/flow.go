@@ -224,10 +224,8 @@ func UnusualFlow(in FlowInput) ChainFlow {
 // MergeFlow merges the flows of chains of the same session. It keeps the best items of all chains, at most [MaxFlowItems].
 func MergeFlow(chains []ChainFlow) Flow {
 	f := Flow{Items: []FlowItem{}, Universe: []string{}}
-	for i, c := range chains {
-		if i == 0 || c.Session > f.SessionDate {
-			f.SessionDate = c.Session
-		}
+	for _, c := range chains {
+		f.SessionDate = max(f.SessionDate, c.Session)
 	}
 	for _, c := range chains {
 		if c.Session != f.SessionDate {

@@ -44,20 +44,18 @@ func (e *exposure) levels(g *Gamma) {
 
 // walls returns the strike with the most positive net exposure, and the strike with the most negative one; nil where none has that sign.
 func walls(rows []StrikeGamma, spot Level) (call, put *Level) {
-	return largest(rows, spot, func(r *StrikeGamma) float64 { return orZero(r.Net) }),
-		largest(rows, spot, func(r *StrikeGamma) float64 { return -orZero(r.Net) })
+	net := func(r *StrikeGamma) float64 {
+		if r.Net == nil {
+			return 0
+		}
+		return float64(*r.Net)
+	}
+	return largest(rows, spot, net), largest(rows, spot, func(r *StrikeGamma) float64 { return -net(r) })
 }
 
 func callExposure(r *StrikeGamma) float64 { return float64(*r.Call) }
 
 func putExposure(r *StrikeGamma) float64 { return -float64(*r.Put) }
-
-func orZero(x *Dollars) float64 {
-	if x == nil {
-		return 0
-	}
-	return float64(*x)
-}
 
 func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
 	return largest(e.strikes, Level(e.level), value)

@@ -216,13 +216,10 @@ func payoutCurve(rows StrikeOIs) PayoutCurve {
 // minimise fills in the fields derived from the minimum of the curve. Of several strikes with the minimum, it takes the
 // strike nearest the spot, or the lower of two that are equally near. The curve is convex.
 func (side *PainSide) minimise(spot float64) {
-	least := side.Curve[0]
-	for _, p := range side.Curve {
-		if p.Payout < least.Payout || p.Payout == least.Payout &&
-			math.Abs(float64(p.Price)-spot) < math.Abs(float64(least.Price)-spot) {
-			least = p
-		}
-	}
+	away := func(p PayoutPoint) float64 { return math.Abs(float64(p.Price) - spot) }
+	least := slices.MinFunc(side.Curve, func(a, b PayoutPoint) int {
+		return cmp.Or(cmp.Compare(a.Payout, b.Payout), cmp.Compare(away(a), away(b)))
+	})
 	upTo := func(limit Dollars) Band { // the curve is convex, so the prices up to a limit are a run
 		band := Band{least.Price, least.Price}
 		for _, p := range side.Curve {

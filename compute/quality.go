@@ -1,7 +1,6 @@
 package compute
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -164,7 +163,7 @@ func (e *exposure) hoursQuality() (q HoursQuality) {
 // publishedRatios returns our volatility over the published one at the strikes nearest the forward that have both, out of the money.
 func (s *series) publishedRatios() (ratios []float64) {
 	rows := slices.Clone(s.strikes)
-	slices.SortStableFunc(rows, func(a, b strike) int { return cmp.Compare(math.Abs(a.k-s.forward), math.Abs(b.k-s.forward)) })
+	slices.SortStableFunc(rows, s.byDistance)
 	for i := range rows {
 		if c := rows[i].contracts[s.outOf(rows[i].k)]; rows[i].step == volImplied && c.IV > 0 && len(ratios) < ratioStrikes {
 			ratios = append(ratios, rows[i].v/math.Sqrt(s.years)/c.IV)

@@ -42,7 +42,13 @@ func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
 		held := make([]StrikeState, 0, len(s.strikes))
 		for i := range s.strikes {
 			row := &s.strikes[i]
-			held = append(held, StrikeState{row.k, row.v, [2]float64{openInterest(row.contracts[Call]), openInterest(row.contracts[Put])}})
+			was := StrikeState{row.k, row.v, [2]float64{math.NaN(), math.NaN()}}
+			for right, c := range row.contracts {
+				if c != nil {
+					was.OpenInterest[right] = c.OpenInterest
+				}
+			}
+			held = append(held, was)
 		}
 		out.Series = append(out.Series, SeriesState{s.Series, s.left.Seconds(), s.forward, held})
 	}
@@ -70,14 +76,6 @@ func (e *exposure) unknown() (all []Contract) {
 		all = append(all, s.unknown...)
 	}
 	return all
-}
-
-// openInterest returns the open interest of a contract, NaN where c is nil.
-func openInterest(c *Contract) float64 {
-	if c == nil {
-		return math.NaN()
-	}
-	return c.OpenInterest
 }
 
 // compared returns the series of the reference that have not settled.

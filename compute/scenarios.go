@@ -7,10 +7,10 @@ import (
 
 // scenarios reprices the exposure under each changed assumption. [exposure.regime] reads the first two.
 func (e *exposure) scenarios() []Scenario {
-	nearest, any := Date(0), false
+	nearest := Date(math.MaxInt32)
 	for _, s := range e.series {
-		if s.used > 0 && (!any || s.Expiration < nearest) {
-			nearest, any = s.Expiration, true
+		if s.used > 0 {
+			nearest = min(nearest, s.Expiration)
 		}
 	}
 	variants := []struct {

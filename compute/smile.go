@@ -108,12 +108,7 @@ func (m smile) atDelta(d1 float64) float64 {
 
 // straddle returns the mid of the call and the put at the strike nearest the forward, the lower on a tie; nil unless both are quoted.
 func (s *series) straddle() *Level {
-	nearest := &s.strikes[0]
-	for i := range s.strikes {
-		if row := &s.strikes[i]; math.Abs(row.k-s.forward) < math.Abs(nearest.k-s.forward) {
-			nearest = row
-		}
-	}
+	nearest := slices.MinFunc(s.strikes, s.byDistance)
 	if !nearest.quoted() {
 		return nil
 	}

@@ -95,7 +95,7 @@ func fitLevel(all []*series, price float64, share, known bool, day Date) spotFit
 	if !share {
 		on = slices.DeleteFunc(on, func(s *series) bool { return math.Abs(s.over(price)-slope*s.years-line) > s.tolerance() })
 	}
-	if math.IsNaN(slope) || len(on) < fitSeries || 2*len(on) <= len(near) || spanOf(on) < fitSpan {
+	if math.IsNaN(slope) || len(on) < fitSeries || 2*len(on) <= len(near) || on[len(on)-1].left-on[0].left < fitSpan {
 		return fit
 	}
 	nearest := near[0]
@@ -200,14 +200,6 @@ func parityWithin(all []*series, reach time.Duration) []*series {
 	parity := slices.DeleteFunc(slices.Clone(all), func(s *series) bool { return s.source != forwardParity || s.left > reach })
 	slices.SortStableFunc(parity, func(a, b *series) int { return cmp.Compare(a.left, b.left) })
 	return parity
-}
-
-// spanOf returns the difference between the smallest T and the largest of series that are sorted by T.
-func spanOf(some []*series) time.Duration {
-	if len(some) == 0 {
-		return 0
-	}
-	return some[len(some)-1].left - some[0].left
 }
 
 // fitForwards returns the ordinary least-squares line of ln(F/spot), which has more digits than ln F, on T. Without two different T, it is

@@ -161,7 +161,8 @@ func findCarries(all []*series, spot, rate float64) {
 		byDate[s.Expiration] = s
 	}
 	beyond := rate // the carry per year after the last parity forward
-	if slope, _ := fitForwards(parity, spot); spanOf(parity) >= carrySpan {
+	if n := len(parity); n > 0 && parity[n-1].left-parity[0].left >= carrySpan {
+		slope, _ := fitForwards(parity, spot)
 		beyond = max(-mostCarry, min(slope, mostCarry))
 	}
 	for _, s := range all {
@@ -279,6 +280,11 @@ func volatilityAt(priced []strike, k float64) float64 {
 	a, b := &priced[i-1], &priced[i]
 	w := math.Log(k/a.k) / math.Log(b.k/a.k)
 	return math.Sqrt(a.v*a.v + w*(b.v*b.v-a.v*a.v))
+}
+
+// byDistance orders strikes by their distance from the forward.
+func (s *series) byDistance(a, b strike) int {
+	return cmp.Compare(math.Abs(a.k-s.forward), math.Abs(b.k-s.forward))
 }
 
 // find returns the index of the first strike at or above k, and whether it is k.

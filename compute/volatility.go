@@ -282,10 +282,9 @@ func aroundMonth(dates []datedVolatility) (a, b *datedVolatility) {
 
 // volatilityIndexDates returns the dates that the exchange's volatility index of the underlying takes, every date without such an index.
 func (e *exposure) volatilityIndexDates(dates []datedVolatility) []datedVolatility {
-	if !e.underlying.volatilityIndex {
-		return dates
-	}
-	return slices.DeleteFunc(slices.Clone(dates), func(d datedVolatility) bool { return !d.ofVolatilityIndex(e.Calendar) })
+	return slices.DeleteFunc(slices.Clone(dates), func(d datedVolatility) bool {
+		return e.underlying.volatilityIndex && !d.ofVolatilityIndex(e.Calendar)
+	})
 }
 
 // ofVolatilityIndex says whether the exchange's volatility index takes the series: AM on the third Friday of a month, PM on the other
