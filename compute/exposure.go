@@ -94,11 +94,10 @@ func (e *exposure) sum() {
 				row.gex = e.gex(s, row, e.level)
 				one = BlackGreeks(e.level, s.forward, row.k, row.v, s.years, e.RiskFreeRate)
 			}
-			for right, c := range row.contracts {
-				if c == nil {
-					continue
-				}
+			for _, c := range row.contracts {
 				switch {
+				case c == nil:
+					continue
 				case c.OpenInterest == 0:
 					skipped.NoOpenInterest++
 					continue
@@ -107,8 +106,8 @@ func (e *exposure) sum() {
 					continue
 				}
 				s.used++
-				s.greeks.add(&one, Right(right), sign(Right(right))*c.OpenInterest, e.level)
-				if gex := row.gex * c.OpenInterest; Right(right) == Call {
+				s.greeks.add(&one, c.Right, sign(c.Right)*c.OpenInterest, e.level)
+				if gex := row.gex * c.OpenInterest; c.Right == Call {
 					s.call += gex
 				} else {
 					s.put -= gex

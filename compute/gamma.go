@@ -249,7 +249,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.Call, g.Put = ifKnown(&e.all.interest, Call, Dollars(e.call)), ifKnown(&e.all.interest, Put, Dollars(e.put))
 		g.ExpectedMove = e.expectedMove()
 	}
-	if e.contracts.Used > 0 && len(e.summed()) > 0 {
+	if e.contracts.Used > 0 && e.summed() != nil {
 		g.Net, g.Gross = new(Dollars(e.net())), new(Dollars(e.gross()))
 		g.Tilt = finiteOrNil(Ratio(e.call / -e.put))
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)

@@ -217,22 +217,10 @@ func (e *exposure) volatilityShares(flip *Level) []VolatilityShare {
 	}
 	out := make([]VolatilityShare, volSteps)
 	for step := range volSteps {
-		out[step] = VolatilityShare{
-			Step:         step.String(),
-			OpenInterest: percentOf(openInterest[step], total(openInterest)),
-			GrossAtSpot:  percentOf(atSpot[step], total(atSpot)),
-			GrossAtFlip:  percentOf(atFlip[step], total(atFlip)),
-		}
+		share := func(of [volSteps]float64) *Ratio { return percentOf(of[step], of[0]+of[1]+of[2]+of[3]) }
+		out[step] = VolatilityShare{step.String(), share(openInterest), share(atSpot), share(atFlip)}
 	}
 	return out
-}
-
-func total(xs [volSteps]float64) float64 {
-	sum := 0.0
-	for _, x := range xs {
-		sum += x
-	}
-	return sum
 }
 
 // Split says whether the shares of a fund or stock were split since the previous session. It is nil when no snapshot of that is known.

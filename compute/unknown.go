@@ -25,8 +25,7 @@ func (c *Chain) listed(cal *Calendar) []listedSeries {
 		all = append(all, listedSeries{Series{first.Root, first.Expiration}, first.Settlement, left, contracts, nil})
 	}
 	q := c.QuoteInstant(cal)
-	for i := range c.Unread {
-		u := c.Unread[i]
+	for _, u := range c.Unread {
 		left := u.Settlement.Instant(u.Expiration, cal).Sub(q)
 		if left <= 0 {
 			continue
