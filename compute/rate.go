@@ -37,7 +37,7 @@ func RateOf(c *Chain, cal *Calendar, configured float64) (rate float64, source R
 			if left < rateFrom || left > rateTo {
 				continue
 			}
-			if r, off := seriesRate(contracts, left.Seconds()/secondsPerYear); off <= rateError {
+			if r, off := seriesRate(contracts, left.Seconds()/secondsPerYear); finite(r) && off <= rateError {
 				rates = append(rates, r)
 			}
 		}
