@@ -58,6 +58,19 @@ func TestRateOf(t *testing.T) {
 	}
 }
 
+// Series whose C − P rises with the strike discount at no rate.
+func TestRateOfNonsense(t *testing.T) {
+	var rows []row
+	for _, d := range rated {
+		for k := 5000.0; k <= 7000; k += 100 {
+			rows = append(rows, row{symbolOf("SPXW"+d+"C", k), quoted(k/10, k/10+1, 1)}, row{symbolOf("SPXW"+d+"P", k), quoted(100, 101, 1)})
+		}
+	}
+	rate, source := compute.RateOf(build(t, of("SPX", 6000), rows...), cal, 0.04)
+	equal(t, "source", source, compute.RateConfigured)
+	equal(t, "rate", rate, 0.04)
+}
+
 // The rate of recorded days, and how little a tick moves it.
 func TestRecordedRate(t *testing.T) {
 	chain := recordedChain(t, spxChain)
