@@ -66,7 +66,9 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 	}
 	inputs := []refresh.MadeInput{{Name: "settlement/" + date.String() + ".csv", Body: file}}
 	vix := []float64{14.99, 15, 19.9, 20, 25, 30}[g.IntN(6)]
-	for symbol, level := range map[string]float64{"VIX": vix, "VIX3M": vix / []float64{0.85, 0.8499, 0.917, 0.95, 1, 1.1}[g.IntN(6)]} {
+	vix3m := vix / []float64{0.85, 0.8499, 0.917, 0.95, 1, 1.1}[g.IntN(6)]
+	for i, symbol := range []string{"VIX", "VIX3M"} { // in a fixed order: each takes random numbers
+		level := []float64{vix, vix3m}[i]
 		switch g.IntN(3) {
 		case 0:
 			inputs = append(inputs, refresh.MadeInput{Name: "charts/historical/_" + symbol + ".json",
