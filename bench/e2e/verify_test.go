@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"os/exec"
@@ -71,5 +72,32 @@ func TestVerifierArguments(t *testing.T) {
 	}
 	if stdout, _, code := run(t, verifier(t, "--help")); code != 0 || !strings.Contains(stdout, "--strike") {
 		t.Errorf("--help: exit %d, %s", code, stdout)
+	}
+}
+
+// The market of README.md whose clock stands still has the numbers that README.md shows.
+func TestNumbersOfTheReadme(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, shown, _ := strings.Cut(string(text), "jq '.data | {")
+	_, shown, _ = strings.Cut(shown, "\n")
+	shown, _, _ = strings.Cut(shown, "\n```")
+	var want, got map[string]any
+	if err := json.Unmarshal([]byte(shown), &want); err != nil || len(want) != 6 {
+		t.Fatalf("README.md shows %q: %v", shown, err)
+	}
+	p := serveReady(t, "--sim-small=false", "--sim-start", "2026-11-20T16:00:00Z", "--sim-speed", "0")
+	_, body := p.get(gammaPath)
+	answer := struct{ Data *map[string]any }{&got}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatal(err)
+	}
+	for name, x := range want {
+		if got[name] != x {
+			t.Errorf("README.md shows %s as %v, the server as %v", name, x, got[name])
+		}
 	}
 }
