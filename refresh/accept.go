@@ -9,40 +9,66 @@ import (
 	"sync/atomic"
 	"time"
 
-	"strikecache/refresh/cboe"
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
-// publisher takes documents to answers: it alone knows the intake, the memory and the board. One publication runs at a time.
+// publisher takes documents to answers. Its state is the documents that were accepted, what earlier answers left, and the answers that
+// are served. One goroutine at a time owns the state: the one that holds the lock. Nobody waits for an upstream meanwhile.
 type publisher struct {
-	cfg    *Config
-	store  *snapshots.Store
-	log    *slog.Logger
-	intake *intake
-	memory *memory
-	board  *board
+	cfg   *Config
+	store *snapshots.Store
+	log   *slog.Logger
 
-	changes    map[string]*nextChange   // by job of the schedule
-	refreshing map[string][]*nextChange // of the jobs that refresh a resource
+	state    sync.Mutex
+	intake   *feed.Intake
+	memory   *product.Memory
+	board    *board
+	reported map[string]bool // jobs whose first refresh was logged
 
-	mu    sync.Mutex                // held during a publication
 	since atomic.Pointer[time.Time] // when the publication under way began; nil: none
-
-	reported map[string]bool // jobs whose first refresh was logged; guarded by mu
 }
 
 func newPublisher(cfg *Config) *publisher {
-	return &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), changes: map[string]*nextChange{}, refreshing: map[string][]*nextChange{}, reported: map[string]bool{}}
+	p := &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), reported: map[string]bool{}}
+	p.forget()
+	return p
 }
 
-var errNoLease = errors.New("this member of the fleet does not hold the lease")
+// forget forgets what earlier refreshes left, but not the answers that are served.
+func (p *publisher) forget() {
+	guarded := fundDocuments()
+	for _, symbol := range p.cfg.Underlyings { // the source may offer the chain later
+		guarded = append(guarded, feed.ChainOf(symbol))
+	}
+	p.intake = feed.NewIntake(p.cfg.Clock, p.cfg.Calendar, p.log, guarded...)
+	p.memory = product.NewMemory(p.store, p.cfg.Calendar, p.log)
+}
 
 // newBatch returns an empty batch. It may be given documents before [publisher.accept].
-func (p *publisher) newBatch(job string) *batch {
-	return &batch{
-		cfg: p.cfg, job: job, at: p.cfg.Clock.Now(), documents: map[upstream.Name]*document{}, accepted: p.intake.document, answers: map[string]*answer{},
+func (p *publisher) newBatch() *product.Batch {
+	return &product.Batch{
+		Settings: p.cfg.settings(), At: p.cfg.Clock.Now(), Documents: map[upstream.Name]*feed.Document{}, Accepted: p.document, Memory: p.memory,
+		Answers: map[string]*product.Answer{},
 	}
+}
+
+// pastBatch returns an empty batch of a past session: it uses no other document than its own, and its answers are not served.
+func (p *publisher) pastBatch(at time.Time, memory *product.Memory) *product.Batch {
+	b := p.newBatch()
+	b.At, b.Accepted, b.Memory = at, nil, memory
+	return b
+}
+
+// document returns the accepted document of a name. A chain that the source does not have any more is not used.
+func (p *publisher) document(name upstream.Name) *feed.Document {
+	if kind, _ := name.Split(); kind == upstream.OptionsKind && !p.cfg.Source.Offers(name) {
+		return nil
+	}
+	return p.intake.Document(name)
 }
 
 // accept publishes the answers that the documents of a batch give. In order, it
@@ -56,44 +82,48 @@ func (p *publisher) newBatch(job string) *batch {
 //
 // A product that fails in step 1 keeps its current answer. The others are published, the error is a [*partialFailure], and the documents
 // are asked for again. If all products fail, or one of the steps 3, 4 and 5, the documents are not accepted, and the current answers
-// stay. A disk that refuses a file fails no step: the file is written later. succeeded names the documents, as [board.fail] does, whose
-// failures end with step 5, but for the products that failed.
-func (p *publisher) accept(b *batch, products products, succeeded ...string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	began := time.Now()
+// stay. A disk that refuses a file fails no step: the file is written later. The failure counts of the documents in succeeded, which are named
+// as in [board.fail], are reset in step 5, but for the products that failed. job names what made the batch.
+//
+// The answers of a past session are only stored, under its date.
+func (p *publisher) accept(job string, b *product.Batch, products product.List, succeeded ...string) error {
+	began, past := time.Now(), b.Accepted == nil
 	p.since.Store(&began)
 	defer p.since.Store(nil)
-	b.at = p.cfg.Clock.Now()
-	answers, failed, failure := p.compute(b, products)
+	if !past {
+		b.At = p.cfg.Clock.Now()
+	}
+	changed, failed, failure := p.compute(b, products)
 	if len(failed) == len(products) {
 		return failure
 	}
-	changed := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return a.matches(p.board.now(a.product.name).edition, p.cfg) })
 	for _, a := range changed {
-		if err := a.seal(p.cfg, p.board.freshnessOf(a, succeeded)); err != nil {
-			return fmt.Errorf("seal %s: %w", a.product.name, err)
+		if err := a.Seal(p.cfg.every(a.Product), p.board.freshnessOf(a, b.At, succeeded)); err != nil {
+			return fmt.Errorf("seal %s: %w", a.Product.Name, err)
 		}
 	}
 	if err := p.save(b, changed); err != nil {
 		return err
 	}
-	good := products.where(func(x *product) bool { return !slices.Contains(failed, x) })
-	if err := p.board.show(changed, good, succeeded); err != nil {
+	if past {
+		for _, a := range changed {
+			b.Memory.KeepReference(a)
+		}
+		return failure
+	}
+	good := products.Where(func(x *product.Product) bool { return !slices.Contains(failed, x) })
+	if err := p.board.setComputed(changed, good, succeeded); err != nil {
 		return err
 	}
-	if change := p.changes[b.job]; change != nil {
-		change.published()
-	}
 	p.cfg.published()
-	p.intake.accept(b.documents)
-	p.drop(b, answers)
-	p.report(b, changed, time.Since(began))
+	p.intake.Accept(b.Documents)
+	p.release(b)
+	p.report(job, b, changed, time.Since(began))
 	if failed == nil {
 		return nil
 	}
-	for _, d := range b.documents {
-		d.failed = true
+	for _, d := range b.Documents {
+		d.Failed = true
 	}
 	for _, document := range succeeded {
 		_ = p.board.fail(document, failure, failed)
@@ -101,69 +131,72 @@ func (p *publisher) accept(b *batch, products products, succeeded ...string) err
 	return &partialFailure{failure}
 }
 
-// compute returns the answers of the products, in order, without the products that have no inputs or nothing to add, and the products
-// that failed, with their errors joined.
-func (p *publisher) compute(b *batch, products products) (answers []*answer, failed products, failure error) {
+// compute returns the answers of the products that differ from the current ones, in order, without the products that have no inputs or
+// nothing to add, and the products that failed, with their errors joined.
+func (p *publisher) compute(b *product.Batch, products product.List) (changed []*product.Answer, failed product.List, failure error) {
 	var errs []error
-	for _, product := range products {
-		a, err := product.next(b, p.memory)
-		if err == nil && a != nil && (p.board.now(product.name).edition == nil || p.cfg.Clock.standsStill()) {
-			err = a.usable()
+	for _, one := range products {
+		current := p.board.current[one.Name].edition
+		a, err := one.Next(b)
+		if err == nil && a != nil && b.Accepted != nil && (current == nil || p.cfg.Clock.StandsStill()) {
+			err = a.Usable()
 		}
-		if err != nil {
-			failed, errs = append(failed, product), append(errs, err)
-		} else if a != nil {
-			b.answers[product.name] = a
-			answers = append(answers, a)
+		switch {
+		case err != nil:
+			failed, errs = append(failed, one), append(errs, err)
+		case a != nil:
+			b.Answers[one.Name] = a
+			if b.Accepted == nil || !a.Matches(current, p.cfg.every(one)) {
+				changed = append(changed, a)
+			}
 		}
 	}
-	return answers, failed, errors.Join(errs...)
+	return changed, failed, errors.Join(errs...)
 }
 
 // save stores the inputs and the files of answers.
-func (p *publisher) save(b *batch, answers []*answer) error {
+func (p *publisher) save(b *product.Batch, answers []*product.Answer) error {
 	var files []snapshots.File
 	var objects []snapshots.Object
 	for _, a := range answers {
-		files = append(files, a.file(b.dates(a)))
-		objects = append(objects, a.objects()...)
+		f := a.File(b.Dated(a))
+		f.Current = b.Accepted != nil
+		files = append(files, f)
+		objects = append(objects, a.Objects()...)
 	}
 	return p.store.Save(files, objects)
 }
 
-// drop drops the bytes of the documents that are stored, and the decoded chains that can be read again. A document that no
-// answer names keeps its gzip: a later answer may name it.
-func (p *publisher) drop(b *batch, answers []*answer) {
-	for _, d := range b.documents {
+// release frees the memory of the documents that can be read again. A document that no answer names keeps its gzip: a later answer may
+// name it.
+func (p *publisher) release(b *product.Batch) {
+	for _, d := range b.Documents {
 		if p.store.Has(d.SHA256) {
-			d.stored(p.store.Object)
-		} else if packed := d.Gzip; packed != nil {
-			name := d.upstreamName()
-			d.load = func(string) ([]byte, error) { return cboe.Unpack(&upstream.Document{Name: name, Gzip: packed}) }
+			d.InStore(p.store.Object)
 		}
-		d.release()
+		d.Release()
 	}
-	for _, a := range answers {
-		for _, d := range a.inputs.documents {
-			d.release()
+	for _, a := range b.Answers {
+		for _, d := range a.Inputs.Documents {
+			d.Release()
 		}
 	}
 }
 
 // report logs what was published: at level info the first time that a job publishes, at level debug later.
-func (p *publisher) report(b *batch, answers []*answer, took time.Duration) {
+func (p *publisher) report(job string, b *product.Batch, answers []*product.Answer, took time.Duration) {
 	if len(answers) == 0 {
 		return
 	}
 	log := p.log.Debug
-	if !p.reported[b.job] {
-		p.reported[b.job], log = true, p.log.Info
+	if !p.reported[job] {
+		p.reported[job], log = true, p.log.Info
 	}
 	var names []string
 	for _, a := range answers {
-		names = append(names, a.product.name)
+		names = append(names, a.Product.Name)
 	}
-	log("refreshed", "job", b.job, "as_of", answers[0].asOf, "new_documents", len(b.documents), "resources", names, "took", took)
+	log("refreshed", "job", job, "as_of", answers[0].AsOf, "new_documents", len(b.Documents), "resources", names, "took", took)
 }
 
 // maxPublication is the duration of a publication after which [publisher.DiskError] reports that the disk does not answer.
@@ -176,4 +209,53 @@ func (p *publisher) DiskError() error {
 		return fmt.Errorf("disk has not answered since %s", since.UTC().Format(time.RFC3339))
 	}
 	return p.store.DiskError()
+}
+
+// Restore makes the stored answers current, as they were sealed, and judges their freshness. The documents that they name become the
+// accepted ones. A file that cannot be read is logged and skipped. Call it before [Refresher.Run].
+func (p *publisher) Restore() error {
+	p.state.Lock()
+	defer p.state.Unlock()
+	restored := map[string]*currentAnswer{}
+	for _, one := range p.cfg.products {
+		f, err := p.store.LoadCurrent(one.Name)
+		if errors.Is(err, snapshots.ErrNoSnapshot) {
+			continue
+		}
+		if err == nil {
+			restored[one.Name], err = p.board.stored(one, f)
+		}
+		if err != nil {
+			delete(restored, one.Name)
+			p.log.Error("stored answer not readable", "resource", one.Name, "err", err)
+			continue
+		}
+		p.adopt(one, &f)
+		p.log.Info("restored", "resource", one.Name, "as_of", f.Edition.Default.Meta.AsOf)
+	}
+	if err := p.board.setStored(restored); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	if err := p.board.clockError(); err != nil {
+		p.log.Error("clock is behind the stored answers", "err", err)
+	}
+	return p.board.reseal()
+}
+
+// adopt makes the documents that a stored answer names the accepted ones, unless the store does not have them any more, or they arrived
+// after now: the clock was set back. The chains of an answer to all chains are those of the answers to each.
+func (p *publisher) adopt(one *product.Product, f *snapshots.File) {
+	if one.EveryChain() {
+		return
+	}
+	meta, now := &f.Edition.Default.Meta, p.cfg.Clock.Now()
+	about := compute.UnderlyingQuote{Symbol: one.Underlying, AsOf: meta.AsOf}
+	if meta.CapturedAt != nil {
+		about.CapturedAt = *meta.CapturedAt
+	}
+	for _, in := range f.Inputs {
+		if p.store.Has(in.SHA256) && !in.Received.After(now) {
+			p.intake.Adopt(in, about, p.store.Object)
+		}
+	}
 }

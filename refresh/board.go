@@ -2,156 +2,134 @@ package refresh
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
-// board holds the answers that are served now, and judges their freshness. All methods are safe for concurrent use. A new
-// freshness changes what is served, not the files: a start judges anew.
+// board holds the answers that are served now, and judges their freshness. A new freshness changes what is served, not the files: a start
+// judges anew. Who holds publisher.state uses it; view and lastAnswer are read by everybody.
 type board struct {
-	cfg *Config
-
-	// lastAnswer is when the last answer that is stored or served was computed, in Unix seconds of market time. Probes read it.
-	lastAnswer atomic.Int64
-
-	// mu is held while answers are sealed again. No request for a resource and no probe waits for it.
-	mu      sync.Mutex
+	cfg     *Config
 	current map[string]*currentAnswer
 
-	reasons sync.Map // by product: the reason of the last failure while its refreshes fail, else "". Probes read it.
+	view       atomic.Pointer[map[string]viewed] // by product; the map is never changed
+	lastAnswer atomic.Int64                      // when the last answer that is stored or served was computed, in Unix seconds of market time
 }
 
 // currentAnswer is the answer that a product serves now, and the failures of its refreshes.
 type currentAnswer struct {
-	edition *snapshots.Edition      // nil before the first answer
-	restsOn []string                // [answer.restsOn] of the answer
-	inputs  []snapshots.StoredInput // of the answer
-	digest  string                  // of its file
+	edition *snapshots.Edition // nil before the first answer
+	restsOn []string           // [product.Answer.RestsOn] of the answer
+	digest  string             // of its file
 	health  healths
+}
+
+// viewed is what probes and the fleet see of a product.
+type viewed struct {
+	edition  *snapshots.Edition
+	digest   string
+	reason   upstream.Reason // of the last failure while its refreshes fail, else ""
+	failures int             // in a row
 }
 
 func newBoard(cfg *Config) *board {
 	b := &board{cfg: cfg, current: map[string]*currentAnswer{}}
 	for _, p := range cfg.products {
-		b.current[p.name] = &currentAnswer{health: healths{}}
+		b.current[p.Name] = &currentAnswer{health: healths{}}
 	}
+	b.changed()
 	return b
 }
 
-// now returns what a product serves now.
-func (b *board) now(product string) currentAnswer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return *b.current[product]
+// changed makes the next view.
+func (b *board) changed() {
+	next := make(map[string]viewed, len(b.current))
+	for name, h := range b.current {
+		worst := h.health.worst(nil, nil)
+		next[name] = viewed{h.edition, h.digest, worst.reason, worst.failures}
+	}
+	b.view.Store(&next)
 }
 
-// show makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all
+// seen returns what probes and the fleet see of a product.
+func (b *board) seen(name string) viewed { return (*b.view.Load())[name] }
+
+// setComputed makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all
 // products, also those without a new answer.
-func (b *board) show(answers []*answer, products products, succeeded []string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b *board) setComputed(answers []*product.Answer, products product.List, succeeded []string) error {
 	next := map[string]*currentAnswer{}
 	for _, a := range answers {
-		name := a.product.name
-		next[name] = &currentAnswer{a.edition, a.restsOn, a.storedInputs(), b.cfg.Store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
+		name := a.Product.Name
+		next[name] = &currentAnswer{a.Edition, a.RestsOn, b.cfg.Store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
 	}
-	if err := b.publish(next); err != nil {
+	if err := b.setStored(next); err != nil {
 		return err
 	}
-	for _, p := range products {
-		b.current[p.name].health.end(succeeded)
-		b.tell(p.name)
-	}
+	b.succeed(products, succeeded...)
 	return nil
 }
 
-// put makes stored answers current, by product, all at the same instant.
-func (b *board) put(stored map[string]*currentAnswer) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.publish(stored)
-}
-
-// publish makes answers current, by product. b.mu is held.
-func (b *board) publish(next map[string]*currentAnswer) error {
-	if len(next) == 0 {
-		return nil
-	}
+// setStored makes answers current, by product, all at the same instant. The store leaves out those that are older than the current ones.
+func (b *board) setStored(next map[string]*currentAnswer) error {
 	editions := map[string]*snapshots.Edition{}
 	for name, h := range next {
 		editions[name] = h.edition
 	}
+	if len(next) == 0 {
+		return nil
+	}
 	if err := b.cfg.Store.Publish(editions); err != nil {
 		return err
 	}
-	for name, h := range next {
+	for name := range editions {
+		h := next[name]
 		b.current[name] = h
-		b.tell(name)
 		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(h.edition).Unix()))
 	}
+	b.changed()
 	return nil
 }
 
-// stored returns the answer in a file.
-func (b *board) stored(f snapshots.File) (*currentAnswer, error) {
-	h := &currentAnswer{edition: f.Edition, inputs: f.Inputs, digest: b.cfg.Store.Digest(snapshots.CurrentPath(f.Product)), health: healths{}}
-	if p := productOf(f.Product); p != nil && p.reopen != nil {
-		var err error
-		if h.edition, h.restsOn, err = p.reopen(p, f.Edition.Default); err != nil {
-			return nil, fmt.Errorf("open stored answer of %s: %w", f.Product, err)
-		}
+// stored returns the answer of a product in a file.
+func (b *board) stored(p *product.Product, f snapshots.File) (h *currentAnswer, err error) {
+	h = &currentAnswer{digest: b.cfg.Store.Digest(snapshots.CurrentPath(p.Name)), health: healths{}}
+	if h.edition, h.restsOn, err = p.Reopen(f.Edition); err != nil {
+		return nil, fmt.Errorf("open stored answer of %s: %w", p.Name, err)
 	}
 	return h, nil
 }
 
 // changedAt returns the market's time at which an answer was computed or changed its freshness.
 func changedAt(e *snapshots.Edition) time.Time {
-	return later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
+	return feed.Later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
 }
 
 // fail counts a failed refresh of the products that a document caused, and returns err. The current answers stay.
-func (b *board) fail(document string, err error, products products) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	reason, now := reasonOf(err), b.cfg.Clock.Now()
+func (b *board) fail(document string, err error, products product.List) error {
 	for _, p := range products {
-		b.current[p.name].health.fail(document, reason, now)
-		b.tell(p.name)
+		b.current[p.Name].health.fail(document, reasonOf(err), b.cfg.Clock.Now())
 	}
+	b.changed()
 	return err
 }
 
-// succeed ends the failures of the documents for the products, when the upstream said that the documents are unchanged.
-func (b *board) succeed(products products, documents ...string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// succeed ends the failures of the documents for the products.
+func (b *board) succeed(products product.List, documents ...string) {
 	for _, p := range products {
-		b.current[p.name].health.end(documents)
-		b.tell(p.name)
+		b.current[p.Name].health.end(documents)
 	}
-}
-
-// tell keeps the reason of a product's last failure for probes, which do not wait for b.mu. b.mu is held.
-func (b *board) tell(product string) {
-	b.reasons.Store(product, string(b.current[product].health.worst(nil, nil).reason))
-}
-
-// lastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources. Probes call it.
-func (b *board) lastFailure(name string) string {
-	reason, _ := b.reasons.Load(name)
-	text, _ := reason.(string)
-	return text
+	b.changed()
 }
 
 // failing returns why the answer of a resource is stale although it is refreshed, nil if it is not.
 func (b *board) failing(name string) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if h := b.current[name].health.worst(nil, nil); h.failures >= failuresToStale {
-		return fmt.Errorf("%d refreshes of %s in a row have failed, the last with %s", h.failures, name, h.reason)
+	if v := b.seen(name); v.failures >= failuresToStale {
+		return fmt.Errorf("%d refreshes of %s in a row have failed, the last with %s", v.failures, name, v.reason)
 	}
 	return nil
 }
@@ -160,47 +138,43 @@ func (b *board) failing(name string) error {
 // clock was set back. If the upstream's clock was not set back, its documents are then refused as clock_ahead.
 func (b *board) clockError() error {
 	last := time.Unix(b.lastAnswer.Load(), 0).UTC()
-	if now := b.cfg.Clock.Now(); last.After(now.Add(maxAhead)) {
+	if now := b.cfg.Clock.Now(); last.After(now.Add(feed.MaxAhead)) {
 		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), last.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// freshnessOf returns the freshness of a computed answer at this instant, once the failures of the documents that succeeded
+// freshnessOf returns the freshness of a computed answer at an instant, once the failures of the documents that succeeded
 // have ended.
-func (b *board) freshnessOf(a *answer, succeeded []string) snapshots.Freshness {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	h, night := b.current[a.product.name], a.product.night(a.asOf, a.captured, a.restsOn, b.cfg.Calendar)
-	return b.freshness(a.product, h.health.worst(a.restsOn, succeeded), b.cfg.Clock.Now(), a.asOf, night)
+func (b *board) freshnessOf(a *product.Answer, now time.Time, succeeded []string) snapshots.Freshness {
+	overnight := night(a.Product, a.AsOf, a.Captured, a.RestsOn, b.cfg.Calendar)
+	return b.freshness(a.Product, b.current[a.Product.Name].health.worst(a.RestsOn, succeeded), now, a.AsOf, overnight)
 }
 
-// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. night is [product.night]. b.mu is held.
-func (b *board) freshness(p *product, h health, now, asOf, night time.Time) snapshots.Freshness {
+// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. overnight is [night].
+func (b *board) freshness(p *product.Product, h health, now, asOf, overnight time.Time) snapshots.Freshness {
 	var before *snapshots.Freshness
-	if e := b.current[p.name].edition; e != nil {
+	if e := b.current[p.Name].edition; e != nil {
 		before = &e.Default.Meta.Freshness
 	}
-	return h.freshness(now, asOf, p.due(now, b.cfg.Calendar), night, b.cfg.Calendar, before)
+	return h.freshness(now, asOf, due(p, now, b.cfg.Calendar), overnight, b.cfg.Calendar, before)
 }
 
 // reseal seals again every current answer whose freshness has changed.
 func (b *board) reseal() error {
 	now := b.cfg.Clock.Now()
-	return b.resealAs(func(p *product, h *currentAnswer) snapshots.Freshness {
+	return b.resealAs(func(p *product.Product, h *currentAnswer) snapshots.Freshness {
 		meta := &h.edition.Default.Meta
-		night := p.night(meta.AsOf, meta.CapturedAt, h.restsOn, b.cfg.Calendar)
-		return b.freshness(p, h.health.worst(h.restsOn, nil), now, meta.AsOf, night)
+		overnight := night(p, meta.AsOf, meta.CapturedAt, h.restsOn, b.cfg.Calendar)
+		return b.freshness(p, h.health.worst(h.restsOn, nil), now, meta.AsOf, overnight)
 	})
 }
 
 // resealAs seals again every current answer whose freshness is not the given one.
-func (b *board) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshness) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (b *board) resealAs(of func(p *product.Product, h *currentAnswer) snapshots.Freshness) error {
 	changed := map[string]*snapshots.Edition{}
 	for _, p := range b.cfg.products {
-		name, h := p.name, b.current[p.name]
+		h := b.current[p.Name]
 		if h.edition == nil {
 			continue
 		}
@@ -210,10 +184,10 @@ func (b *board) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshne
 		}
 		e, err := withFreshness(h.edition, fresh)
 		if err != nil {
-			return fmt.Errorf("seal %s again: %w", name, err)
+			return fmt.Errorf("seal %s again: %w", p.Name, err)
 		}
-		b.cfg.Log.Info("freshness changed", "resource", name, "state", fresh.State, "reason", textOf(fresh.Reason))
-		changed[name] = e
+		b.cfg.Log.Info("freshness changed", "resource", p.Name, "state", fresh.State, "reason", textOf(fresh.Reason))
+		changed[p.Name] = e
 	}
 	if len(changed) == 0 {
 		return nil
@@ -224,6 +198,7 @@ func (b *board) resealAs(of func(p *product, h *currentAnswer) snapshots.Freshne
 	for name, e := range changed {
 		b.current[name].edition = e
 	}
+	b.changed()
 	b.cfg.published()
 	return nil
 }

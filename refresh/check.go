@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math"
 	"path/filepath"
@@ -12,10 +13,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goccy/go-json"
-
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/folder"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 )
 
@@ -36,8 +37,7 @@ func (c *CheckCommand) Validate() error {
 // Run is called by the parser. It prints a report to out. The error says how many files a server would refuse, or how many answers it
 // could not make of them.
 func (c *CheckCommand) Run(out io.Writer) error {
-	cfg := &Config{Clock: MachineClock(), Calendar: compute.NewCalendar(nil, nil), RiskFreeRate: 0.04} // no count depends on the rate
-	k := &checker{out, newIntake(cfg), 0}
+	k := &checker{out: out, Intake: feed.NewIntake(feed.MachineClock(), compute.NewCalendar(nil, nil), slog.New(slog.DiscardHandler))}
 	refused := 0
 	for _, path := range c.Files {
 		d, err := k.open(path)
@@ -81,7 +81,7 @@ var advice = map[upstream.Reason]string{
 // checker describes documents.
 type checker struct {
 	out io.Writer
-	*intake
+	*feed.Intake
 	failed int // answers that could not be made
 }
 
@@ -89,7 +89,7 @@ type checker struct {
 func (k *checker) say(format string, args ...any) { fmt.Fprintf(k.out, "  "+format+"\n", args...) }
 
 // open returns the document in a file after the checks that a server makes. Its error is an [*upstream.Error].
-func (k *checker) open(path string) (*document, error) {
+func (k *checker) open(path string) (*feed.Document, error) {
 	parts := strings.Split(filepath.ToSlash(path), "/")
 	for i := range parts {
 		relative := strings.Join(parts[i:], "/")
@@ -103,18 +103,18 @@ func (k *checker) open(path string) (*document, error) {
 			return nil, err
 		}
 		doc.Received = time.Now().UTC()
-		d, err := newDocument(doc)
+		d, err := feed.New(doc)
 		if err != nil {
 			return nil, err
 		}
 		if kind != upstream.HistoryKind || slices.Contains(compute.FundSymbols(), symbol) {
-			k.guards[name] = cmp.Or(k.guards[name], &guard{}) // of any chain and quote, as if it were one that the server uses
+			k.Guard(name) // of any chain and quote, as if it were one that the server uses
 		}
-		if err = k.believe(d); err == nil && d.settlement != nil {
-			err = checkMonths(d.settlement, k.cfg.Calendar, doc.Received)
+		if err = k.Validate(d); err == nil && d.Settlement != nil {
+			err = checkMonths(d.Settlement, k.Calendar, doc.Received)
 		}
 		if err == nil {
-			k.accept(map[upstream.Name]*document{name: d})
+			k.Accept(map[upstream.Name]*feed.Document{d.Key(): d})
 		}
 		return d, err
 	}
@@ -122,23 +122,23 @@ func (k *checker) open(path string) (*document, error) {
 }
 
 // describe says what is used of an accepted document.
-func (k *checker) describe(d *document) {
+func (k *checker) describe(d *feed.Document) {
 	var u *compute.UnderlyingQuote
-	bad := d.bad
+	bad := d.Bad
 	switch {
-	case d.chain != nil:
-		u, bad = &d.chain.UnderlyingQuote, d.chain.BadNumbers
-	case d.quote != nil:
-		u = &d.quote.UnderlyingQuote
-	case d.settlement != nil:
-		f := d.settlement
-		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.date, Rows: f.rows, Calendar: k.cfg.Calendar, Now: time.Now()})
-		k.say("%s has %d months, from %s; %d rows cannot be read", VIXResource, len(curve.Curve), counts(quality), f.bad)
-		if !k.cfg.Calendar.IsSession(f.date) {
-			k.say("NOT USED: %s is no session of the exchange", f.date)
+	case d.Chain != nil:
+		u, bad = &d.Chain.UnderlyingQuote, d.Chain.BadNumbers
+	case d.Quote != nil:
+		u = &d.Quote.UnderlyingQuote
+	case d.Settlement != nil:
+		f := d.Settlement
+		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: k.Calendar, Now: time.Now()})
+		k.say("%s has %d months, from %s; %d rows cannot be read", product.VIXResource, len(curve.Curve), feed.Counts(quality), f.Bad)
+		if !k.Calendar.IsSession(f.Date) {
+			k.say("NOT USED: %s is no session of the exchange", f.Date)
 		}
 	default:
-		k.say("price history: %d closes, from %s to %s", len(d.closes), d.closes[0].Date, d.closes[len(d.closes)-1].Date)
+		k.say("price history: %d closes, from %s to %s", len(d.Closes), d.Closes[0].Date, d.Closes[len(d.Closes)-1].Date)
 	}
 	if u != nil {
 		k.say("%s: price %v, last trade %s, made %s", u.Symbol, u.Spot, u.AsOf.Format(time.RFC3339), u.CapturedAt.Format(time.RFC3339))
@@ -146,14 +146,14 @@ func (k *checker) describe(d *document) {
 	if bad > 0 {
 		k.say("%d numbers count as absent: they are outside the range of their kind", bad)
 	}
-	switch _, key := d.upstreamName().Split(); {
-	case d.chain != nil:
+	switch _, key := d.UpstreamName().Split(); {
+	case d.Chain != nil:
 		k.chain(d)
-	case d.settlement != nil:
+	case d.Settlement != nil:
 	case slices.Contains(compute.FundSymbols(), key):
-		k.say("%s rests on the quote and the price history of a fund", SectorsResource)
-	case slices.Contains(ladderQuotes(), upstream.Quotes(key)):
-		k.say("%s takes the close of the settlement date, or the newest level of the index, from it", VIXResource)
+		k.say("%s rests on the quote and the price history of a fund", product.SectorsResource)
+	case slices.Contains(product.IndexQuotes(), upstream.Quotes(key)):
+		k.say("%s takes the close of the settlement date, or the newest level of the index, from it", product.VIXResource)
 	default:
 		k.say("NOT USED: no resource rests on it")
 	}
@@ -175,14 +175,14 @@ var fields = []struct {
 }
 
 // chain says what is used of a chain, and on how many contracts each resource would rest.
-func (k *checker) chain(d *document) {
-	chain, cal, expirations := d.chain, k.cfg.Calendar, map[compute.Date]bool{}
+func (k *checker) chain(d *feed.Document) {
+	chain, cal, expirations := d.Chain, k.Calendar, map[compute.Date]bool{}
 	for i := range chain.Contracts {
 		expirations[chain.Contracts[i].Expiration] = true
 	}
 	k.say("%d rows, %d contracts of %d expirations", chain.Listed, len(chain.Contracts), len(expirations))
 	if chain.Skipped.Total() > 0 {
-		k.say("skipped rows: %s", counts(chain.Skipped))
+		k.say("skipped rows: %s", feed.Counts(chain.Skipped))
 		for _, reason := range slices.Sorted(maps.Keys(chain.Examples)) {
 			k.say("such as %q: %s", chain.Examples[reason], reason)
 		}
@@ -200,46 +200,30 @@ func (k *checker) chain(d *document) {
 		k.say("NOT USED: %s cannot be an underlying: %s", chain.Symbol, why)
 		return
 	}
-	if read := chainOf(chain.Symbol); d.upstreamName() != read {
+	if read := feed.ChainOf(chain.Symbol); d.UpstreamName() != read {
 		k.say("NOT USED: a server reads the chain of %s from %s", chain.Symbol, read)
 		return
 	}
-	in := &inputs{at: k.cfg.Clock.Now(), calendar: cal, documents: []*document{d}, parameters: parameters{RiskFreeRate: &k.cfg.RiskFreeRate}}
-	for _, state := range [...]string{trackRowsState, rowsState, volatilityHistory, underlyingsState} { // as at a first start
-		in.documents = append(in.documents, stateDocument(state, []byte("[]")))
-	}
-	for _, p := range productsOf([]string{chain.Symbol}).ofChain(chain.Symbol) {
-		a, err := p.answer(in)
+	const rate = 0.04 // no count depends on it
+	in := product.FirstInputs(product.Settings{Calendar: cal, RiskFreeRate: rate}, k.Clock.Now(), d)
+	for _, p := range product.All([]string{chain.Symbol}).OfChain(chain.Symbol) {
+		a, err := p.Answer(in)
 		if err == nil {
-			err = a.usable()
+			err = a.Usable()
 		}
 		if err != nil {
 			k.failed++
 			k.say("NO ANSWER: %v", err)
 		}
 	}
-	rate, _ := compute.RateOf(chain, cal, k.cfg.RiskFreeRate)
-	u, q := compute.PathOf(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate}).Quality
-	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Contracts.Used, counts(q.Contracts.Skipped))
+	implied, _ := compute.RateOf(chain, cal, rate)
+	u, q := compute.PathOf(chain.Symbol), compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: implied}).Quality
+	k.say("gex/%s rests on %d contracts; left out: %s", u, q.Contracts.Used, feed.Counts(q.Contracts.Skipped))
 	if q.Hours != nil {
 		k.say("hours: %s", *q.Hours)
 	}
 	k.say("%s-max-pain has %d expirations", u, len(compute.MaxPains(chain, cal)))
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
-	k.say("%s scores %d contracts; left out: %s", FlowResource, flow.Eligible, counts(flow.Rejected))
+	k.say("%s scores %d contracts; left out: %s", product.FlowResource, flow.Eligible, feed.Counts(flow.Rejected))
 	k.say("it is used if --underlyings names %s", chain.Symbol)
-}
-
-// counts returns the members of a struct of counts that are not 0, in the order of their names: "3 duplicate, 1 settled".
-func counts(of any) string {
-	var members map[string]any
-	text, _ := json.Marshal(of) // a struct of numbers and texts
-	_ = json.Unmarshal(text, &members)
-	var out []string
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if n, ok := members[name].(float64); ok && n > 0 {
-			out = append(out, fmt.Sprintf("%.0f %s", n, name))
-		}
-	}
-	return cmp.Or(strings.Join(out, ", "), "none")
 }

@@ -13,8 +13,10 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/folder"
+	"strikecache/refresh/product"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -52,7 +54,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	}
 	r := &Refresher{}
 	options := snapshots.Options{
-		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(f.Underlyings), Deltas: Deltas(f.Underlyings), HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(f.Underlyings), Deltas: product.All(f.Underlyings).Deltas(), HistoryBytes: historyBytes, Log: log,
 	}
 	if f.Fleet.NATS != "" {
 		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is saved before New
@@ -74,16 +76,18 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		err = f.SourceFlags.apply(&cfg)
 	}
 	if err == nil {
-		if missing := cfg.withoutChain(); f.Source == "simulated" && !f.Fleet.Edge && missing != nil {
+		if missing := cfg.withoutChain(); f.Source == "simulated" && !f.Fleet.Edge && len(missing) > 0 {
 			log.Warn("underlyings that the simulated market does not have", "underlyings", missing)
 		}
 		if f.Fleet.NATS != "" {
-			r.follower = &follower{r: r, edge: f.Fleet.Edge}
+			r.follower = &follower{edge: f.Fleet.Edge}
 			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Name(), Store: cfg.Store, Process: r.follower, Log: log})
 			cfg.Lease, cfg.Published = r.member.Holds, r.member.Announce
 		}
-		r.cfg = cfg
-		r.jobs = newJobs(&r.cfg)
+		r.jobs = newJobs(&cfg)
+		if r.follower != nil {
+			r.follower.jobs = r.jobs
+		}
 		err = r.Restore()
 	}
 	if err != nil {
@@ -94,14 +98,14 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 
 // edgeClock returns the clock of an edge until it has joined the fleet: a market that is not live goes on from the last
 // stored answer.
-func (f *Flags) edgeClock(store *snapshots.Store) Clock {
+func (f *Flags) edgeClock(store *snapshots.Store) feed.Clock {
 	if f.Source == "cboe" || f.Source == "folder" {
-		return MachineClock()
+		return feed.MachineClock()
 	}
-	if left := LeftOff(store, Resources(f.Underlyings)); !left.IsZero() {
-		return NewClock(left, 1)
+	if left := leftOff(store, Resources(f.Underlyings)); !left.IsZero() {
+		return feed.NewClock(left, 1)
 	}
-	return NewClock(time.Now(), 1)
+	return feed.NewClock(time.Now(), 1)
 }
 
 // SourceFlags are the flags of the upstream and its clock.
@@ -159,7 +163,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":
 		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute})
-		cfg.Source, cfg.Clock, cfg.TurnEvery = client, MachineClock(), cboeTurn(s.CboeRequestsPerMinute, len(cfg.Underlyings))
+		cfg.Source, cfg.Clock, cfg.TurnEvery = client, feed.MachineClock(), cboeTurn(s.CboeRequestsPerMinute, len(cfg.Underlyings))
 		if cfg.roundEvery() > longestRound {
 			cfg.Log.Warn("a round of the underlyings takes long: name fewer, or allow more requests a minute", "round", cfg.roundEvery())
 		}
@@ -169,14 +173,14 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		if err != nil {
 			return err
 		}
-		cfg.Source, cfg.Clock = recorded, NewClock(recorded.Now(), 0)
+		cfg.Source, cfg.Clock = recorded, feed.NewClock(recorded.Now(), 0)
 		return nil
 	case "folder":
 		live, err := folder.NewLive(s.Folder)
 		if err != nil {
 			return err
 		}
-		cfg.Source, cfg.Clock, cfg.Version = live, MachineClock(), live.Version
+		cfg.Source, cfg.Clock, cfg.Version = live, feed.MachineClock(), live.Version
 		cfg.Log.Info("documents are read from a folder", "folder", s.Folder, "underlyings_without_file", cfg.withoutChain())
 		return nil
 	}
@@ -192,7 +196,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	left := LeftOff(cfg.Store, Resources(cfg.Underlyings))
+	left := leftOff(cfg.Store, Resources(cfg.Underlyings))
 	switch {
 	case start.IsZero():
 		start = resumed(cfg.Calendar, left, time.Now())
@@ -200,10 +204,9 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		return fmt.Errorf("--sim-start: %s is before the last stored answer, of %s; give a later time, or another --data-dir",
 			s.SimStart, left.Format(time.RFC3339))
 	}
-	cfg.Clock = NewClock(start, s.SimSpeed)
+	cfg.Clock = feed.NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar, Gzip: true, Every: every})
-	cfg.Source, cfg.Past = market, market
-	cfg.BackfillSessions = backfillSessions
+	cfg.Source, cfg.Past = market, recent{market, cfg}
 	return nil
 }
 
@@ -217,8 +220,47 @@ func cboeTurn(perMinute, underlyings int) time.Duration {
 	return max(time.Minute/time.Duration(max((perMinute-14)/2, 1)), time.Minute/time.Duration(max(underlyings-1, 1)))
 }
 
-// backfillSessions is how many past sessions a simulated market stores.
-const backfillSessions = 30
+// recent is the past of a simulated market that a server plays: the last sessions, but of the chains besides the first as many as the flow
+// compares with.
+type recent struct {
+	*simulated.Market
+	cfg *Config
+}
+
+const (
+	recentSessions = 30
+	recentOthers   = 2
+)
+
+// Sessions implements [Past].
+func (r recent) Sessions(before time.Time) (sessions []compute.Date) {
+	cal := r.cfg.Calendar
+	today := cal.SessionDate(before)
+	for d := cal.Back(today, recentSessions); d <= today && d < compute.DateOf(before.UTC()); d = cal.Next(d) {
+		sessions = append(sessions, d)
+	}
+	return sessions
+}
+
+// At implements [Past].
+func (r recent) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	first := r.cfg.Calendar.Back(r.cfg.Calendar.SessionDate(r.cfg.Clock.Now()), recentOthers)
+	if kind, _ := name.Split(); kind == upstream.OptionsKind && name != feed.ChainOf(r.cfg.first()) && at.Before(first.Midnight()) {
+		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("not played")}
+	}
+	return r.Market.At(name, at)
+}
+
+// leftOff returns the market's time at which the last of the current answers was computed or changed its freshness. It returns
+// the zero time for an empty store. A simulated market that starts there gives no answer that is older than a stored one.
+func leftOff(store *snapshots.Store, resources []string) (left time.Time) {
+	for _, name := range resources {
+		if f, err := store.LoadCurrent(name); err == nil {
+			left = feed.Later(left, changedAt(f.Edition))
+		}
+	}
+	return left
+}
 
 // resumed returns the time at which a simulated market starts: left, the time of the last stored answer, or 11:00 New York
 // of the last session if that is later.
@@ -228,7 +270,7 @@ func resumed(cal *compute.Calendar, left, now time.Time) time.Time {
 	if start.After(now) {
 		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
 	}
-	return later(left, start)
+	return feed.Later(left, start)
 }
 
 // ScheduleFlags are the flags of the intervals, the underlyings, the calendar, the interest rate and the storage.
@@ -243,8 +285,6 @@ type ScheduleFlags struct {
 
 // DefaultUnderlyings is the default of --underlyings.
 var DefaultUnderlyings = []string{"SPX", "NDX", "RUT", "SPY", "QQQ", "IWM", "XLK", "XLF", "XLE", "AAPL", "AMZN", "META", "MSFT", "NVDA", "TSLA"}
-
-var symbolForm = regexp.MustCompile(`^[A-Z]{1,6}$|^[A-Z]{1,5}[.][A-Z]$`)
 
 // maxUnderlyings bounds the underlyings, because each costs its answers in memory and a request per round.
 const maxUnderlyings = 100
@@ -264,7 +304,7 @@ func (s *ScheduleFlags) check() error {
 	}
 	for i, symbol := range s.Underlyings {
 		symbol = strings.ReplaceAll(symbol, "/", ".")
-		if s.Underlyings[i] = symbol; !symbolForm.MatchString(symbol) {
+		if s.Underlyings[i] = symbol; !product.Symbol.MatchString(symbol) {
 			return fmt.Errorf("--underlyings: %q is not a symbol such as SPY or BRK.B: 1 to 6 capital letters, with a point before the last if it has one", symbol)
 		}
 		if why := compute.UnderlyingOf(symbol).Unusable(); why != "" {

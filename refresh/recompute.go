@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
@@ -69,8 +70,8 @@ func (c *RecomputeCommand) Validate() error {
 	if _, err := compute.ParseDate(c.Date); err != nil && c.Date != "current" {
 		return fmt.Errorf("--date: %w", err)
 	}
-	if c.Product != allProducts && productOf(c.Product) == nil {
-		return fmt.Errorf("--product: no resource is named %.40q; it is all or a name such as %s", c.Product, GammaResource)
+	if c.Product != allProducts && product.Named(c.Product) == nil {
+		return fmt.Errorf("--product: no resource is named %.40q; it is all or a name such as %s", c.Product, product.GammaResource)
 	}
 	if !sourceForm.MatchString(c.Source) {
 		return fmt.Errorf("--source must be 1 to 32 of a-z, 0-9 and -, not %.40q", c.Source)
@@ -143,10 +144,10 @@ const recomputeTries = 5
 // result with the stored answer. In place of the product it takes the name of its file. It compares nothing if this version has another
 // method than the stored answer. It only reads and takes no lock, so a server may write the directory at the same time. The error is
 // [snapshots.ErrNoSnapshot] when no answer of that date is stored.
-func Recompute(dataDir, source, date, product string) (f *Finding, err error) {
+func Recompute(dataDir, source, date, name string) (f *Finding, err error) {
 	for range recomputeTries {
 		var settled bool
-		if f, settled, err = recomputeNow(dataDir, source, date, product); settled || err != nil {
+		if f, settled, err = recomputeNow(dataDir, source, date, name); settled || err != nil {
 			break
 		}
 	}
@@ -154,19 +155,19 @@ func Recompute(dataDir, source, date, product string) (f *Finding, err error) {
 }
 
 // recomputeNow makes one attempt. settled is false when inputs are gone and a newer file has replaced the one that names them.
-func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bool, err error) {
-	stored, err := snapshots.ReadFile(dataDir, source, product, date)
+func recomputeNow(dataDir, source, date, name string) (f *Finding, settled bool, err error) {
+	stored, err := snapshots.ReadFile(dataDir, source, name, date)
 	if err != nil {
 		return nil, true, err
 	}
-	product = stored.Product
-	p := productOf(product)
+	name = stored.Product
+	p := product.Named(name)
 	if p == nil {
-		return nil, true, fmt.Errorf("recompute: unknown product %.40q", product)
+		return nil, true, fmt.Errorf("recompute: unknown product %.40q", name)
 	}
-	f = &Finding{Product: product}
-	if m := stored.Edition.Default.Meta.Receipt.Method; m != p.method {
-		f.Verdict, f.Summary = methodChanged, fmt.Sprintf(": stored by %s, which it keeps, and this version has %s", m, p.method)
+	f = &Finding{Product: name}
+	if m := stored.Edition.Default.Meta.Receipt.Method; m != p.Method {
+		f.Verdict, f.Summary = methodChanged, fmt.Sprintf(": stored by %s, which it keeps, and this version has %s", m, p.Method)
 		return f, true, nil
 	}
 	load := func(sha256 string) ([]byte, error) { return snapshots.ReadObject(dataDir, source, sha256) }
@@ -179,51 +180,51 @@ func recomputeNow(dataDir, source, date, product string) (f *Finding, settled bo
 		f.Verdict = inputsGone
 		// A server removes the documents of a file only after it has written a newer file. If the file is still the same, the
 		// documents are gone for good.
-		again, err := snapshots.ReadFile(dataDir, source, product, date)
+		again, err := snapshots.ReadFile(dataDir, source, name, date)
 		return f, err == nil && again.Edition.Default.ETag(snapshots.Identity) == stored.Edition.Default.ETag(snapshots.Identity), nil
 	}
-	in, err := inputsOf(&stored, load)
+	in, err := product.InputsOf(&stored, load)
 	if err != nil {
-		return nil, true, fmt.Errorf("recompute %s: %w", product, err)
+		return nil, true, fmt.Errorf("recompute %s: %w", name, err)
 	}
-	a, err := p.answer(in)
+	a, err := p.Answer(in)
 	if err != nil {
-		return nil, true, fmt.Errorf("recompute %s: %w", product, err)
+		return nil, true, fmt.Errorf("recompute %s: %w", name, err)
 	}
 	if err := f.compare(stored.Edition, a, stored.Build); err != nil {
-		return nil, true, fmt.Errorf("compare %s: %w", product, err)
+		return nil, true, fmt.Errorf("compare %s: %w", name, err)
 	}
 	return f, true, nil
 }
 
 // compare fills in the verdict. The path of a difference begins with the value of the parameter, if the product has a parameter.
-// build is the [Build] that computed the stored answer.
-func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) error {
+// build is the [product.Build] that computed the stored answer.
+func (f *Finding) compare(stored *snapshots.Edition, a *product.Answer, build string) error {
 	meta := stored.Default.Meta
 	was, err := json.Marshal(reproducible{meta.AsOf, meta.CapturedAt, meta.SessionDate, meta.Quality})
 	if err != nil {
 		return err
 	}
-	is, err := json.Marshal(reproducible{a.asOf, a.captured, a.inputs.calendar.SessionDate(a.asOf).String(), a.qualityJSON})
+	is, err := json.Marshal(reproducible{a.AsOf, a.Captured, a.Inputs.Calendar().SessionDate(a.AsOf).String(), a.QualityJSON})
 	if err != nil {
 		return err
 	}
 	if f.Details, err = differences("meta", was, is); err != nil {
 		return err
 	}
-	answers, computed := variantsOf(stored), a.storedData()
+	answers, computed := product.VariantsOf(stored), a.StoredData()
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
 		data, ok := computed[name]
 		if !ok {
 			f.Details = append(f.Details, difference(name, "an answer", absent))
 			continue
 		}
-		found, err := differences(strings.TrimPrefix(name+": data", ": "), answers[name].Data(), a.encoded[data])
+		found, err := differences(strings.TrimPrefix(name+": data", ": "), answers[name].Data(), a.Encoded[data])
 		if err != nil {
 			return err
 		}
 		if found == nil {
-			for _, form := range otherForms(answers[name], a.forms[data]) {
+			for _, form := range product.OtherForms(answers[name], a.Forms[data]) {
 				found = append(found, difference(strings.TrimPrefix(name+": "+form, ": "), "other bytes or none", "of the same data"))
 			}
 		}
@@ -237,7 +238,7 @@ func (f *Finding) compare(stored *snapshots.Edition, a *answer, build string) er
 	switch {
 	case f.Details != nil:
 		f.Verdict, f.Summary = differs, fmt.Sprintf(" in %d fields", len(f.Details))
-		if now := Build(); build != now {
+		if now := product.Build(); build != now {
 			f.Note = fmt.Sprintf("stored by a build of %s, recomputed by %s: last digits may differ", build, now)
 		}
 	case len(answers) > 1:

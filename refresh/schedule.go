@@ -4,52 +4,23 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/robfig/cron/v3"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 )
 
-// The refresh window of a session runs from 15 minutes after the open, when the first delayed quotes of the day
-// appear, to 32 minutes after the close, when the last do.
-const (
-	windowAfterOpen  = 15 * time.Minute
-	windowAfterClose = 32 * time.Minute
-	// outsideEvery is the interval outside the window.
-	outsideEvery = 5 * time.Minute
-)
-
-// window returns the refresh window of a session.
-func window(session compute.Date, cal *compute.Calendar) (start, end time.Time) {
-	return cal.Open(session).Add(windowAfterOpen), cal.Close(session).Add(windowAfterClose)
-}
-
-// lastWindowEnd returns the end of the last refresh window before an instant outside the windows.
-func lastWindowEnd(now time.Time, cal *compute.Calendar) time.Time {
-	session := cal.SessionDate(now)
-	start, end := window(session, cal)
-	if now.Before(start) {
-		_, end = window(cal.Previous(session), cal)
-	}
-	return end
-}
-
-// inWindow says whether t lies in the refresh window of a session.
-func inWindow(t time.Time, cal *compute.Calendar) bool {
-	session := compute.DateOf(t.In(compute.NewYork))
-	if !cal.IsSession(session) {
-		return false
-	}
-	start, end := window(session, cal)
-	return !t.Before(start) && t.Before(end)
-}
+// outsideEvery is the interval outside the refresh window, and that of the settlements.
+const outsideEvery = 5 * time.Minute
 
 // schedule is the times at which a job runs. Inside the refresh window, the job runs at every multiple of the interval after the
 // start of the window and the offset, and at the start and the end of the window. Outside the window, it runs at every full 5
 // minutes. schedule implements [github.com/robfig/cron/v3.Schedule] in machine time.
 type schedule struct {
-	clock Clock
+	clock feed.Clock
 	cal   *compute.Calendar
 	every time.Duration
 	// offset is from the start of the window to the first multiple, less than every.
@@ -67,9 +38,9 @@ func (s schedule) next(t time.Time) time.Time {
 	if !s.cal.IsSession(session) {
 		session = s.cal.Next(session)
 	}
-	start, end := window(session, s.cal)
+	start, end := feed.Window(session, s.cal)
 	if !t.Before(end) {
-		start, _ = window(s.cal.Next(session), s.cal)
+		start, _ = feed.Window(s.cal.Next(session), s.cal)
 	} else if !t.Before(start) {
 		if first := start.Add(s.offset); t.Before(first) {
 			return earlier(first, end)
@@ -87,20 +58,26 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+// afterRun is how long after the beginning of a run its answers are expected.
+const afterRun = 2 * time.Second
+
+// change returns when the answers of the job may change next, in machine time: 2 seconds after the beginning of a run. The zero time means never.
+func (s schedule) change(now time.Time) time.Time {
+	next := s.Next(now.Add(-afterRun))
+	if next.IsZero() {
+		return next
 	}
-	return b
+	return next.Add(afterRun)
 }
 
 // retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute. Each
 // further failure doubles it, up to 5 minutes. The actual pause is random, from half of that to the whole, so that many machines do
 // not ask at the same time. Runs that the schedule has in the pause are skipped. A step of the machine's clock ends the pause.
 type retry struct {
-	*nextChange
-	run      cron.Job // one at a time
-	failures int      // in a row; of run alone
+	schedule
+	pause    atomic.Pointer[time.Timer] // ends the pause after a failure; nil: no pause
+	run      cron.Job                   // one at a time
+	failures int                        // in a row; of run alone
 }
 
 const (
@@ -115,18 +92,18 @@ func (b *retry) tick() {
 	}
 }
 
-// finished is called at the end of each run, and returns when the next one begins, in machine time; the zero time means never. If the run
-// failed, finished starts a goroutine that runs the job after the pause. The goroutine is counted by group and ends when ctx ends.
-func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) time.Time {
+// finished is called at the end of each run. If the run failed, it starts a goroutine that runs the job after the pause. The goroutine is
+// counted by group and ends when ctx ends.
+func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) {
 	b.pause.Store(nil)
 	if ok || ctx.Err() != nil {
 		b.failures = 0
-		return b.Next(time.Now())
+		return
 	}
 	b.failures++
 	next := b.clock.Wall(b.clock.Now().Add(backoff(b.every, b.failures)))
 	if next.IsZero() {
-		return next // the market's clock stands still
+		return // the market's clock stands still
 	}
 	pause := time.NewTimer(time.Until(next))
 	b.pause.Store(pause)
@@ -139,7 +116,6 @@ func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) ti
 			b.pause.Store(nil)
 		}
 	})
-	return next
 }
 
 // backoff returns the random pause after a number of failures in a row, at least 1, of a job with the interval every.

@@ -40,15 +40,19 @@ func newHistory(room int64) (*ristretto.Cache[int, *Snapshot], error) {
 	return c, nil
 }
 
-// Publish makes editions current, by resource, all at the same instant. Other resources keep theirs. Publish keeps the
-// editions but not the map. It first makes the deltas of the answers in Options.Deltas; its error is of these.
-func (s *Store) Publish(editions map[string]*Edition) error {
+// Publish makes editions current, by resource, all at the same instant. Other resources keep theirs, and so do those whose current
+// edition is newer, which Publish deletes from the map. It keeps the editions but not the map. It first makes the deltas of the answers in
+// Options.Deltas; its error is of these.
+func (s *Store) Publish(editions map[string]*Edition) (err error) {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	next := maps.Clone(*s.current.Load())
 	for resource, e := range editions {
+		if current := next[resource]; current != nil && current.Default.Newer(e.Default) {
+			delete(editions, resource)
+			continue
+		}
 		if s.opts.Deltas[resource] != nil {
-			var err error
 			if e, err = s.withDeltas(resource, e); err != nil {
 				return fmt.Errorf("publish: %w", err)
 			}

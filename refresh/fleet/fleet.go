@@ -56,15 +56,15 @@ type Current struct {
 	Resources   map[string]Served `json:"resources"`
 }
 
-// Process is the part of this process that makes answers. Judge, Refresh and Accept may run beside each other and beside the
+// Process is the part of this process that makes answers. UpdateFreshness, Refresh and Accept may run beside each other and beside the
 // other methods, of which a [Member] calls one at a time.
 type Process interface {
 	// Origin returns what this process serves: its own market, or the one that it has joined.
 	Origin() Origin
 	// Join adopts what the fleet serves. The error says why this process cannot serve it.
 	Join(Origin) error
-	// Doubt returns why the clock of this process may be behind, nil if nothing says so. A [Member] asks the NATS server's clock, too.
-	Doubt() error
+	// ClockError returns why the clock of this process may be behind, nil if nothing says so. A [Member] asks the NATS server's clock, too.
+	ClockError() error
 	// Failing returns why Refresh cannot keep the answers fresh, nil while it can.
 	Failing() error
 	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may wait for the disk.
@@ -73,11 +73,11 @@ type Process interface {
 	Refresh(ctx context.Context)
 	// Serving returns what Refresh serves at this moment, or served at its end.
 	Serving() map[string]Served
-	// Follow makes answers current whose files are stored. It is not called while Refresh runs.
-	Follow(map[string]Served) error
-	// Judge is called about every second while this member does not hold the lease; Refresh may still be ending. since is when
+	// Apply makes answers current whose files are stored. It is not called while Refresh runs.
+	Apply(map[string]Served) error
+	// UpdateFreshness is called about every second while this member does not hold the lease; Refresh may still be ending. since is when
 	// the last refresher was heard of, the zero time while one is heard of.
-	Judge(since time.Time) error
+	UpdateFreshness(since time.Time) error
 }
 
 // The roles of a member.

@@ -213,7 +213,7 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 func (n *node) Origin() Origin    { return Origin{Identity: "simulated market, seed 1"} }
 func (n *node) Join(Origin) error { return nil }
 
-func (n *node) Doubt() error {
+func (n *node) ClockError() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.doubt
@@ -276,14 +276,14 @@ func (n *node) Serving() map[string]Served {
 	return maps.Clone(n.serving)
 }
 
-func (n *node) Follow(served map[string]Served) error {
+func (n *node) Apply(served map[string]Served) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.followed = served
 	return nil
 }
 
-func (n *node) Judge(since time.Time) error {
+func (n *node) UpdateFreshness(since time.Time) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.silent = since

@@ -127,7 +127,7 @@ const (
 
 // offer returns why this member leaves the lease to others now, nil if it may refresh.
 func (m *Member) offer() error {
-	if err := m.cfg.Process.Doubt(); err != nil && m.clockBehind > maxSkew { // else the clock that made the last answer was ahead
+	if err := m.cfg.Process.ClockError(); err != nil && m.clockBehind > maxSkew { // else the clock that made the last answer was ahead
 		return err
 	}
 	if left := time.Until(m.offerUntil); left > 0 {

@@ -230,7 +230,7 @@ func (m *Member) judge(ctx context.Context) {
 		if m.Holds() {
 			continue
 		}
-		if err := m.cfg.Process.Judge(m.Status().SilentSince); err != nil {
+		if err := m.cfg.Process.UpdateFreshness(m.Status().SilentSince); err != nil {
 			m.cfg.Log.Error("freshness update failed", "err", err)
 		}
 	}

@@ -205,7 +205,7 @@ func (s *link) apply(ctx context.Context) error {
 			current.Resources[name] = Served{}
 		}
 	}
-	if err := s.cfg.Process.Follow(current.Resources); err != nil {
+	if err := s.cfg.Process.Apply(current.Resources); err != nil {
 		return fmt.Errorf("make the answers of the fleet current: %w", err)
 	}
 	if msg.Sequence > s.first { // else the answers were there before this member looked

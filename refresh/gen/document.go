@@ -20,7 +20,7 @@ import (
 	"github.com/oasdiff/yaml3"
 
 	"strikecache/compute"
-	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
@@ -39,7 +39,7 @@ func makeDocument(answers map[string]json.RawMessage) []byte {
 	preflight["responses"] = references("responses", preflight["responses"])
 	g := newTypes()
 	meta := g.schema(snapshots.Meta{})
-	shapes, paths := refresh.Shapes(), doc["paths"].(object)
+	shapes, paths := product.Shapes(), doc["paths"].(object)
 	for _, at := range slices.Sorted(maps.Keys(paths)) {
 		item := paths[at].(object)
 		name := item["get"].(object)["responses"].(object)["200"].(string)

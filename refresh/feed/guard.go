@@ -1,4 +1,4 @@
-package refresh
+package feed
 
 import (
 	"math"
@@ -13,8 +13,8 @@ const (
 	documentsToAgree = 3
 	// maxJump is the largest change of a price between two documents, as a part of the price before.
 	maxJump = 0.20
-	// maxAhead is how far ahead of the market's clock a document may be.
-	maxAhead = 10 * time.Minute
+	// MaxAhead is how far ahead of the market's clock a document may be.
+	MaxAhead = 10 * time.Minute
 )
 
 // guard compares each new chain or quote of one symbol, or history of a fund, with the accepted document of that name. It refuses a
@@ -29,8 +29,7 @@ const (
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
 // have the older timestamp. A document that is fetched again does not count again, but a history does in each hour. A document
-// that is refused for one of the last two counts only if it is newer than the refused one before. A document that passes is accepted
-// only by [publisher.accept]. One job calls the guard of a symbol.
+// that is refused for one of the last two counts only if it is newer than the refused one before.
 type guard struct {
 	refused mark // the last refused document
 	agree   int  // how many refused documents in a row agree, the last one included
@@ -48,7 +47,7 @@ type mark struct {
 
 // check compares a new document with the accepted document, which is nil before the first. It returns nil when the document
 // passes, else a refusal.
-func (g *guard) check(m mark, accepted *document) error {
+func (g *guard) check(m mark, accepted *Document) error {
 	if accepted == nil {
 		return nil
 	}
@@ -101,19 +100,19 @@ func jumped(price, before float64) bool {
 }
 
 // latest returns the latest time in the document, and the name of that time.
-func (d *document) latest(cal *compute.Calendar) (what string, at time.Time) {
+func (d *Document) latest(cal *compute.Calendar) (what string, at time.Time) {
 	switch {
-	case d.chain != nil:
-		return latestOf(&d.chain.UnderlyingQuote)
-	case d.quote != nil:
-		return latestOf(&d.quote.UnderlyingQuote)
-	case d.settlement != nil:
-		if at = cal.FuturesSettlement(d.settlement.date); d.Generated.After(at) {
+	case d.Chain != nil:
+		return latestOf(&d.Chain.UnderlyingQuote)
+	case d.Quote != nil:
+		return latestOf(&d.Quote.UnderlyingQuote)
+	case d.Settlement != nil:
+		if at = cal.FuturesSettlement(d.Settlement.Date); d.Generated.After(at) {
 			return "Last-Modified", d.Generated
 		}
 		return "settlement of", at
-	case len(d.closes) > 0:
-		return "close of", d.closes[len(d.closes)-1].Date.At(0, 0, 0, compute.NewYork)
+	case len(d.Closes) > 0:
+		return "close of", d.Closes[len(d.Closes)-1].Date.At(0, 0, 0, compute.NewYork)
 	}
 	return "", time.Time{}
 }

@@ -1,6 +1,7 @@
-package refresh
+package product
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"time"
@@ -57,8 +58,8 @@ type trackQuality struct {
 
 // gatherTrack returns the inputs of gamma and the rows before the chain. It returns nil if the chain adds no row, unless no
 // track is served yet.
-func gatherTrack(p *product, b *batch, m *memory) (*inputs, error) {
-	in, err := gatherExposure(p, b, m)
+func gatherTrack(p *Product, b *Batch) (*Inputs, error) {
+	in, err := gatherExposure(p, b)
 	if in == nil || err != nil {
 		return nil, err
 	}
@@ -66,14 +67,15 @@ func gatherTrack(p *product, b *batch, m *memory) (*inputs, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows := b.trackRows
-	if rows == nil {
-		at := b.at
-		if b.cfg.Clock.standsStill() {
-			at = in.arrived() // the clock of a replay is later than most of its documents
+	rows := b.TrackRows
+	if n := len(rows); n > 0 {
+		if last, err := RowInstant(rows[n-1]); err != nil || !chain.AsOf.After(last) {
+			return nil, err
 		}
-		if rows, err = m.trackBefore(p.name, chain.AsOf, at); err != nil {
-			m.cfg.Log.Error("track not continued", "err", err) // gamma does not need it
+	}
+	if rows == nil {
+		if rows, err = b.Memory.trackBefore(p.Name, chain.AsOf, b.At); err != nil {
+			b.Memory.log.Error("track not continued", "err", err) // gamma does not need it
 			return nil, nil
 		}
 		if rows == nil {
@@ -85,17 +87,17 @@ func gatherTrack(p *product, b *batch, m *memory) (*inputs, error) {
 
 // trackBefore returns the rows to which a chain with this as_of adds a row of the named track at the instant now: those of the served track, or,
 // if the chain belongs to another session, those of the stored track of that session, or none. It returns nil if the chain
-// adds no row: its as_of has a row, it lies outside the track's hours, or its date has closed.
-func (m *memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessage, error) {
+// adds no row: its as_of has a row of today's method, it lies outside the track's hours, or it is not of the date of now.
+func (m *Memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessage, error) {
 	date := compute.DateOf(asOf.UTC())
-	served := m.cfg.Store.Current(name)
+	served := m.store.Current(name)
 	switch {
 	case served == nil:
 		return []json.RawMessage{}, nil
-	case !inTrack(asOf, m.cfg.Calendar), dateClosed(date, now):
+	case !InTrack(asOf, m.calendar), date != compute.DateOf(now.UTC()):
 		return nil, nil
 	case compute.DateOf(served.Default.Meta.AsOf.UTC()) != date:
-		f, err := m.cfg.Store.Load(name, date.String())
+		f, err := m.store.Load(name, date.String())
 		switch {
 		case errors.Is(err, snapshots.ErrNoSnapshot), errors.Is(err, snapshots.ErrTorn), errors.Is(err, snapshots.ErrNewerFormat):
 			return []json.RawMessage{}, nil
@@ -104,25 +106,41 @@ func (m *memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessag
 		}
 		served = f.Edition
 	}
-	rows, err := trackRows(served.Default)
+	rows, err := TrackRows(served.Default)
 	if err != nil || len(rows) == 0 {
 		return rows, err
 	}
-	last, err := rowInstant(rows[len(rows)-1])
-	if err != nil || !asOf.After(last) {
+	newest := rows[len(rows)-1]
+	last, err := RowInstant(newest)
+	switch {
+	case err != nil:
 		return nil, err
+	case asOf.Equal(last) && !bytes.HasSuffix(newest, []byte(`"`+trackMethod+`"]`)):
+		return rows[:len(rows)-1], nil
+	case !asOf.After(last):
+		return nil, nil
 	}
 	return rows, nil
 }
 
-// inTrack says whether an as_of lies in the hours of a session, or at most [trackTail] after them.
-func inTrack(asOf time.Time, cal *compute.Calendar) bool {
+// InTrack says whether an as_of lies in the hours of a session, or at most [trackTail] after them.
+func InTrack(asOf time.Time, cal *compute.Calendar) bool {
 	d := compute.DateOf(asOf.In(compute.NewYork))
 	return cal.IsSession(d) && !asOf.Before(cal.Open(d)) && !asOf.After(cal.Close(d).Add(trackTail))
 }
 
-// trackRows returns the rows of a sealed track. Rows of an earlier method have null in later columns.
-func trackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
+// Rows returns the rows of a track with that of the chain in a batch, if it is newer than the last of the rows and in the track's hours.
+func (p *Product) Rows(b *Batch, rows []json.RawMessage) ([]json.RawMessage, error) {
+	b.TrackRows = rows
+	a, err := p.Next(b)
+	if err != nil || a == nil {
+		return rows, err
+	}
+	return a.variants[""].(*trackData).Rows, nil
+}
+
+// TrackRows returns the rows of a sealed track. Rows of an earlier method have null in later columns.
+func TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
 	data := trackData{Rows: []json.RawMessage{}}
 	if err := json.Unmarshal(s.Data(), &data); err != nil {
 		return nil, fmt.Errorf("decode track: %w", err)
@@ -133,8 +151,8 @@ func trackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
 	return data.Rows, nil
 }
 
-// rowInstant returns the as_of of a row.
-func rowInstant(row json.RawMessage) (asOf time.Time, err error) {
+// RowInstant returns the as_of of a row.
+func RowInstant(row json.RawMessage) (asOf time.Time, err error) {
 	if err = json.Unmarshal(row, &[]any{&asOf}); err != nil {
 		err = fmt.Errorf("decode row %.40q of track: %w", row, err)
 	}
@@ -142,7 +160,7 @@ func rowInstant(row json.RawMessage) (asOf time.Time, err error) {
 }
 
 // computeTrack returns the rows before and the row of the chain. Outside the track's hours the chain has no row.
-func computeTrack(in *inputs) (*answer, error) {
+func computeTrack(in *Inputs) (*Answer, error) {
 	chain, err := in.chain()
 	if err != nil {
 		return nil, err
@@ -152,7 +170,7 @@ func computeTrack(in *inputs) (*answer, error) {
 		return nil, err
 	}
 	unusable := ""
-	if inTrack(chain.AsOf, in.calendar) {
+	if InTrack(chain.AsOf, in.calendar) {
 		result, err := gammaOf(in)
 		if err != nil {
 			return nil, err
@@ -166,7 +184,7 @@ func computeTrack(in *inputs) (*answer, error) {
 	a := answerOf(chain)
 	a.unusable = unusable
 	rows = thinned(rows)
-	a.variants = only(&trackData{Date: a.date(), SessionDate: chain.Session(in.calendar), Columns: trackColumns, Rows: rows})
+	a.variants = only(&trackData{Date: a.Date(), SessionDate: chain.Session(in.calendar), Columns: trackColumns, Rows: rows})
 	a.quality = trackQuality{len(rows)}
 	return a, nil
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -79,9 +81,9 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 }
 
 // freshness returns meta.freshness at now for an answer whose as_of is asOf: in the refresh window, it is stale if that is before due.
-// night is [product.night]. before is the freshness that was served last, or nil: since changes only with state or reason.
-func (h *health) freshness(now, asOf, due, night time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
-	f := h.judge(now, asOf, due, night, cal)
+// overnight is [night]. before is the freshness that was served last, or nil: since changes only with state or reason.
+func (h *health) freshness(now, asOf, due, overnight time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
+	f := h.judge(now, asOf, due, overnight, cal)
 	switch {
 	case before == nil:
 	case before.Equal(f):
@@ -93,36 +95,36 @@ func (h *health) freshness(now, asOf, due, night time.Time, cal *compute.Calenda
 	return f
 }
 
-func (h *health) judge(now, asOf, due, night time.Time, cal *compute.Calendar) snapshots.Freshness {
+func (h *health) judge(now, asOf, due, overnight time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if h.failures >= failuresToStale {
 		return because(stateStale, string(h.reason), h.since)
 	}
-	if !inWindow(now, cal) {
-		return closed(now, night, cal)
+	if !feed.InWindow(now, cal) {
+		return closed(now, overnight, cal)
 	}
-	start, _ := window(compute.DateOf(now.In(compute.NewYork)), cal)
+	start, _ := feed.Window(compute.DateOf(now.In(compute.NewYork)), cal)
 	if asOf.Before(due) && now.Before(start.Add(firstDocument)) {
-		return closed(start.Add(-time.Second), night, cal)
+		return closed(start.Add(-time.Second), overnight, cal)
 	}
 	if asOf.Before(due) {
-		return because(stateStale, reasonLag, later(start, asOf.Add(now.Sub(due))))
+		return because(stateStale, reasonLag, feed.Later(start, asOf.Add(now.Sub(due))))
 	}
 	return snapshots.Freshness{State: stateFresh, Since: start}
 }
 
 // closed returns the freshness of an instant outside the refresh window.
-func closed(now, night time.Time, cal *compute.Calendar) snapshots.Freshness {
-	if !night.IsZero() {
-		return because(stateClosed, reasonOvernight, night)
+func closed(now, overnight time.Time, cal *compute.Calendar) snapshots.Freshness {
+	if !overnight.IsZero() {
+		return because(stateClosed, reasonOvernight, overnight)
 	}
-	return because(stateClosed, reasonOutside, lastWindowEnd(now, cal))
+	return because(stateClosed, reasonOutside, feed.LastWindowEnd(now, cal))
 }
 
 // night returns when the night began whose option quotes an answer of p rests on: those of SPX if it rests on all chains. It is the zero
-// time if they are of no night, and if the answer rests on no chain, or not on SPX. restsOn is [answer.restsOn].
-func (p *product) night(asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
-	symbol := cmp.Or(p.underlying, "SPX")
-	if !p.chains || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
+// time if they are of no night, and if the answer rests on no chain, or not on SPX. restsOn is [product.Answer.RestsOn].
+func night(p *product.Product, asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
+	symbol := cmp.Or(p.Underlying, "SPX")
+	if p.Feed != product.Chains || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
 		return time.Time{}
 	}
 	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: symbol, AsOf: asOf, CapturedAt: *captured}}
@@ -133,13 +135,10 @@ func because(state, reason string, since time.Time) snapshots.Freshness {
 	return snapshots.Freshness{State: state, Reason: &reason, Since: since}
 }
 
-// delayMinutes is by how much the upstream delays its quotes.
-const delayMinutes = 15
-
 // due returns the earliest as_of that is not too old in the refresh window. For daily settlements it is the close of the previous
 // session, because no newer file can exist.
-func (p *product) due(now time.Time, cal *compute.Calendar) time.Time {
-	if p.daily {
+func due(p *product.Product, now time.Time, cal *compute.Calendar) time.Time {
+	if p.Daily() {
 		return cal.Close(cal.Previous(cal.SessionDate(now)))
 	}
 	return now.Add(-maxLag)

@@ -1,9 +1,9 @@
-package refresh
+package product
 
 import "strikecache/compute"
 
 // computeLevels returns the levels of gex/{u} and the max pain of the default expiration.
-func computeLevels(in *inputs) (*answer, error) {
+func computeLevels(in *Inputs) (*Answer, error) {
 	gamma, chain, a, err := ofGamma(in)
 	if err != nil {
 		return nil, err

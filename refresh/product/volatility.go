@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import (
 	"fmt"
@@ -30,27 +30,27 @@ type volatilityQuality struct {
 func volatilityOf(symbol string) string { return "volatility/" + compute.PathOf(symbol) }
 
 // gatherVolatility returns the inputs of [gammaOf] and the history of earlier sessions.
-func gatherVolatility(p *product, b *batch, m *memory) (*inputs, error) {
-	in, err := gatherExposure(p, b, m)
+func gatherVolatility(p *Product, b *Batch) (*Inputs, error) {
+	in, err := gatherExposure(p, b)
 	if in == nil || err != nil {
 		return nil, err
 	}
-	session, err := b.document(chainOf(p.underlying)).session(b.cfg.Calendar)
+	session, err := in.Documents[0].Session(b.Calendar)
 	if err != nil {
 		return nil, err
 	}
-	days, err := m.volatilityDays(p.name, session)
+	days, err := b.Memory.VolatilityDays(p.Name, session)
 	if err != nil {
 		return nil, err
 	}
 	return in, in.addState(volatilityHistory, days)
 }
 
-// volatilityDays returns what the stored answers of the named resource left of the sessions before one, one day a session, rising. Of a
+// VolatilityDays returns what the stored answers of the named resource left of the sessions before one, one day a session, rising. Of a
 // session that is stored under two UTC dates, the later answer counts.
-func (m *memory) volatilityDays(name string, before compute.Date) ([]compute.VolatilityDay, error) {
+func (m *Memory) VolatilityDays(name string, before compute.Date) ([]compute.VolatilityDay, error) {
 	days := []compute.VolatilityDay{}
-	for _, stored := range m.cfg.Store.Summaries(name) {
+	for _, stored := range m.store.Summaries(name) {
 		var s volatilitySummary
 		if err := json.Unmarshal(stored.Body, &s); err != nil {
 			return nil, fmt.Errorf("stored summary of %s: %w", stored.Date, err)
@@ -66,7 +66,7 @@ func (m *memory) volatilityDays(name string, before compute.Date) ([]compute.Vol
 	return days[max(0, len(days)-compute.VolatilityHistory):], nil
 }
 
-func computeVolatility(in *inputs) (*answer, error) {
+func computeVolatility(in *Inputs) (*Answer, error) {
 	gamma, _, a, err := ofGamma(in)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func computeVolatility(in *inputs) (*answer, error) {
 	r := gamma.Volatility.With(days, in.calendar)
 	v := &r.Data
 	a.variants, a.quality = only(v), volatilityQuality{a.quality.(matrixQuality), r.Quality}
-	a.row = []any{a.date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest}
+	a.row = []any{a.Date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest}
 	a.summarise = func(row seriesRow) any { return volatilitySummary{row, r.Today} }
 	return a, nil
 }

@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import (
 	"cmp"
@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/snapshots"
 )
 
@@ -18,52 +19,42 @@ import (
 type flowPart struct {
 	flow            compute.ChainFlow
 	asOf, captured  time.Time
-	listed, skipped int       // rows of the chain
-	bad             int       // numbers of the chain that count as absent
-	sessionBefore   *document // published volatilities of the session before; nil: not known
-}
-
-// session returns the session that a chain describes.
-func (d *document) session(cal *compute.Calendar) (compute.Date, error) {
-	if d.part != nil {
-		return d.part.flow.Session, nil
-	}
-	if err := d.open(); err != nil {
-		return 0, err
-	}
-	return d.chain.Session(cal), nil
+	listed, skipped int            // rows of the chain
+	bad             int            // numbers of the chain that count as absent
+	sessionBefore   *feed.Document // published volatilities of the session before; nil: not known
 }
 
 // gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the chain of the session before.
-func gatherFlow(p *product, b *batch, m *memory) (*inputs, error) {
-	sessions := map[*document]compute.Date{}
-	var chains []*document
+func gatherFlow(p *Product, b *Batch) (*Inputs, error) {
+	sessions := map[*feed.Document]compute.Date{}
+	var chains []*feed.Document
 	var newest compute.Date
-	for _, name := range offeredChains(b.cfg) {
-		d := b.document(name)
+	for _, u := range b.Underlyings {
+		d := b.Document(feed.ChainOf(u))
 		if d == nil {
 			continue
 		}
-		session, err := d.session(b.cfg.Calendar)
+		session, err := d.Session(b.Calendar)
 		if err != nil {
 			return nil, err
 		}
 		chains, sessions[d], newest = append(chains, d), session, max(newest, session)
 	}
-	chains = slices.DeleteFunc(chains, func(d *document) bool { return sessions[d] != newest })
-	slices.SortFunc(chains, func(a, b *document) int { return cmp.Compare(a.symbol(), b.symbol()) })
+	chains = slices.DeleteFunc(chains, func(d *feed.Document) bool { return sessions[d] != newest })
+	slices.SortFunc(chains, func(a, b *feed.Document) int { return cmp.Compare(a.Symbol(), b.Symbol()) })
 	in := b.inputs(chains...)
 	for _, d := range chains {
-		if d.part != nil && d.part.sessionBefore != nil {
-			in.add(d.part.sessionBefore) // the part was scored with this one, and the chain is no longer in memory
+		part, scored := d.Derived.(*flowPart)
+		if scored && part.sessionBefore != nil {
+			in.add(part.sessionBefore) // the part was scored with this one
 			continue
 		}
-		before := m.previous(p.name, d.upstreamName(), newest, func(before *document) error {
+		before := b.Memory.previous(p, d.Symbol(), newest, func(before *feed.Document) error {
 			_, err := chainBefore(before)
 			return err
 		})
 		if before != nil {
-			d.part = nil // it was scored before this document was stored
+			d.Derived = nil // it was scored before this document was stored
 			in.add(before)
 		}
 	}
@@ -93,28 +84,28 @@ type flowChainQuality struct {
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
 
-func computeFlow(in *inputs) (*answer, error) {
-	a := &answer{byDefault: defaultFlow, storedVariant: allFlow, rare: rareFlow, restsOn: []string{}}
+func computeFlow(in *Inputs) (*Answer, error) {
+	a := &Answer{byDefault: defaultFlow, storedVariant: allFlow, rare: rareFlow, RestsOn: []string{}}
 	q := flowQuality{Chains: []flowChainQuality{}}
 	var flows []compute.ChainFlow
 	var notes []string
 	for _, d := range in.newest() {
-		if err := d.contribute(in); err != nil {
+		p, err := scoreFlow(d, in)
+		if err != nil {
 			return nil, err
 		}
-		p := d.part
 		flows = append(flows, p.flow)
-		a.restsOn = append(a.restsOn, d.symbol())
+		a.RestsOn = append(a.RestsOn, d.Symbol())
 		a.describes(p.asOf, p.captured)
 		q.Chains = append(q.Chains, flowChainQuality{
-			Symbol: d.symbol(), AsOf: p.asOf, Listed: p.listed, Skipped: p.skipped,
+			Symbol: d.Symbol(), AsOf: p.asOf, Listed: p.listed, Skipped: p.skipped,
 			Eligible: p.flow.Eligible, Served: len(p.flow.Items), IVHistory: p.sessionBefore != nil, BadNumbers: p.bad,
 		})
 		if p.sessionBefore == nil && !slices.Contains(notes, noIVHistory) {
 			notes = append(notes, noIVHistory)
 		}
 		if p.flow.Split {
-			notes = append(notes, fmt.Sprintf("split of %s since the previous session: its iv_change is null and scores 0", d.symbol()))
+			notes = append(notes, fmt.Sprintf("split of %s since the previous session: its iv_change is null and scores 0", d.Symbol()))
 		}
 	}
 	if notes != nil {
@@ -125,28 +116,29 @@ func computeFlow(in *inputs) (*answer, error) {
 	return a, nil
 }
 
-// contribute sets d.part: the flow of the chain, scored with the volatilities of the session before that are among the
-// inputs. It does so once per document.
-func (d *document) contribute(in *inputs) error {
-	if d.part != nil {
-		return nil
+// scoreFlow returns the flow of a chain, scored with the volatilities of the session before that are among the inputs. It does so once per
+// document.
+func scoreFlow(d *feed.Document, in *Inputs) (*flowPart, error) {
+	if p, scored := d.Derived.(*flowPart); scored {
+		return p, nil
 	}
-	if err := d.open(); err != nil {
-		return err
+	if err := d.Open(); err != nil {
+		return nil, err
 	}
-	p := &flowPart{asOf: d.chain.AsOf, captured: d.chain.CapturedAt, listed: d.chain.Listed, skipped: d.chain.Skipped.Total(), bad: d.chain.BadNumbers}
+	c := d.Chain
+	p := &flowPart{asOf: c.AsOf, captured: c.CapturedAt, listed: c.Listed, skipped: c.Skipped.Total(), bad: c.BadNumbers}
 	var before *compute.ChainBefore
-	if p.sessionBefore = in.named(previousDir + d.Name); p.sessionBefore != nil {
+	if p.sessionBefore = in.named(feed.PreviousDir + d.Name); p.sessionBefore != nil {
 		var err error
 		if before, err = chainBefore(p.sessionBefore); err != nil {
-			return err
+			return nil, err
 		}
-		p.sessionBefore.release()
+		p.sessionBefore.Release()
 	}
-	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: d.chain, Calendar: in.calendar, Before: before})
-	d.part = p
-	d.release() // all chains of a day together take a hundred megabytes
-	return nil
+	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: c, Calendar: in.calendar, Before: before})
+	d.Derived = p
+	d.Release() // all chains of a day together take a hundred megabytes
+	return p, nil
 }
 
 const (
@@ -171,7 +163,7 @@ func flowVariants(f compute.Flow) map[string]any {
 }
 
 // reopenFlow seals an answer for every limit from the stored answer, which has all rows, and returns the symbols of its chains.
-func reopenFlow(p *product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
+func reopenFlow(p *Product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
 	var flow compute.Flow
 	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
 		return nil, nil, err
@@ -180,13 +172,13 @@ func reopenFlow(p *product, stored *snapshots.Snapshot) (*snapshots.Edition, []s
 	if err := json.Unmarshal(stored.Meta.Quality, &q); err != nil {
 		return nil, nil, err
 	}
-	a := &answer{product: p, inputs: &inputs{}, byDefault: defaultFlow, rare: rareFlow, restsOn: []string{}, variants: flowVariants(flow)}
+	a := &Answer{Product: p, Inputs: &Inputs{}, byDefault: defaultFlow, rare: rareFlow, RestsOn: []string{}, variants: flowVariants(flow)}
 	for _, c := range q.Chains {
-		a.restsOn = append(a.restsOn, c.Symbol)
+		a.RestsOn = append(a.RestsOn, c.Symbol)
 	}
 	if err := a.encode(); err != nil {
 		return nil, nil, err
 	}
 	e, err := a.sealVariants(stored.Meta)
-	return e, a.restsOn, err
+	return e, a.RestsOn, err
 }

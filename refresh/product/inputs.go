@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import (
 	"errors"
@@ -9,17 +9,18 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/snapshots"
 )
 
-// inputs is everything that one answer is computed from. A live refresh, a back-fill and a stored answer give inputs of the
+// Inputs is everything that one answer is computed from. A live refresh, a played session and a stored answer give inputs of the
 // same form.
-type inputs struct {
+type Inputs struct {
 	at         time.Time // of the computation, in market time
 	calendar   *compute.Calendar
 	parameters parameters
 	source     string               // name of the upstream
-	documents  []*document          // in the order of the receipt: documents, those of the session before, states
+	Documents  []*feed.Document     // in the order of the receipt: documents, those of the session before, states
 	gamma      *compute.GammaResult // of gammaOf; nil before its first call
 }
 
@@ -35,64 +36,55 @@ type parameters struct {
 }
 
 // newest returns the upstream documents of the answer's own session.
-func (in *inputs) newest() (documents []*document) {
-	for _, d := range in.documents {
-		if d.newest() {
+func (in *Inputs) newest() (documents []*feed.Document) {
+	for _, d := range in.Documents {
+		if d.Newest() {
 			documents = append(documents, d)
 		}
 	}
 	return documents
 }
 
-// arrived returns the time at which the last document of the answer's own session arrived, the zero time if it rests on none. By a clock
-// that was behind, a document arrived before the upstream made it: then the upstream's timestamp counts.
-func (in *inputs) arrived() (at time.Time) {
-	for _, d := range in.newest() {
-		at = later(at, later(d.Received, d.mark.captured))
-	}
-	return at
-}
-
 // receipt returns the inputs as the receipt names them.
-func (in *inputs) receipt() (receipt []snapshots.Input) {
-	for _, d := range in.documents {
+func (in *Inputs) receipt() (receipt []snapshots.Input) {
+	for _, d := range in.Documents {
 		receipt = append(receipt, d.Input)
 	}
 	return receipt
 }
 
 // add adds a document unless it is nil.
-func (in *inputs) add(d *document) {
+func (in *Inputs) add(d *feed.Document) {
 	if d != nil {
-		in.documents = append(in.documents, d)
+		in.Documents = append(in.Documents, d)
 	}
 }
 
 // addState adds a state to the inputs, as JSON.
-func (in *inputs) addState(name string, state any) error {
+func (in *Inputs) addState(name string, state any) error {
 	body, err := json.Marshal(state)
 	if err != nil {
 		return fmt.Errorf("encode state %s: %w", name, err)
 	}
-	in.documents = append(in.documents, stateDocument(name, body))
+	in.Documents = append(in.Documents, feed.State(name, body))
 	return nil
 }
 
 // named returns the input of a name, nil when there is none.
-func (in *inputs) named(name string) *document {
-	if i := slices.IndexFunc(in.documents, func(d *document) bool { return d.Name == name }); i >= 0 {
-		return in.documents[i]
+func (in *Inputs) named(name string) *feed.Document {
+	if i := slices.IndexFunc(in.Documents, func(d *feed.Document) bool { return d.Name == name }); i >= 0 {
+		return in.Documents[i]
 	}
 	return nil
 }
 
 // decodeState decodes a state. Inputs without it are an error.
-func (in *inputs) decodeState(name string, into any) error {
-	d := in.named(stateDir + name)
+func (in *Inputs) decodeState(name string, into any) error {
+	d := in.named(feed.StateDir + name)
 	if d == nil {
-		return fmt.Errorf("inputs lack %s", stateDir+name)
+		return fmt.Errorf("inputs lack %s", feed.StateDir+name)
 	}
-	if err := d.open(); err != nil {
+	if err := d.Open(); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(d.Body, into); err != nil {
@@ -110,7 +102,7 @@ type closures struct {
 }
 
 // addClosures adds the closures of the configuration to the inputs, if there are any.
-func (in *inputs) addClosures() error {
+func (in *Inputs) addClosures() error {
 	var c closures
 	c.Closed, c.Early = in.calendar.Closures()
 	if known, _ := compute.NewCalendar(nil, nil).Closures(); len(c.Early) == 0 && slices.Equal(c.Closed, known) {
@@ -120,29 +112,29 @@ func (in *inputs) addClosures() error {
 }
 
 // only returns the decoded document of inputs that have one document of their own session.
-func (in *inputs) only() (*document, error) {
+func (in *Inputs) only() (*feed.Document, error) {
 	documents := in.newest()
 	if len(documents) != 1 {
 		return nil, fmt.Errorf("%d documents instead of one", len(documents))
 	}
-	return documents[0], documents[0].open()
+	return documents[0], documents[0].Open()
 }
 
 // chain returns the decoded chain of inputs that have no other document of their own session.
-func (in *inputs) chain() (*compute.Chain, error) {
+func (in *Inputs) chain() (*compute.Chain, error) {
 	d, err := in.only()
 	if err != nil {
 		return nil, err
 	}
-	if d.chain == nil {
+	if d.Chain == nil {
 		return nil, fmt.Errorf("%s is not a chain", d.Name)
 	}
-	return d.chain, nil
+	return d.Chain, nil
 }
 
 // gammaOf returns the gamma exposure of the chain among the inputs, and sets the rate of the receipt. The products of one batch share
 // the result.
-func gammaOf(in *inputs) (*compute.GammaResult, error) {
+func gammaOf(in *Inputs) (*compute.GammaResult, error) {
 	if in.gamma != nil {
 		return in.gamma, nil
 	}
@@ -156,7 +148,7 @@ func gammaOf(in *inputs) (*compute.GammaResult, error) {
 	rate, source := compute.RateOf(chain, in.calendar, *in.parameters.RiskFreeRate)
 	in.parameters.RiskFreeRate, in.parameters.RateSource = &rate, source
 	input := compute.GammaInput{Chain: chain, Calendar: in.calendar, RiskFreeRate: rate}
-	if d := in.named(previousDir + in.newest()[0].Name); d != nil {
+	if d := in.named(feed.PreviousDir + in.newest()[0].Name); d != nil {
 		if input.Reference, err = gammaReference(d, in.calendar, input.RiskFreeRate); err != nil {
 			return nil, err
 		}
@@ -166,43 +158,65 @@ func gammaOf(in *inputs) (*compute.GammaResult, error) {
 	return in.gamma, nil
 }
 
-// gammaReference returns the state of the chain of the session before, with which the changes of an answer compare. A chain that gives
-// no rate takes the given rate. It is computed once for a rate.
-func gammaReference(d *document, cal *compute.Calendar, rate float64) (*compute.GammaState, error) {
-	if d.reference == nil || d.rateSource == compute.RateConfigured && d.reference.Rate != rate {
-		if err := d.open(); err != nil {
+// reference is the state of the chain of the session before, with which the changes of an answer compare.
+type reference struct {
+	state *compute.GammaState
+	rate  compute.RateSource
+}
+
+// gammaReference returns the reference of a chain. One that gives no rate takes the given rate. It is computed once for a rate.
+func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*compute.GammaState, error) {
+	r, _ := d.Derived.(*reference)
+	if r == nil || r.rate == compute.RateConfigured && r.state.Rate != rate {
+		if err := d.Open(); err != nil {
 			return nil, err
 		}
-		rate, d.rateSource = compute.RateOf(d.chain, cal, rate)
-		d.reference = compute.GammaExposure(compute.GammaInput{Chain: d.chain, Calendar: cal, RiskFreeRate: rate}).State
+		r = &reference{}
+		rate, r.rate = compute.RateOf(d.Chain, cal, rate)
+		r.state = compute.GammaExposure(compute.GammaInput{Chain: d.Chain, Calendar: cal, RiskFreeRate: rate}).State
+		d.Derived = r
 	}
-	return d.reference, nil
+	return r.state, nil
 }
 
 // chainBefore returns what the flow needs of a chain of the session before. It is made once.
-func chainBefore(d *document) (*compute.ChainBefore, error) {
-	if d.before == nil {
-		if err := d.open(); err != nil {
-			return nil, err
-		}
-		d.before = compute.NewChainBefore(d.chain)
+func chainBefore(d *feed.Document) (*compute.ChainBefore, error) {
+	if before, made := d.Derived.(*compute.ChainBefore); made {
+		return before, nil
 	}
-	return d.before, nil
+	if err := d.Open(); err != nil {
+		return nil, err
+	}
+	before := compute.NewChainBefore(d.Chain)
+	d.Derived = before
+	return before, nil
 }
 
-// inputsOf returns the inputs of a stored answer. load reads the bytes of one input.
-func inputsOf(f *snapshots.File, load func(sha256 string) ([]byte, error)) (*inputs, error) {
+// FirstInputs returns the inputs of an answer to a chain alone, as at a first start: there are no earlier answers.
+func FirstInputs(s Settings, at time.Time, chain *feed.Document) *Inputs {
+	in := &Inputs{at: at, calendar: s.Calendar, source: s.Source, Documents: []*feed.Document{chain}, parameters: parameters{RiskFreeRate: &s.RiskFreeRate}}
+	for _, state := range [...]string{trackRowsState, rowsState, volatilityHistory, underlyingsState} {
+		in.Documents = append(in.Documents, feed.State(state, []byte("[]")))
+	}
+	return in
+}
+
+// Calendar returns the calendar of the exchange with which the answer is computed.
+func (in *Inputs) Calendar() *compute.Calendar { return in.calendar }
+
+// InputsOf returns the inputs of a stored answer. load reads the bytes of one input.
+func InputsOf(f *snapshots.File, load func(sha256 string) ([]byte, error)) (*Inputs, error) {
 	meta := &f.Edition.Default.Meta
-	in := &inputs{at: meta.ComputedAt, calendar: compute.NewCalendar(nil, nil), source: meta.Source}
+	in := &Inputs{at: meta.ComputedAt, calendar: compute.NewCalendar(nil, nil), source: meta.Source}
 	if meta.Receipt.Parameters != nil {
 		if err := json.Unmarshal(meta.Receipt.Parameters, &in.parameters); err != nil {
 			return nil, fmt.Errorf("decode parameters: %w", err)
 		}
 	}
 	for _, stored := range f.Inputs {
-		in.documents = append(in.documents, storedDocument(stored, load))
+		in.Documents = append(in.Documents, feed.Stored(stored, load))
 	}
-	if in.named(stateDir+closedDates) != nil {
+	if in.named(feed.StateDir+closedDates) != nil {
 		var c closures
 		if err := in.decodeState(closedDates, &c); err != nil {
 			return nil, err

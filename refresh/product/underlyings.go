@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/snapshots"
 )
 
@@ -78,12 +79,12 @@ type answered struct {
 }
 
 // answered returns the answer of a resource in the batch, else the current one.
-func (b *batch) answered(name string) answered {
-	if a := b.answers[name]; a != nil {
-		text := a.encoded[a.variants[""]]
-		return answered{text, a.asOf, new(sha256Hex(text))}
+func (b *Batch) answered(name string) answered {
+	if a := b.Answers[name]; a != nil {
+		text := a.Encoded[a.variants[""]]
+		return answered{text, a.AsOf, new(feed.Digest(text))}
 	}
-	if e := b.cfg.Store.Current(name); e != nil {
+	if e := b.Memory.store.Current(name); e != nil {
 		return answered{e.Default.Data(), e.Default.Meta.AsOf, &e.Default.Meta.Receipt.DataSHA256}
 	}
 	return answered{}
@@ -105,9 +106,9 @@ func rowOf(symbol string, gamma, volatility answered) (r underlyingRow, err erro
 }
 
 // gatherUnderlyings returns the rows of the answers in the batch, and of the current ones of the other underlyings.
-func gatherUnderlyings(_ *product, b *batch, _ *memory) (*inputs, error) {
+func gatherUnderlyings(_ *Product, b *Batch) (*Inputs, error) {
 	rows := []underlyingRow{}
-	for _, u := range b.cfg.Underlyings {
+	for _, u := range b.Underlyings {
 		gamma := b.answered(gammaOfUnderlying(u))
 		if gamma.digest == nil {
 			continue
@@ -121,26 +122,26 @@ func gatherUnderlyings(_ *product, b *batch, _ *memory) (*inputs, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	in := &inputs{at: b.at, calendar: b.cfg.Calendar, source: b.cfg.SourceName}
+	in := &Inputs{at: b.At, calendar: b.Calendar, source: b.Source}
 	return in, in.addState(underlyingsState, rows)
 }
 
-func computeUnderlyings(in *inputs) (*answer, error) {
+func computeUnderlyings(in *Inputs) (*Answer, error) {
 	var rows []underlyingRow
 	if err := in.decodeState(underlyingsState, &rows); err != nil {
 		return nil, err
 	}
-	a := &answer{restsOn: []string{}}
+	a := &Answer{RestsOn: []string{}}
 	for _, r := range rows {
-		a.asOf = later(a.asOf, r.AsOf)
-		a.restsOn = append(a.restsOn, r.Symbol)
+		a.AsOf = feed.Later(a.AsOf, r.AsOf)
+		a.RestsOn = append(a.RestsOn, r.Symbol)
 	}
 	a.variants, a.quality = only(&underlyingsData{rows}), underlyingsQuality{len(rows)}
 	return a, nil
 }
 
 // reopenUnderlyings returns a stored answer as it is, and the symbols of its rows.
-func reopenUnderlyings(_ *product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
+func reopenUnderlyings(_ *Product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
 	var data underlyingsData
 	if err := json.Unmarshal(stored.Data(), &data); err != nil {
 		return nil, nil, err

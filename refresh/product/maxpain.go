@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import "strikecache/compute"
 
@@ -30,7 +30,7 @@ type painSkipped struct {
 	Settled int `json:"settled" jsonschema:"minimum=0" unit:"rows"`
 }
 
-func computeMaxPain(in *inputs) (*answer, error) {
+func computeMaxPain(in *Inputs) (*Answer, error) {
 	chain, err := in.chain()
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package refresh
+package feed
 
 import (
 	"math"
@@ -9,13 +9,13 @@ import (
 // Clock tells the market's time: the machine's time for a live market, another time for a simulated or a recorded market.
 // Copies of a Clock show the same time. A Clock is safe for concurrent use.
 type Clock struct {
-	hands *atomic.Pointer[hands] // nil: market time is machine time
+	hands *atomic.Pointer[Hands] // nil: market time is machine time
 }
 
-// hands say what a clock shows.
-type hands struct {
-	market, wall time.Time // the same instant in market time and in machine time
-	speed        float64   // market seconds per machine second
+// Hands say what a clock shows.
+type Hands struct {
+	Market, Wall time.Time // the same instant in market time and in machine time
+	Speed        float64   // market seconds per machine second
 }
 
 // MachineClock returns a clock whose market time is the machine's time.
@@ -24,19 +24,27 @@ func MachineClock() Clock { return Clock{} }
 // NewClock returns a clock whose market time is now the given instant and advances by speed market seconds per second.
 // speed must be finite and at least 0. At speed 0 the clock stands still.
 func NewClock(market time.Time, speed float64) Clock {
-	c := Clock{new(atomic.Pointer[hands])}
-	c.set(hands{market.UTC(), time.Now(), speed})
+	c := Clock{new(atomic.Pointer[Hands])}
+	c.Set(Hands{market.UTC(), time.Now(), speed})
 	return c
 }
 
-// set makes the clock and its copies show another time. The clock must be one of [NewClock].
-func (c Clock) set(h hands) { c.hands.Store(&h) }
+// Set makes the clock and its copies show another time. The clock must be one of [NewClock].
+func (c Clock) Set(h Hands) { c.hands.Store(&h) }
+
+// Hands returns what a clock of [NewClock] shows, nil for the machine's.
+func (c Clock) Hands() *Hands {
+	if c.hands == nil {
+		return nil
+	}
+	return c.hands.Load()
+}
 
 // Now returns the market's time in UTC.
 func (c Clock) Now() time.Time { return c.At(time.Now()) }
 
-// standsStill says whether the clock stands still.
-func (c Clock) standsStill() bool { return c.hands != nil && c.hands.Load().speed == 0 }
+// StandsStill says whether the clock stands still.
+func (c Clock) StandsStill() bool { return c.hands != nil && c.hands.Load().Speed == 0 }
 
 // At returns the market's time, in UTC, when the machine's clock, as it is set now, shows wall. A market that is not live goes on
 // by the monotonic clock when the machine's clock is set.
@@ -45,7 +53,7 @@ func (c Clock) At(wall time.Time) time.Time {
 		return wall.UTC()
 	}
 	h, now := c.hands.Load(), time.Now()
-	return h.market.Add(time.Duration(float64(wall.Sub(now)+now.Sub(h.wall)) * h.speed))
+	return h.Market.Add(time.Duration(float64(wall.Sub(now)+now.Sub(h.Wall)) * h.Speed))
 }
 
 // Wall is the inverse of [Clock.At]: it returns the machine's time at which the market's time is t. It returns the zero
@@ -55,10 +63,10 @@ func (c Clock) Wall(t time.Time) time.Time {
 		return t
 	}
 	h := c.hands.Load()
-	d := float64(t.Sub(h.market)) / h.speed
-	if h.speed == 0 || math.Abs(d) > math.MaxInt64/2 {
+	d := float64(t.Sub(h.Market)) / h.Speed
+	if h.Speed == 0 || math.Abs(d) > math.MaxInt64/2 {
 		return time.Time{}
 	}
 	now := time.Now()
-	return now.Add(h.wall.Add(time.Duration(d)).Sub(now))
+	return now.Add(h.Wall.Add(time.Duration(d)).Sub(now))
 }

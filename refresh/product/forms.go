@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import (
 	"bytes"
@@ -19,25 +19,25 @@ type Form struct {
 }
 
 // renderForms makes the forms of the answer, by the pointers of its data. Rare variants have none.
-func (a *answer) renderForms() error {
-	a.forms = map[any][]snapshots.Form{}
+func (a *Answer) renderForms() error {
+	a.Forms = map[any][]snapshots.Form{}
 	for name, data := range a.variants {
-		if len(a.forms[data]) > 0 || a.rare != nil && a.rare(name) {
+		if len(a.Forms[data]) > 0 || a.rare != nil && a.rare(name) {
 			continue
 		}
-		for _, f := range a.product.forms {
-			body, err := f.Render(a.encoded[data])
+		for _, f := range a.Product.Forms {
+			body, err := f.Render(a.Encoded[data])
 			if err != nil {
 				return fmt.Errorf("variant %q as %s: %w", name, f.Name, err)
 			}
-			a.forms[data] = append(a.forms[data], snapshots.Form{Name: f.Name, ContentType: f.ContentType, Body: body})
+			a.Forms[data] = append(a.Forms[data], snapshots.Form{Name: f.Name, ContentType: f.ContentType, Body: body})
 		}
 	}
 	return nil
 }
 
-// otherForms returns the names of the forms that a snapshot does not have, or has with other bytes.
-func otherForms(s *snapshots.Snapshot, forms []snapshots.Form) (names []string) {
+// OtherForms returns the names of the forms that a snapshot does not have, or has with other bytes.
+func OtherForms(s *snapshots.Snapshot, forms []snapshots.Form) (names []string) {
 	for _, f := range forms {
 		if has := s.Form(f.Name); has == nil || has.ContentType != f.ContentType || !bytes.Equal(has.Body(snapshots.Identity), f.Body) {
 			names = append(names, f.Name)

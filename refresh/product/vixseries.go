@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import (
 	"github.com/goccy/go-json"

@@ -1,6 +1,9 @@
-package refresh
+package product
 
-import "strikecache/compute"
+import (
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+)
 
 // matrixQuality is `meta.quality` of gex/{u}/matrix and gex/{u}/levels.
 type matrixQuality struct {
@@ -16,7 +19,7 @@ type matrixQuality struct {
 }
 
 // ofGamma returns the gamma exposure of the chain, the chain, and an answer that still lacks its data.
-func ofGamma(in *inputs) (*compute.GammaResult, *compute.Chain, *answer, error) {
+func ofGamma(in *Inputs) (*compute.GammaResult, *compute.Chain, *Answer, error) {
 	gamma, err := gammaOf(in)
 	if err != nil {
 		return nil, nil, nil, err
@@ -35,10 +38,10 @@ func unusedContracts(g *compute.GammaResult) string {
 	if g.Quality.Contracts.Used > 0 {
 		return ""
 	}
-	return "no contract can be used: " + counts(g.Quality.Contracts.Skipped)
+	return "no contract can be used: " + feed.Counts(g.Quality.Contracts.Skipped)
 }
 
-func computeMatrix(in *inputs) (*answer, error) {
+func computeMatrix(in *Inputs) (*Answer, error) {
 	gamma, _, a, err := ofGamma(in)
 	if err != nil {
 		return nil, err

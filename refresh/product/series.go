@@ -1,4 +1,4 @@
-package refresh
+package product
 
 import (
 	"bytes"
@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-json"
+
+	"strikecache/refresh/feed"
 )
 
 const (
@@ -54,34 +56,34 @@ type seriesQuality struct {
 
 // gatherSeries returns the chain or the settlement file, and the newest stored rows of the resource whose series it is. The row of its
 // answer of the same batch replaces the stored row of its date, if the answer will be stored there.
-func gatherSeries(p *product, b *batch, m *memory) (*inputs, error) {
-	document := latestSettlement
-	if p.underlying != "" {
-		document = chainOf(p.underlying)
+func gatherSeries(p *Product, b *Batch) (*Inputs, error) {
+	document := feed.LatestSettlement
+	if p.Underlying != "" {
+		document = feed.ChainOf(p.Underlying)
 	}
-	in := b.inputs(b.document(document))
+	in := b.inputs(b.Document(document))
 	if in == nil {
 		return nil, nil
 	}
-	name := strings.TrimSuffix(p.name, seriesSuffix)
-	a := b.answers[name]
-	if a != nil && !b.dates(a) {
+	name := strings.TrimSuffix(p.Name, seriesSuffix)
+	a := b.Answers[name]
+	if a != nil && !b.Dated(a) {
 		a = nil
 	}
-	return in, in.addState(rowsState, m.rows(name, a))
+	return in, in.addState(rowsState, b.Memory.rows(name, a))
 }
 
 // computeSeries returns the function that computes a series with these columns. The types of the data of all series have the same JSON.
-func computeSeries(columns []string) func(in *inputs) (*answer, error) {
-	return func(in *inputs) (a *answer, err error) {
+func computeSeries(columns []string) func(in *Inputs) (*Answer, error) {
+	return func(in *Inputs) (a *Answer, err error) {
 		d, err := in.only()
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case d.chain != nil:
-			a = answerOf(d.chain)
-		case d.settlement != nil:
+		case d.Chain != nil:
+			a = answerOf(d.Chain)
+		case d.Settlement != nil:
 			a = settledAnswer(d, in.calendar)
 		default:
 			return nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)

@@ -1,0 +1,128 @@
+package refresh
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// Config configures a [Refresher]. Source, Store, Calendar and Log must be set.
+type Config struct {
+	Source       upstream.Source
+	SourceName   string // simulated, cboe, replay, folder or the name of a vendor, as in meta.source of every answer
+	Identity     string // of the market, such as "simulated market, seed 1"; "" for the other sources
+	Store        *snapshots.Store
+	Clock        feed.Clock
+	Calendar     *compute.Calendar
+	RiskFreeRate float64 // per year, continuously compounded
+
+	// The intervals in the refresh window.
+	ChainEvery  time.Duration // of the chain of the first underlying
+	TurnEvery   time.Duration // from the chain of one other underlying to that of the next
+	QuotesEvery time.Duration // of the sector quotes
+	// Underlyings are the symbols, such as SPX and AAPL, whose chains are fetched. There is at least one.
+	Underlyings []string
+	products    product.List // of the underlyings
+
+	// Version, unless nil, returns a text that changes whenever the source's document of a name does, and "" while there is
+	// none. It is asked each second: a job runs as soon as a document of it has changed. Without it, the source is over a network.
+	Version func(upstream.Name) string
+
+	// Past, unless nil, has the documents of past sessions. Those whose dates are not stored are played.
+	Past Past
+
+	// ArchiveMaxAge is how long the documents of stored answers are kept; 0 means for ever. SnapshotMaxAge is how long the
+	// dated files of products that expire are kept; 0 means for ever.
+	ArchiveMaxAge, SnapshotMaxAge time.Duration
+
+	// Lease, unless nil, says whether this process may ask the upstream and publish. Published, unless nil, is called after
+	// the current answers have changed.
+	Lease     func() bool
+	Published func()
+	Log       *slog.Logger
+	// Observe, unless nil, is called after every run of a job, with the outcome, the reason of each refused document, and
+	// the duration. The code is ok, panic or an [upstream.Reason]. Jobs run at the same time, so Observe must be safe for
+	// concurrent use. It is not called for a run that the end of the process interrupted.
+	Observe func(job, code string, refused []string, took time.Duration)
+}
+
+// Past has the documents of past instants.
+type Past interface {
+	// Sessions returns the sessions before an instant of market time that are to be stored, rising.
+	Sessions(before time.Time) []compute.Date
+	// At returns the document that the upstream had at an instant. The caller owns the document. The error is an [*upstream.Error]
+	// with the reason missing if the document is not there any more.
+	At(name upstream.Name, at time.Time) (*upstream.Document, error)
+}
+
+func (c *Config) published() {
+	if c.Published != nil {
+		c.Published()
+	}
+}
+
+// settings returns what answers depend on besides documents.
+func (c *Config) settings() product.Settings {
+	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings}
+}
+
+// first returns the underlying whose chain has an interval of its own. The chains of the others take turns.
+func (c *Config) first() string { return c.Underlyings[0] }
+
+// roundEvery is the interval of the chain of an underlying besides the first.
+func (c *Config) roundEvery() time.Duration { return c.TurnEvery * time.Duration(len(c.Underlyings)-1) }
+
+// every returns the interval of a product in the refresh window.
+func (c *Config) every(p *product.Product) time.Duration {
+	switch {
+	case p.Feed == product.Funds:
+		return c.QuotesEvery
+	case p.Feed == product.Settlements:
+		return outsideEvery
+	case p.Underlying == c.first() || len(c.Underlyings) == 1:
+		return c.ChainEvery
+	case p.EveryChain():
+		return min(c.TurnEvery, c.ChainEvery)
+	}
+	return c.roundEvery()
+}
+
+// offered says whether a source has the documents of a product: for a rotation, the quote and the history of at least one sector.
+func (c *Config) offered(p *product.Product, source upstream.Source) bool {
+	has := func(symbol string) bool { return source.Offers(feed.ChainOf(symbol)) }
+	switch {
+	case p.Feed == product.Funds:
+		return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
+			return source.Offers(upstream.Quotes(s.Symbol)) && source.Offers(upstream.History(s.Symbol))
+		})
+	case p.Feed == product.Settlements:
+		return source.Offers(upstream.Settlement(c.Calendar.SessionDate(c.Clock.Now()).String()))
+	case p.EveryChain():
+		return slices.ContainsFunc(c.Underlyings, has)
+	}
+	return has(p.Underlying)
+}
+
+// withoutChain returns the underlyings whose chains the source does not have.
+func (c *Config) withoutChain() []string {
+	return slices.DeleteFunc(slices.Clone(c.Underlyings), func(u string) bool { return c.Source.Offers(feed.ChainOf(u)) })
+}
+
+// fundDocuments returns the names of the quotes and histories of all funds.
+func fundDocuments() (names []upstream.Name) {
+	for _, symbol := range compute.FundSymbols() {
+		names = append(names, upstream.Quotes(symbol), upstream.History(symbol))
+	}
+	return names
+}
+
+// vixDocuments returns the names of the settlement file of a date and of the quotes of the volatility indices.
+func vixDocuments(d compute.Date) []upstream.Name {
+	return append([]upstream.Name{upstream.Settlement(d.String())}, product.IndexQuotes()...)
+}

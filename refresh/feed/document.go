@@ -1,0 +1,337 @@
+// Package feed takes documents in and decides which ones can be believed.
+//
+// A [Document] is decoded once, where it arrives. The [Intake] holds the document of each name that was accepted last, and its
+// guards compare a new document with it. [Polite] spares an upstream over a network. A [Clock] tells the market's time.
+package feed
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// Document is one input of an answer: an upstream document or a state, with the decoded content. A state is data from
+// the answers before or from the configuration. One goroutine at a time uses a document.
+type Document struct {
+	snapshots.StoredInput
+	Body   []byte                              // nil while it can be read again
+	Gzip   []byte                              // the body as the upstream sent it, in gzip; nil if it sent none, or once it is stored
+	load   func(sha256 string) ([]byte, error) // reads the body of a stored document
+	origin *upstream.Document                  // without its bytes, for the next conditional request; nil for a stored document
+	Failed bool                                // a product could not be computed from it: the next request asks for it again
+
+	// The decoded content. One of these is set, by the kind of the document, unless the document is still to be opened.
+	Chain      *compute.Chain // nil again once it is released
+	Quote      *cboe.Quote
+	Closes     []compute.Close
+	Settlement *Settlement
+
+	Underlying compute.UnderlyingQuote // of a chain: what it says of its underlying; it stays when the chain is released
+	Bad        int                     // numbers of a quote or a history that count as absent because they are outside the range of their kind
+	Derived    any                     // what a product has computed from a chain and needs again; it goes with the document
+	mark       mark                    // for the guard
+}
+
+// Settlement is a decoded settlement file.
+type Settlement struct {
+	Date compute.Date // the date that the file states, else the date that was asked for
+	Rows []compute.FuturesSettlement
+	Bad  int // number of unreadable rows
+}
+
+// LatestSettlement is the name under which the newest settlement file is kept. The upstream names each file by its date.
+const LatestSettlement = upstream.Name("settlement/")
+
+// ChainOf returns the name of the chain of an underlying. The upstream writes an underscore before the symbol of an index.
+func ChainOf(symbol string) upstream.Name {
+	if compute.UnderlyingOf(symbol).Kind == compute.KindIndex {
+		symbol = "_" + symbol
+	}
+	return upstream.Options(symbol)
+}
+
+// New returns the decoded document that the upstream sent. It keeps the bytes of doc. The error is an
+// [*upstream.Error] with the reason truncated, too_large, malformed, html, empty or too_many_expirations.
+func New(doc *upstream.Document) (*Document, error) {
+	d := &Document{
+		StoredInput: snapshots.StoredInput{
+			Input: snapshots.Input{Name: string(doc.Name)}, Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate,
+		},
+		Body: doc.Body, Gzip: doc.Gzip,
+	}
+	without := *doc
+	without.Body, without.Gzip = nil, nil
+	d.origin = &without
+	if err := d.read(); err != nil {
+		return nil, err
+	}
+	if len(d.Gzip) > len(d.Body) { // gzip with empty blocks
+		d.Gzip = nil
+	}
+	d.SHA256 = Digest(d.Body)
+	err := d.decode()
+	if d.Chain != nil && d.Gzip != nil { // the decoded chain has all that is needed of its 12 MB
+		d.Body = nil
+	}
+	return d, err
+}
+
+// Stored returns an input of a stored answer. load reads its bytes when they are needed.
+func Stored(in snapshots.StoredInput, load func(sha256 string) ([]byte, error)) *Document {
+	return &Document{StoredInput: in, load: load}
+}
+
+const (
+	// PreviousDir begins the names of documents of the session before.
+	PreviousDir = "previous/"
+	// StateDir begins the names of states.
+	StateDir = "state/"
+)
+
+// State returns a state as an input. It keeps the bytes of state.
+func State(name string, state []byte) *Document {
+	return &Document{
+		StoredInput: snapshots.StoredInput{Input: snapshots.Input{Name: StateDir + name, SHA256: Digest(state)}}, Body: state,
+	}
+}
+
+// Newest says whether the document is an upstream document of the answer's own session: neither a state nor a document of
+// the session before.
+func (d *Document) Newest() bool {
+	return !strings.HasPrefix(d.Name, StateDir) && !strings.HasPrefix(d.Name, PreviousDir)
+}
+
+// Open decodes the document if it is not decoded, and reads its bytes again if they are not in memory. Of a state, it only
+// reads the bytes.
+func (d *Document) Open() error {
+	if d.Chain != nil || d.Quote != nil || d.Closes != nil || d.Settlement != nil {
+		return nil
+	}
+	if err := d.read(); err != nil || strings.HasPrefix(d.Name, StateDir) {
+		return err
+	}
+	return d.decode()
+}
+
+// read sets the body if it is not in memory.
+func (d *Document) read() (err error) {
+	switch {
+	case d.Body != nil:
+	case d.Gzip != nil:
+		d.Body, err = cboe.Unpack(&upstream.Document{Name: d.UpstreamName(), Gzip: d.Gzip})
+	case d.load != nil:
+		d.Body, err = d.load(d.SHA256)
+	}
+	return err
+}
+
+// Release frees the memory of a chain and of bytes; Open loads them again.
+func (d *Document) Release() {
+	d.Chain = nil
+	if d.load != nil || d.Gzip != nil {
+		d.Body = nil
+	}
+}
+
+// InStore drops the bytes of a document that the store has. load reads them again.
+func (d *Document) InStore(load func(sha256 string) ([]byte, error)) {
+	d.Body, d.Gzip, d.load = nil, nil, load
+}
+
+// Session returns the session that a chain describes.
+func (d *Document) Session(cal *compute.Calendar) (compute.Date, error) {
+	if d.Underlying.AsOf.IsZero() {
+		if err := d.Open(); err != nil {
+			return 0, err
+		}
+	}
+	return d.Underlying.Session(cal), nil
+}
+
+// date sets when the upstream made the document, by the document itself.
+func (d *Document) date(captured time.Time) {
+	d.mark.captured = captured
+	if d.origin != nil {
+		d.origin.Generated = captured
+	}
+}
+
+func (d *Document) decode() (err error) {
+	name := d.UpstreamName()
+	kind, key := name.Split()
+	switch kind {
+	case upstream.OptionsKind:
+		err = d.decodeChain(key)
+	case upstream.QuotesKind:
+		err = d.decodeQuote(key)
+	case upstream.HistoryKind:
+		err = d.decodeHistory(key)
+	case upstream.SettlementKind:
+		err = d.decodeSettlement(key)
+	}
+	if err == nil {
+		return nil
+	}
+	reason := upstream.Malformed
+	switch {
+	case errors.Is(err, errTooMany):
+		reason = upstream.TooMany
+	case errors.Is(err, cboe.ErrHTML):
+		reason = upstream.HTML
+	case errors.Is(err, compute.ErrEmptyChain), errors.Is(err, compute.ErrNoSpot), errors.Is(err, cboe.ErrNoRows):
+		reason = upstream.Empty
+	}
+	return &upstream.Error{Name: name, Reason: reason, Err: err}
+}
+
+func (d *Document) decodeChain(symbol string) error {
+	chain, err := cboe.DecodeChain(d.Body)
+	if err != nil {
+		return err
+	}
+	if err := checkSymbol(chain.Symbol, symbol); err != nil {
+		return err
+	}
+	if chain.IsIndex && compute.UnderlyingOf(chain.Symbol).Kind != compute.KindIndex {
+		return fmt.Errorf("%w: %s is an index whose options are not known here", cboe.ErrMalformed, chain.Symbol)
+	}
+	if err := checkSize(chain); err != nil {
+		return err
+	}
+	d.Chain, d.Underlying = chain, chain.UnderlyingQuote
+	d.date(chain.CapturedAt)
+	d.mark.rows = chain.Listed - chain.Skipped.Total()
+	return nil
+}
+
+func (d *Document) decodeQuote(symbol string) error {
+	quote, err := cboe.DecodeQuote(d.Body)
+	if err != nil {
+		return err
+	}
+	if err := checkSymbol(quote.Symbol, symbol); err != nil {
+		return err
+	}
+	d.Quote, d.Bad = quote, quote.BadNumbers
+	d.date(quote.CapturedAt)
+	return nil
+}
+
+func (d *Document) decodeHistory(symbol string) (err error) {
+	if d.Closes, d.Bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(symbol))); err == nil && d.origin != nil {
+		d.origin.FileDate = d.Closes[len(d.Closes)-1].Date.String()
+	}
+	return err
+}
+
+// decodeSettlement decodes a settlement file. asked is the date in its name, used if the file states no date.
+func (d *Document) decodeSettlement(asked string) (err error) {
+	f := &Settlement{}
+	if f.Rows, f.Bad, err = cboe.DecodeSettlement(d.Body); err != nil {
+		return err
+	}
+	if f.Date, err = compute.ParseDate(cmp.Or(d.FileDate, asked)); err != nil {
+		return fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
+	}
+	d.Settlement, d.Name = f, string(upstream.Settlement(f.Date.String())) // the receipt must say of which date the file is
+	return nil
+}
+
+// checkSymbol returns an error if a document has another symbol than its name.
+func checkSymbol(says, symbol string) error {
+	if says != withoutUnderscore(symbol) {
+		return fmt.Errorf("%w: document of %s has the symbol %.10q", cboe.ErrMalformed, symbol, says)
+	}
+	return nil
+}
+
+// maxExpirations and maxStrikeRows bound a chain that is served. A strike row is a root, an expiration and a strike. SPX
+// lists 55 expirations and 15,500 strike rows. A chain of 5,000 expirations took 62 seconds and 1.2 GB to compute.
+const (
+	maxExpirations = 128
+	maxStrikeRows  = 40_000
+)
+
+// errTooMany is the error of a chain that has more expirations or strikes than are served.
+var errTooMany = errors.New("chain is too large to serve")
+
+// checkSize returns errTooMany for a chain beyond [maxExpirations] or [maxStrikeRows]. It takes one pass.
+func checkSize(chain *compute.Chain) error {
+	expirations, rows := map[compute.Date]bool{}, 0
+	var last *compute.Contract
+	for i := range len(chain.Contracts) + len(chain.Unread) {
+		some, at := chain.Contracts, i
+		if i >= len(some) {
+			some, at = chain.Unread, i-len(some)
+		}
+		c := &some[at]
+		if last == nil || c.Expiration != last.Expiration || c.Root != last.Root {
+			expirations[c.Expiration] = true
+			rows++
+		} else if c.Strike != last.Strike {
+			rows++
+		}
+		last = c
+	}
+	if len(expirations) > maxExpirations || rows > maxStrikeRows {
+		return fmt.Errorf("%w: %d expirations and %d strike rows, at most %d and %d are served",
+			errTooMany, len(expirations), rows, maxExpirations, maxStrikeRows)
+	}
+	return nil
+}
+
+// UpstreamName returns the name that the upstream gives to the document.
+func (d *Document) UpstreamName() upstream.Name {
+	return upstream.Name(strings.TrimPrefix(d.Name, PreviousDir))
+}
+
+// Key returns the name under which the document is kept as the newest of its name.
+func (d *Document) Key() upstream.Name {
+	if kind, _ := d.UpstreamName().Split(); kind == upstream.SettlementKind {
+		return LatestSettlement
+	}
+	return d.UpstreamName()
+}
+
+// Symbol returns the symbol of the document without the underscore of indices.
+func (d *Document) Symbol() string {
+	_, key := d.UpstreamName().Split()
+	return withoutUnderscore(key)
+}
+
+// withoutUnderscore returns the symbol as the chain itself spells it: the upstream names the document of an index with an
+// underscore before the symbol.
+func withoutUnderscore(symbol string) string { return strings.TrimPrefix(symbol, "_") }
+
+// Digest returns the SHA-256 of bytes in hexadecimal.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// Counts returns the members of a struct of counts that are not 0, in the order of their names: "3 duplicate, 1 settled".
+func Counts(of any) string {
+	var members map[string]any
+	text, _ := json.Marshal(of) // a struct of numbers and texts
+	_ = json.Unmarshal(text, &members)
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if n, ok := members[name].(float64); ok && n > 0 {
+			out = append(out, fmt.Sprintf("%.0f %s", n, name))
+		}
+	}
+	return cmp.Or(strings.Join(out, ", "), "none")
+}

@@ -1,0 +1,149 @@
+package feed
+
+import (
+	"log/slog"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// Intake decodes documents, and decides which ones can be believed. It holds the documents that were accepted last. One goroutine
+// at a time uses it.
+type Intake struct {
+	Clock    Clock
+	Calendar *compute.Calendar
+	Log      *slog.Logger
+
+	guards   map[upstream.Name]*guard
+	accepted map[upstream.Name]*Document // by [Document.Key]
+}
+
+// NewIntake returns an intake that guards the documents of these names. It has no document.
+func NewIntake(clock Clock, cal *compute.Calendar, log *slog.Logger, guarded ...upstream.Name) *Intake {
+	i := &Intake{clock, cal, log, map[upstream.Name]*guard{}, map[upstream.Name]*Document{}}
+	i.Guard(guarded...)
+	return i
+}
+
+// Guard adds names to the guarded ones.
+func (i *Intake) Guard(names ...upstream.Name) {
+	for _, name := range names {
+		if i.guards[name] == nil {
+			i.guards[name] = &guard{}
+		}
+	}
+}
+
+// Document returns the document that was accepted last under a name, nil before the first. It may still have to be opened.
+func (i *Intake) Document(name upstream.Name) *Document { return i.accepted[name] }
+
+// Since returns the document with which the next request for a name compares, nil if the upstream must send it whole.
+func (i *Intake) Since(name upstream.Name) *upstream.Document {
+	key := name
+	if kind, _ := name.Split(); kind == upstream.SettlementKind {
+		key = LatestSettlement
+	}
+	if d := i.accepted[key]; d != nil && !d.Failed {
+		return d.origin
+	}
+	return nil
+}
+
+// Take decodes a document that has arrived, and returns it if it can be believed.
+func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
+	d, err := New(doc)
+	if err == nil {
+		err = i.Validate(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// maxHistoryAge is for how long a history that arrives again counts as the same one for the guard.
+const maxHistoryAge = time.Hour
+
+// Validate checks a decoded document before anything else sees it. It returns a refusal for a document of the future, for one that the
+// guard refuses, and for a chain without a contract to compute with.
+func (i *Intake) Validate(d *Document) error {
+	now := i.Clock.Now()
+	if what, at := d.latest(i.Calendar); at.After(now.Add(MaxAhead)) {
+		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",
+			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
+	}
+	if g := i.guards[upstream.Name(d.Name)]; g != nil { // a chain, or a document of a fund
+		i.measure(d)
+		if !i.Clock.StandsStill() { // else each name has one document for ever
+			if err := g.check(d.mark, i.measured(d.Key())); err != nil {
+				return err
+			}
+		}
+	}
+	switch c := d.Chain; {
+	case c == nil:
+	case len(c.Unread) > len(c.Contracts):
+		return upstream.Refuse(upstream.OIMissing, "the open interest of %d of %d contracts cannot be read", len(c.Unread), len(c.Unread)+len(c.Contracts))
+	case compute.Unsettled(c, i.Calendar).Contracts == 0:
+		if why := compute.UnderlyingOf(c.Symbol).Unusable(); why != "" {
+			return upstream.Refuse(upstream.Empty, "%s cannot be an underlying: %s", c.Symbol, why)
+		}
+		left := struct {
+			compute.Skipped
+			Settled int `json:"settled"`
+		}{c.Skipped, len(c.Contracts)}
+		return upstream.Refuse(upstream.Empty, "no contract of the chain can be used: %s", Counts(left))
+	}
+	return nil
+}
+
+// measure completes the mark of a decoded document.
+func (i *Intake) measure(d *Document) {
+	d.mark.sha256 = d.SHA256
+	switch {
+	case d.Chain != nil:
+		n := compute.Unsettled(d.Chain, i.Calendar)
+		d.mark.price, d.mark.quotes, d.mark.held = d.Chain.Spot, n.TwoSided, n.Held
+	case d.Quote != nil:
+		d.mark.price = d.Quote.Spot
+	case d.Closes != nil:
+		d.mark.captured, d.mark.rows = d.Closes[len(d.Closes)-1].Date.Midnight(), len(d.Closes)
+		d.mark.sha256 = d.Received.Truncate(maxHistoryAge).String() // the same one counts again each hour: a history changes once a day
+	}
+}
+
+// measured returns the accepted document of a name with its mark: one that a stored answer names is opened for it. A document that
+// cannot be opened is accepted no more.
+func (i *Intake) measured(name upstream.Name) *Document {
+	d := i.accepted[name]
+	if d == nil || d.mark.sha256 != "" {
+		return d
+	}
+	if err := d.Open(); err != nil {
+		i.Log.Error("stored document not readable", "document", name, "err", err)
+		delete(i.accepted, name)
+		return nil
+	}
+	i.measure(d)
+	d.Release()
+	return d
+}
+
+// Accept makes documents the accepted ones.
+func (i *Intake) Accept(documents map[upstream.Name]*Document) {
+	for name, d := range documents {
+		i.accepted[name] = d
+	}
+}
+
+// Adopt makes an input of a stored answer the accepted document of its name, unless one is known that arrived later. about says what the
+// answer says of the underlying of a chain. load reads the bytes when they are needed.
+func (i *Intake) Adopt(in snapshots.StoredInput, about compute.UnderlyingQuote, load func(sha256 string) ([]byte, error)) {
+	d := Stored(in, load)
+	if other := i.accepted[d.Key()]; d.Newest() && (other == nil || other.Received.Before(d.Received)) {
+		d.Underlying = about
+		i.accepted[d.Key()] = d
+	}
+}

@@ -1,0 +1,132 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/upstream"
+)
+
+// Polite spares the source that it wraps, an upstream over a network: it answers for the source that a document is not modified
+// when the document cannot have changed yet, or was asked for a short time ago. It is safe for concurrent use.
+type Polite struct {
+	upstream.Source
+	clock Clock
+	cal   *compute.Calendar
+	first upstream.Name // a chain that is always asked for
+
+	mu    sync.Mutex // held only briefly
+	asked map[upstream.Name]asked
+}
+
+// asked is the last request for a document.
+type asked struct {
+	at  time.Time
+	err error
+}
+
+// NewPolite returns a polite source. first is the chain that it also asks for if the upstream says that it does not have it.
+func NewPolite(source upstream.Source, clock Clock, cal *compute.Calendar, first upstream.Name) *Polite {
+	return &Polite{Source: source, clock: clock, cal: cal, first: first, asked: map[upstream.Name]asked{}}
+}
+
+const (
+	// UnknownRetry is for how long a chain is not asked for after the upstream has said that it does not have it.
+	UnknownRetry = time.Hour
+	// historyRetry is the time between two requests for a history that lacks the last session, and firstHistoryRetry while there is none:
+	// without any history there is no rotation.
+	historyRetry      = time.Hour
+	firstHistoryRetry = 5 * time.Minute
+	// indexRetry is the time between two requests for the quote of a volatility index. Seven quotes in 10 minutes leave room in the 20
+	// requests a minute, of which chains and sector quotes take 16.
+	indexRetry = 10 * time.Minute
+	// settlementRetry is the time until a settlement file is asked for again while the upstream still has an earlier one.
+	settlementRetry = 15 * time.Minute
+)
+
+// Offers implements [upstream.Source]. A chain is not offered for an hour after the upstream has said that it does not have it.
+func (p *Polite) Offers(name upstream.Name) bool {
+	if kind, _ := name.Split(); kind == upstream.OptionsKind && name != p.first {
+		if last := p.since(name, UnknownRetry); last != nil && IsUnknown(last.err) {
+			return false
+		}
+	}
+	return p.Source.Offers(name)
+}
+
+// IsUnknown says whether the upstream has answered that it does not have a document.
+func IsUnknown(err error) bool {
+	return slices.Contains([]upstream.Reason{upstream.Missing, upstream.Refused}, upstream.ReasonOf(err))
+}
+
+// since returns the last request for a document, nil if that is at least an interval ago. A request of the future, which was made when the
+// clock was ahead, counts as that long ago.
+func (p *Polite) since(name upstream.Name, interval time.Duration) *asked {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if last, known := p.asked[name]; known && !IsOver(last.at, p.clock.Now(), interval) {
+		return &last
+	}
+	return nil
+}
+
+// IsOver says whether an interval is over. If it began after now, the clock was ahead: then it is over, too.
+func IsOver(began, now time.Time, interval time.Duration) bool {
+	since := now.Sub(began)
+	return since < 0 || since >= interval
+}
+
+// Fetch implements [upstream.Source].
+func (p *Polite) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if p.spared(name, since) {
+		return nil, upstream.ErrNotModified
+	}
+	began := p.clock.Now()
+	doc, err := p.Source.Fetch(ctx, name, since)
+	if ctx.Err() == nil {
+		p.mu.Lock()
+		p.asked[name] = asked{began, err}
+		p.mu.Unlock()
+	}
+	return doc, err
+}
+
+// spared says whether a request is not needed, or comes too soon after the last one. since is the document that the caller has.
+func (p *Polite) spared(name upstream.Name, since *upstream.Document) bool {
+	kind, key := name.Split()
+	now, interval := p.clock.Now(), time.Duration(0)
+	session := p.cal.SessionDate(now)
+	switch {
+	case kind == upstream.OptionsKind && since != nil:
+		return p.final(name, since.Generated, now)
+	case kind == upstream.QuotesKind && slices.Contains(compute.VIXIndices, withoutUnderscore(key)):
+		interval = indexRetry
+	case kind == upstream.HistoryKind && since == nil:
+		interval = firstHistoryRetry
+	case kind == upstream.HistoryKind:
+		if since.FileDate >= p.cal.Previous(session).String() {
+			return true
+		}
+		interval = historyRetry
+	case kind == upstream.SettlementKind && since != nil:
+		if since.FileDate >= key {
+			return true
+		}
+		interval = settlementRetry
+	}
+	last := p.since(name, interval)
+	failed := last != nil && kind == upstream.SettlementKind && last.err != nil && !errors.Is(last.err, upstream.ErrNotModified)
+	return last != nil && !failed
+}
+
+// final says whether a chain was made after the last refresh window, and the next one has not begun. Until then, options that do not trade
+// at night have the same quotes. But a trade of a fund before the open would make the chain one of the next session.
+func (p *Polite) final(name upstream.Name, captured, now time.Time) bool {
+	_, key := name.Split()
+	_, _, moves := compute.UnderlyingOf(withoutUnderscore(key)).Night(p.cal.Next(p.cal.SessionDate(now)), p.cal)
+	return !moves && !InWindow(now, p.cal) && !captured.Before(LastWindowEnd(now, p.cal))
+}

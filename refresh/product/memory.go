@@ -1,0 +1,120 @@
+package product
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// Stored is what a [snapshots.Store] has of earlier answers.
+type Stored interface {
+	Current(product string) *snapshots.Edition
+	DatesOf(product string) []string
+	Summaries(product string) []snapshots.Summary
+	Load(product, date string) (snapshots.File, error)
+	LoadCurrent(product string) (snapshots.File, error)
+	Object(sha256 string) ([]byte, error)
+}
+
+// Memory is what answers need from earlier answers: the chains of the session before, the rows of series, the history of
+// the VIX curve, and the closes of indices that wait for their settlement file. It reads them from the store. One goroutine at a time uses
+// it.
+type Memory struct {
+	store    Stored
+	calendar *compute.Calendar
+	log      *slog.Logger
+	before   map[previousKey]*feed.Document // chains of the session before; nil: gone or damaged
+	closes   map[closeKey]*feed.Document    // quotes of VIX and VIX3M; nil: those of the stored curve are not looked at yet
+}
+
+// previousKey names a chain that the stored gex/{u} of a date names, and the product that needs it.
+type previousKey struct {
+	product string
+	date    compute.Date
+	chain   upstream.Name
+}
+
+// NewMemory returns the memory of a store.
+func NewMemory(store Stored, cal *compute.Calendar, log *slog.Logger) *Memory {
+	return &Memory{store: store, calendar: cal, log: log, before: map[previousKey]*feed.Document{}}
+}
+
+// previous returns the chain of an underlying that the answer of gex/{u} stored under the date of the session before names, after
+// read has taken from it what the product needs. It returns nil if the answer or the chain is not stored or not readable.
+func (m *Memory) previous(p *Product, symbol string, session compute.Date, read func(*feed.Document) error) *feed.Document {
+	k := previousKey{p.Name, m.calendar.Previous(session), feed.ChainOf(symbol)}
+	if d, known := m.before[k]; known {
+		return d
+	}
+	f, err := m.store.Load(gammaOfUnderlying(symbol), k.date.String())
+	if errors.Is(err, snapshots.ErrNoSnapshot) {
+		return nil
+	}
+	var d *feed.Document
+	if err == nil {
+		i := slices.IndexFunc(f.Inputs, func(in snapshots.StoredInput) bool { return in.Name == string(k.chain) })
+		if i < 0 {
+			return nil
+		}
+		d = m.asPrevious(f.Inputs[i])
+		err = read(d)
+	}
+	if err != nil {
+		m.log.Error("chain of the previous session not readable", "document", k.chain, "date", k.date, "err", err)
+		if !errors.Is(err, snapshots.ErrGone) && !errors.Is(err, snapshots.ErrTorn) {
+			return nil // the next answer tries again
+		}
+		d = nil
+	} else {
+		d.Release()
+	}
+	m.keepBefore(k, d)
+	return d
+}
+
+func (m *Memory) asPrevious(in snapshots.StoredInput) *feed.Document {
+	in.Name = feed.PreviousDir + in.Name
+	return feed.Stored(in, m.store.Object)
+}
+
+// keepBefore keeps a chain, and drops those of earlier sessions.
+func (m *Memory) keepBefore(k previousKey, d *feed.Document) {
+	maps.DeleteFunc(m.before, func(other previousKey, _ *feed.Document) bool { return other.date < k.date })
+	m.before[k] = d
+}
+
+// KeepReference keeps what the next session's gex/{u} would compute again from the chain of a stored answer.
+func (m *Memory) KeepReference(a *Answer) {
+	if in := a.Inputs; in.gamma != nil {
+		chain := in.newest()[0]
+		d := m.asPrevious(chain.StoredInput)
+		d.Derived = &reference{state: in.gamma.State}
+		m.keepBefore(previousKey{a.Product.Name, a.Date(), chain.UpstreamName()}, d)
+	}
+}
+
+// rows returns the rows of the newest 400 stored dates of a resource, oldest first. The row of its answer a, unless nil, replaces that of
+// its date.
+func (m *Memory) rows(name string, a *Answer) []json.RawMessage {
+	rows := map[string]json.RawMessage{}
+	for _, s := range m.store.Summaries(name) {
+		rows[s.Date] = s.Body
+	}
+	if a != nil {
+		rows[a.Date().String()] = a.summary
+	}
+	dates := slices.Sorted(maps.Keys(rows))
+	newest := []json.RawMessage{}
+	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
+		newest = append(newest, rows[d])
+	}
+	return newest
+}

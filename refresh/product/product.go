@@ -1,0 +1,182 @@
+// Package product says what is served, and how each answer is made from documents.
+//
+// A [Product] makes the answers of one resource: a row of the [table], for an underlying if the row is for each. It gathers its inputs from a
+// [Batch] of documents, of which some are new, and computes an [Answer] from them. The inputs are the documents of the answer's session,
+// those of the session before, and states: small data from answers before or from the configuration, such as the rows of a series. An answer
+// is sealed into an edition: one snapshot for each value of the resource's parameter.
+//
+// Nothing here asks an upstream or serves anything, and nothing depends on the machine's clock.
+package product
+
+import (
+	"errors"
+	"fmt"
+
+	"strikecache/snapshots"
+)
+
+// The resources that do not rest on one chain.
+const (
+	UnderlyingsResource = "underlyings"
+	FlowResource        = "options/flow/unusual"
+	SectorsResource     = "sectors/rotation"
+	VIXResource         = "vix-term-structure"
+	VIXSeriesResource   = "vix-term-structure/series"
+)
+
+// The resources of the first underlying, by the canonical form of their keys.
+const (
+	GammaResource  = "gex/spx"
+	TrackResource  = "gex/spx/intraday"
+	SeriesResource = "gex/spx/series"
+	MatrixResource = "gex/spx/matrix"
+	PainResource   = "spx-max-pain"
+)
+
+// ErrNoInput is the error of a product, or of a run, that has too few documents for an answer.
+var ErrNoInput = errors.New("no input for an answer")
+
+// Feed is a kind of documents. The answers of one feed that rest on the same chain become current at the same instant.
+type Feed uint8
+
+// The feeds.
+const (
+	Chains      Feed = iota // option chains
+	Funds                   // quotes and price histories of funds
+	Settlements             // VIX futures settlements, one file a day, and quotes of volatility indices
+)
+
+// Row is one row of the table of products, [table]: how the answers of one resource are made. The first argument of its
+// functions is the product that is asked for.
+type Row struct {
+	pattern string // the canonical name of the resource, with {u} in place of the underlying, if it rests on the chain of one
+	Feed    Feed
+	Method  string // in the receipt
+	notice  string
+
+	// Dated says that past dates are served, and kept for ever. The dated files of other products are removed when they are old.
+	Dated       bool
+	Accumulates bool // the answer adds to the answer before, and rests on the last document that added to it
+
+	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
+	deltas []string
+	// Forms are the forms of its answers besides JSON. Rare variants ([Answer.rare]) have none.
+	Forms []Form
+
+	// gather returns the inputs of the product's next answer from the documents of the batch and from what earlier answers
+	// left. It returns nil while a document is missing or when the documents change nothing.
+	gather func(p *Product, b *Batch) (*Inputs, error)
+	// Compute turns inputs into an answer. It depends on the inputs alone. Live refresh, history and recompute
+	// all call this function, so that the same inputs always give the same answer.
+	Compute func(in *Inputs) (*Answer, error)
+
+	// reopen returns what is served of a stored answer, and its [Answer.RestsOn]. If it is nil, the stored edition is served.
+	reopen func(p *Product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)
+
+	data, quality any // zero values of `data` and `meta.quality`, for the API description
+}
+
+// Product is a row for one underlying, or for none.
+type Product struct {
+	*Row
+	Name       string // canonical name, meta.endpoint
+	Underlying string // symbol, such as SPX; "" if the answer does not rest on one chain
+}
+
+// EveryChain says whether the product rests on the chains of all underlyings.
+func (p *Product) EveryChain() bool { return p.Feed == Chains && p.Underlying == "" }
+
+// Daily says whether the upstream makes one document a day for the product.
+func (p *Product) Daily() bool { return p.Feed == Settlements }
+
+// Next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
+// add.
+func (p *Product) Next(b *Batch) (a *Answer, err error) {
+	defer p.recovered(&err)
+	in, err := p.gather(p, b)
+	if err != nil || in == nil {
+		return nil, err
+	}
+	if err := in.addClosures(); err != nil {
+		return nil, err
+	}
+	return p.Answer(in)
+}
+
+// Answer computes the product's answer from inputs and encodes it.
+func (p *Product) Answer(in *Inputs) (a *Answer, err error) {
+	defer p.recovered(&err)
+	if a, err = p.Compute(in); err != nil {
+		return nil, fmt.Errorf("compute %s: %w", p.Name, err)
+	}
+	a.Product, a.Inputs = p, in
+	if err := a.encode(); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", p.Name, err)
+	}
+	return a, nil
+}
+
+// recovered makes an error of a panic: it ends the computation of this product alone.
+func (p *Product) recovered(err *error) {
+	if panicked := recover(); panicked != nil {
+		*err = fmt.Errorf("compute %s: panic: %v", p.Name, panicked)
+	}
+}
+
+// Reopen returns what is served of a stored answer, and the symbols of the chains that it rests on; see [Answer.RestsOn].
+func (p *Product) Reopen(stored *snapshots.Edition) (*snapshots.Edition, []string, error) {
+	if p.reopen == nil {
+		return stored, nil, nil
+	}
+	return p.reopen(p, stored.Default)
+}
+
+// List is a list of products, in the order of the table and within a row in that of the underlyings.
+type List []*Product
+
+// Where returns the products that have a property.
+func (all List) Where(has func(*Product) bool) (some List) {
+	for _, p := range all {
+		if has(p) {
+			some = append(some, p)
+		}
+	}
+	return some
+}
+
+// Of returns the products of a feed.
+func (all List) Of(feed Feed) List {
+	return all.Where(func(p *Product) bool { return p.Feed == feed })
+}
+
+// OfChain returns the products that rest on the chain of an underlying.
+func (all List) OfChain(underlying string) List {
+	return all.Where(func(p *Product) bool { return p.EveryChain() || p.Underlying == underlying })
+}
+
+// Names returns the names of the products.
+func (all List) Names() (names []string) {
+	for _, p := range all {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+// Groups returns the products in groups whose answers become current together: those of each chain, those of all chains,
+// and those of each other feed. So one chain at a time is decoded.
+func (all List) Groups() (groups []List) {
+	type key struct {
+		feed       Feed
+		underlying string
+	}
+	index := map[key]int{}
+	for _, p := range all {
+		k := key{p.Feed, p.Underlying}
+		if _, known := index[k]; !known {
+			index[k] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[index[k]] = append(groups[index[k]], p)
+	}
+	return groups
+}

@@ -1,0 +1,130 @@
+package product
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/upstream"
+)
+
+// complete says whether a history reaches the session before the quote's session.
+func complete(quote *compute.UnderlyingQuote, closes []compute.Close, cal *compute.Calendar) bool {
+	before := cal.Previous(quote.Session(cal))
+	return slices.ContainsFunc(closes, func(c compute.Close) bool { return c.Date >= before && cal.IsSession(c.Date) })
+}
+
+// gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it
+// returns ErrNoInput.
+func gatherSectors(_ *Product, b *Batch) (*Inputs, error) {
+	var documents []*feed.Document
+	histories := 0
+	for _, symbol := range compute.FundSymbols() {
+		quote, history := b.Document(upstream.Quotes(symbol)), b.Document(upstream.History(symbol))
+		if quote == nil {
+			continue
+		}
+		documents = append(documents, quote)
+		if history != nil {
+			documents = append(documents, history)
+			histories++
+		}
+	}
+	if histories == 0 {
+		return nil, fmt.Errorf("%w: no fund has a price history", ErrNoInput)
+	}
+	return b.inputs(documents...), nil
+}
+
+// sectorsQuality is `meta.quality` of sectors/rotation.
+type sectorsQuality struct {
+	Funds []fundQuality `json:"funds" jsonschema:"maxItems=12"` // The funds with a quote, SPY first.
+	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
+	Calendar *string `json:"calendar" jsonschema:"example=some dates lie outside the verified exchange calendar (2014-2030); its rules were applied to them"`
+}
+
+// fundQuality is the documents of one fund.
+type fundQuality struct {
+	Symbol      string        `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/Fund"`
+	AsOf        time.Time     `json:"as_of"`                                           // Instant that the fund's quote describes.
+	HistoryRows int           `json:"history_rows" jsonschema:"minimum=0" unit:"rows"` // Closes in the fund's price history, of sessions that have ended.
+	HistoryTo   *compute.Date `json:"history_to"`                                      // Last date of these closes. `null` without one.
+	// Why returns, ranks or `rrg` are `null`, and how many numbers of the documents count as absent because they are outside the
+	// range of their kind. `null` when the price history is complete and every number is usable.
+	Note *string `json:"note" jsonschema:"example=no price history: returns but the day's\\, and rrg\\, are null"`
+}
+
+func computeSectors(in *Inputs) (*Answer, error) {
+	quotes, histories := map[string]*feed.Document{}, map[string]*feed.Document{}
+	for _, d := range in.newest() {
+		if err := d.Open(); err != nil {
+			return nil, err
+		}
+		if d.Quote != nil {
+			quotes[d.Symbol()] = d
+		} else {
+			histories[d.Symbol()] = d
+		}
+	}
+	all := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}
+	for symbol, quote := range quotes {
+		fund := compute.Fund{Quote: quote.Quote.UnderlyingQuote}
+		if history := histories[symbol]; history != nil {
+			fund.Closes = history.Closes
+		}
+		all.Funds[symbol] = fund
+	}
+	rotation, funds := compute.SectorRotation(all)
+	if funds == nil {
+		return nil, fmt.Errorf("%w: no sector fund has a quote", ErrNoInput)
+	}
+	a, q := &Answer{}, sectorsQuality{Funds: []fundQuality{}}
+	var dates []compute.Date
+	for _, symbol := range compute.FundSymbols() {
+		quote := quotes[symbol]
+		if quote == nil {
+			continue
+		}
+		bad := quote.Bad
+		if history := histories[symbol]; history != nil {
+			bad += history.Bad
+		}
+		a.describes(quote.Quote.AsOf, quote.Quote.CapturedAt)
+		q.Funds = append(q.Funds, qualityOf(symbol, funds[symbol], rotation.SessionDate, in.calendar, bad))
+		dates = append(dates, quote.Quote.Session(in.calendar))
+	}
+	q.Calendar = compute.CalendarNote(dates...)
+	a.variants, a.quality = only(&rotation), q
+	return a, nil
+}
+
+// qualityOf describes the documents of a fund. newest is the newest session of all funds.
+func qualityOf(symbol string, f compute.Fund, newest compute.Date, cal *compute.Calendar, bad int) fundQuality {
+	q := fundQuality{Symbol: symbol, AsOf: f.Quote.AsOf, HistoryRows: len(f.Closes)}
+	if n := len(f.Closes); n > 0 {
+		q.HistoryTo = new(f.Closes[n-1].Date)
+	}
+	var notes []string
+	switch {
+	case len(f.Closes) == 0:
+		notes = append(notes, "no price history: returns but the day's, and rrg, are null")
+	case !complete(&f.Quote, f.Closes, cal):
+		notes = append(notes, fmt.Sprintf("price history ends on %s: returns from later base days are null", f.Closes[len(f.Closes)-1].Date))
+	}
+	if f.Jump != 0 {
+		notes = append(notes, fmt.Sprintf("price_jump after %s, as of a split: figures that rest on prices up to it are null", f.Jump))
+	}
+	if session := f.Quote.Session(cal); session != newest {
+		notes = append(notes, fmt.Sprintf("the quote is of %s: no rank, and no part in what compares the funds", session))
+	}
+	if bad > 0 {
+		notes = append(notes, fmt.Sprintf("%d numbers count as absent: they are outside the range of their kind", bad))
+	}
+	if notes != nil {
+		q.Note = new(strings.Join(notes, "; "))
+	}
+	return q
+}

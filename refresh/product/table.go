@@ -1,0 +1,162 @@
+package product
+
+import (
+	"regexp"
+	"strings"
+
+	"strikecache/compute"
+)
+
+const notAdvice = "; not investment advice"
+
+const (
+	modelled       = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed"
+	modelledNotice = modelled + notAdvice
+	derivedNotice  = "Delayed 15 minutes and derived from quotes" + notAdvice
+)
+
+// defaultOnly is for products whose default answer alone comes with deltas.
+var defaultOnly = []string{""}
+
+// table is the table of all products. A row with {u} in its name is a product of each underlying. The products of a feed are computed
+// in the order of the table. The flow is the last of its feed: it drops the chains that it has counted.
+var table = []*Row{
+	{
+		pattern: "gex/{u}", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
+		gather: gatherGamma, Compute: computeGamma, Dated: true,
+		data: compute.Gamma{}, quality: compute.GammaQuality{},
+	},
+	{
+		pattern: "gex/{u}/intraday", Feed: Chains, Method: trackMethod, notice: modelledNotice,
+		gather: gatherTrack, Compute: computeTrack, Dated: true, Accumulates: true, Forms: []Form{tableCSV},
+		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
+	},
+	{
+		pattern: "gex/{u}/series", Feed: Chains, Method: seriesMethod, notice: modelledNotice,
+		gather: gatherSeries, Compute: computeSeries(seriesColumns), Forms: []Form{tableCSV},
+		deltas: defaultOnly, data: seriesData{}, quality: seriesQuality{},
+	},
+	{
+		pattern: "gex/{u}/matrix", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
+		gather: gatherExposure, Compute: computeMatrix, Forms: []Form{matrixCSV},
+		data: compute.Matrix{}, quality: matrixQuality{},
+	},
+	{
+		pattern: "gex/{u}/levels", Feed: Chains, Method: compute.KeyLevelsMethod,
+		notice: modelled + "; levels of futures are fair values from option quotes, not prices of a futures exchange" + notAdvice,
+		gather: gatherExposure, Compute: computeLevels, Forms: []Form{listCSV("levels", compute.KeyLevel{}), levelsLine},
+		data: compute.KeyLevels{}, quality: matrixQuality{},
+	},
+	{
+		pattern: "volatility/{u}", Feed: Chains, Method: compute.VolatilityMethod, notice: derivedNotice,
+		gather: gatherVolatility, Compute: computeVolatility, Dated: true,
+		data: compute.Volatility{}, quality: volatilityQuality{},
+	},
+	{
+		pattern: "volatility/{u}/series", Feed: Chains, Method: seriesMethod, notice: derivedNotice,
+		gather: gatherSeries, Compute: computeSeries(volatilityColumns), Forms: []Form{tableCSV},
+		data: volatilitySeriesData{}, quality: seriesQuality{},
+	},
+	{
+		pattern: "{u}-max-pain", Feed: Chains, Method: compute.MaxPainMethod,
+		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
+		gather: gatherChain, Compute: computeMaxPain,
+		deltas: defaultOnly, data: compute.MaxPain{}, quality: painQuality{},
+	},
+	{
+		pattern: UnderlyingsResource, Feed: Chains, Method: underlyingsMethod, notice: modelledNotice,
+		gather: gatherUnderlyings, Compute: computeUnderlyings, reopen: reopenUnderlyings,
+		data: underlyingsData{}, quality: underlyingsQuality{},
+	},
+	{
+		pattern: FlowResource, Feed: Chains, Method: compute.FlowMethod,
+		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
+		gather: gatherFlow, Compute: computeFlow, reopen: reopenFlow, Forms: []Form{listCSV("items", compute.FlowItem{})},
+		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
+	},
+	{
+		pattern: SectorsResource, Feed: Funds, Method: compute.SectorsMethod,
+		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
+		gather: gatherSectors, Compute: computeSectors, Dated: true,
+		deltas: defaultOnly, data: compute.Rotation{}, quality: sectorsQuality{},
+	},
+	{
+		pattern: VIXResource, Feed: Settlements, Method: compute.VIXMethod,
+		notice: "Derived from daily settlement prices of VIX futures; cash quotes are delayed 15 minutes" + notAdvice,
+		gather: gatherVIX, Compute: computeVIX, Dated: true,
+		data: compute.VIXCurve{}, quality: vixQuality{},
+	},
+	{
+		pattern: VIXSeriesResource, Feed: Settlements, Method: vixSeriesMethod,
+		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
+		gather: gatherSeries, Compute: computeSeries(vixSeriesColumns), Forms: []Form{tableCSV},
+		data: vixSeries{}, quality: seriesQuality{},
+	},
+}
+
+// placeholder stands for the symbol of an underlying, in small letters, in [Row.pattern].
+const placeholder = "{u}"
+
+// of returns the product of the row for an underlying, which a row without a placeholder does not have.
+func (r *Row) of(underlying string) *Product {
+	if !strings.Contains(r.pattern, placeholder) {
+		return &Product{r, r.pattern, ""}
+	}
+	return &Product{r, strings.Replace(r.pattern, placeholder, compute.PathOf(underlying), 1), underlying}
+}
+
+// All returns the products of all rows for the underlyings.
+func All(underlyings []string) (all List) {
+	for _, r := range table {
+		if !strings.Contains(r.pattern, placeholder) {
+			all = append(all, r.of(""))
+			continue
+		}
+		for _, u := range underlyings {
+			all = append(all, r.of(u))
+		}
+	}
+	return all
+}
+
+// Symbol is the form of the symbol of an underlying.
+var Symbol = regexp.MustCompile(`^[A-Z]{1,6}$|^[A-Z]{1,5}[.][A-Z]$`)
+
+// Named returns the product of a name, of any underlying, and nil for a name that no product has.
+func Named(name string) *Product {
+	for _, r := range table {
+		before, after, _ := strings.Cut(r.pattern, placeholder)
+		symbol := strings.ToUpper(strings.TrimSuffix(strings.TrimPrefix(name, before), after))
+		if p := r.of(symbol); p.Name == name && (p.Underlying == "" || Symbol.MatchString(symbol)) {
+			return p
+		}
+	}
+	return nil
+}
+
+// Deltas returns the parameter values whose answers come with deltas against the last answers, by resource. "" stands for the
+// default.
+func (all List) Deltas() map[string][]string {
+	deltas := map[string][]string{}
+	for _, p := range all {
+		if p.deltas != nil {
+			deltas[p.Name] = p.deltas
+		}
+	}
+	return deltas
+}
+
+// Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`, and its forms besides JSON.
+type Shape struct {
+	Data, Quality any
+	Forms         []Form
+}
+
+// Shapes returns the shape of each resource, for the API description, by name with {u} in place of the underlying.
+func Shapes() map[string]Shape {
+	shapes := map[string]Shape{}
+	for _, r := range table {
+		shapes[r.pattern] = Shape{r.data, r.quality, r.Forms}
+	}
+	return shapes
+}

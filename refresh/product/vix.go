@@ -1,0 +1,176 @@
+package product
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/upstream"
+)
+
+// storedCurve is the summary in the file of a curve: its row of the series, and what the curves of later dates need.
+type storedCurve struct {
+	seriesRow
+	vixSummary
+}
+
+// vixSummary is the part of a stored VIX curve that the curves of later dates need.
+type vixSummary struct {
+	Date        compute.Date       `json:"date"`
+	Contango    *compute.Ratio     `json:"contango_m1_m2_pct"`
+	SpotBasis   *compute.Ratio     `json:"spot_basis_pct"`
+	Settlements map[string]float64 `json:"settlements"`
+}
+
+const (
+	// historyState names the state with the summaries of earlier stored dates, dates rising. Only the last summary has its
+	// settlements.
+	historyState = "vix-history"
+)
+
+func gatherVIX(_ *Product, b *Batch) (*Inputs, error) {
+	f := b.Settlement()
+	if f == nil {
+		return nil, nil
+	}
+	documents := []*feed.Document{b.Document(feed.LatestSettlement)}
+	for _, index := range CloseIndices {
+		if d := b.Close(index, f.Date); d != nil {
+			documents = append(documents, d)
+		}
+	}
+	in := b.inputs(append(documents, b.indexQuotes(documents)...)...)
+	in.parameters.StaleSessionsTo = new(b.Calendar.SessionDate(b.At))
+	history, err := b.Memory.vixHistory(f.Date)
+	if err != nil {
+		return nil, err
+	}
+	return in, in.addState(historyState, history)
+}
+
+// vixHistory returns the summaries of the curves stored before a date, dates rising. Only the last one has its settlements.
+func (m *Memory) vixHistory(before compute.Date) ([]vixSummary, error) {
+	history := []vixSummary{}
+	for _, stored := range m.store.Summaries(VIXResource) {
+		var s vixSummary
+		if err := json.Unmarshal(stored.Body, &s); err != nil {
+			return nil, fmt.Errorf("stored summary of %s: %w", stored.Date, err)
+		}
+		if s.Date >= before {
+			break
+		}
+		if n := len(history); n > 0 {
+			history[n-1].Settlements = nil
+		}
+		history = append(history, s)
+	}
+	return history, nil
+}
+
+// vixQuality is `meta.quality` of vix-term-structure.
+type vixQuality struct {
+	compute.VIXQuality
+	UnreadableRows int `json:"unreadable_rows" jsonschema:"minimum=0" unit:"rows"` // Lines that cannot be read.
+	// Numbers of the quotes and histories of indices that count as absent because no market has them. Absent when every
+	// number is usable.
+	BadNumbers int               `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
+	Unknown    map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VIXUnknown"`
+}
+
+// vixNumbers decodes the inputs of a curve. It also returns the settlement file.
+func vixNumbers(in *Inputs) (numbers compute.VIXInput, file *feed.Document, err error) {
+	var history []vixSummary
+	if err = in.decodeState(historyState, &history); err != nil {
+		return numbers, nil, err
+	}
+	documents := in.newest()
+	for _, d := range documents {
+		if err := d.Open(); err != nil {
+			return numbers, nil, err
+		}
+	}
+	if len(documents) == 0 || documents[0].Settlement == nil || in.parameters.StaleSessionsTo == nil {
+		return numbers, nil, errors.New("inputs lack the settlement file or the session")
+	}
+	file = documents[0]
+	f := file.Settlement
+	numbers = compute.VIXInput{
+		Date: f.Date, Rows: f.Rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
+	}
+	for _, d := range documents[1:] {
+		if price := closeOn(d, f.Date, in.calendar); indexOf(d) == vixIndex {
+			numbers.VIX = cmp.Or(numbers.VIX, price)
+		} else if indexOf(d) == vix3mIndex {
+			numbers.VIX3M = cmp.Or(numbers.VIX3M, price)
+		}
+		addQuote(&numbers, d)
+	}
+	for _, h := range history {
+		numbers.History = append(numbers.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
+		numbers.Previous = h.Settlements
+	}
+	return numbers, file, nil
+}
+
+func computeVIX(in *Inputs) (*Answer, error) {
+	numbers, d, err := vixNumbers(in)
+	if err != nil {
+		return nil, err
+	}
+	f := d.Settlement
+	curve, quality, ok := compute.VIXTermStructure(numbers)
+	if !ok {
+		return nil, upstream.Refuse(upstream.Empty, "settlement file has no monthly VIX future")
+	}
+	bad := 0
+	for _, closes := range in.newest()[1:] {
+		bad += closes.Bad
+	}
+	summary := vixSummary{Date: f.Date, Contango: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
+	for _, c := range curve.Curve {
+		summary.Settlements[c.Symbol] = float64(c.Settlement)
+	}
+	a := settledAnswer(d, in.calendar)
+	a.variants, a.quality = only(&curve), vixQuality{quality, f.Bad, bad, unknownVIX(&curve, f.Date)}
+	a.row = vixSeriesValues(&curve)
+	a.summarise = func(row seriesRow) any { return storedCurve{row, summary} }
+	return a, nil
+}
+
+// settledAnswer returns an answer with as_of and captured_at of a settlement file.
+func settledAnswer(d *feed.Document, cal *compute.Calendar) *Answer {
+	a := &Answer{AsOf: cal.FuturesSettlement(d.Settlement.Date).UTC()}
+	if !d.Generated.IsZero() {
+		a.Captured = new(d.Generated)
+	}
+	return a
+}
+
+// unknownVIX returns the reason for each null field of the curve, by field name.
+func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
+	why := map[string]string{}
+	if c.VIX == nil {
+		why["vix"] = fmt.Sprintf("no close of %s is known; spot_basis_pct, its percentile and vol_level rest on it", date)
+	}
+	if c.VIX3M == nil {
+		why["vix3m"] = fmt.Sprintf("no close of %s is known; vix_vix3m_ratio and cash_regime rest on it", date)
+	}
+	if len(c.Curve) > 0 && c.Curve[0].Change == nil {
+		why["change"] = "no earlier settlement file is stored"
+	}
+	if p := &c.Percentiles; p.ContangoM1M2.Percentile == nil && c.ContangoM1M2 != nil || p.SpotBasis.Percentile == nil && c.SpotBasis != nil {
+		why["percentiles"] = "fewer than 20 stored dates"
+	}
+	if len(c.Cash.Unknown()) > 0 {
+		why["cash"] = "no quote is known of " + strings.Join(c.Cash.Unknown(), ", ")
+	}
+	if len(c.Curve) < 7 {
+		why["slope_per_month"] = "fewer than 7 months"
+	}
+	return why
+}

@@ -1,0 +1,257 @@
+package refresh
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+func newJobs(cfg *Config) *jobs {
+	cfg.products = product.All(cfg.Underlyings)
+	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar, source: cfg.Source, schedules: map[string][]schedule{}}
+	if cfg.Version == nil {
+		j.source = feed.NewPolite(cfg.Source, cfg.Clock, cfg.Calendar, feed.ChainOf(cfg.first()))
+	}
+	for _, p := range cfg.products {
+		for _, one := range j.list() {
+			if one.refreshes(p) {
+				j.schedules[p.Name] = append(j.schedules[p.Name], j.scheduleOf(one))
+			}
+		}
+	}
+	return j
+}
+
+// list returns the jobs of the schedule.
+func (j *jobs) list() (all []job) {
+	for i, u := range j.cfg.Underlyings {
+		one := job{
+			name: compute.PathOf(u), feed: product.Chains, chain: u, every: j.cfg.ChainEvery,
+			run:   func(ctx context.Context) error { return j.refreshChain(ctx, u) },
+			reads: func(time.Time) []upstream.Name { return []upstream.Name{feed.ChainOf(u)} },
+		}
+		if i > 0 {
+			one.every, one.offset, one.last = j.cfg.roundEvery(), j.cfg.TurnEvery*time.Duration(i-1), true
+		}
+		all = append(all, one)
+	}
+	return append(all,
+		job{name: "sectors", feed: product.Funds, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
+		job{name: "vix", feed: product.Settlements, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
+		job{name: "expiry", every: 24 * time.Hour, run: j.expire},
+	)
+}
+
+// scheduleOf returns the times at which a job runs.
+func (j *jobs) scheduleOf(one job) schedule {
+	return schedule{j.cfg.Clock, j.cal, one.every, one.offset}
+}
+
+// Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
+//
+//  1. starts the schedule, and runs every job once: all at the same time, and then the chains of the other underlyings one by one,
+//  2. plays the past sessions that the source has and no file has,
+//  3. runs each job by the schedule, and, with [Config.Version], within about a second after a document of it has changed.
+//
+// A run that is due during another run of the job, or before the next try after a failure, is skipped. All jobs run on threads of
+// low priority.
+func (j *jobs) Run(ctx context.Context) {
+	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
+	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
+	var once, last []cron.Job
+	var retries []*retry
+	var running sync.WaitGroup // what ends with ctx
+	for _, one := range j.list() {
+		next := &retry{schedule: j.scheduleOf(one)}
+		retries = append(retries, next)
+		var turn sync.Mutex // held during a run
+		run := func() (ok bool) {
+			turn.Lock()
+			defer turn.Unlock()
+			inBackground(func() { ok = j.runJob(ctx, one) })
+			return ok
+		}
+		next.run = alone.Then(cron.FuncJob(func() { next.finished(ctx, run(), &running) }))
+		if j.cfg.Version != nil && one.reads != nil {
+			runner.Schedule(cron.Every(time.Second), alone.Then(cron.FuncJob(j.watch(one, run))))
+		}
+		if one.last {
+			last = append(last, next.run)
+		} else {
+			once = append(once, next.run)
+		}
+		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
+	}
+	running.Go(func() { j.keepTime(ctx, runner, retries, &running, time.Now) })
+	var all sync.WaitGroup
+	for _, one := range once {
+		all.Go(one.Run)
+	}
+	all.Wait()
+	for _, one := range last {
+		one.Run()
+	}
+	if j.cfg.Past != nil {
+		inBackground(func() { j.playHistory(ctx) })
+	}
+	<-ctx.Done()
+	running.Wait()
+}
+
+// judgeEvery is how often the freshness of the answers is judged besides the end of each job.
+const judgeEvery = 30 * time.Second
+
+// keepTime runs the schedule until ctx ends, and judges the freshness of the answers. cron plans by the machine's clock alone: after the
+// clock was an hour ahead for a moment, it would run nothing for an hour. So keepTime compares the clock with the monotonic one each
+// second. After a step, a new cron begins with the same entries, because the old one would run all of them at once after a step ahead.
+func (j *jobs) keepTime(ctx context.Context, runner *cron.Cron, retries []*retry, running *sync.WaitGroup, now func() time.Time) {
+	look, judge := time.NewTicker(time.Second), time.NewTicker(judgeEvery)
+	defer look.Stop()
+	defer judge.Stop()
+	before := now()
+	for runner.Start(); ; {
+		select {
+		case <-ctx.Done():
+			<-runner.Stop().Done()
+			return
+		case <-look.C:
+			at := now()
+			step := at.Round(0).Sub(before.Round(0)) - at.Sub(before)
+			if step.Abs() < time.Second {
+				continue
+			}
+			before = at
+			j.log.Warn("machine clock was set: all jobs are scheduled again", "by", step.Round(time.Millisecond))
+			stopped, entries := runner.Stop(), runner.Entries()
+			running.Go(func() { <-stopped.Done() })
+			runner = cron.New(cron.WithLogger(cron.DiscardLogger))
+			for _, e := range entries {
+				runner.Schedule(e.Schedule, e.Job)
+			}
+			runner.Start()
+			for _, one := range retries {
+				if pause := one.pause.Load(); pause != nil {
+					pause.Reset(0) // the clock may have been the fault
+				}
+			}
+		case <-judge.C:
+		}
+		inBackground(func() { j.runJob(ctx, job{name: "freshness", run: func(context.Context) error { return nil }}) })
+	}
+}
+
+// watch returns a function that runs a job if a document that it reads has changed since the last call. No pause after a failure
+// delays this run, and its failure begins none.
+func (j *jobs) watch(one job, run func() bool) (look func()) {
+	versions := map[upstream.Name]string{}
+	return func() {
+		changed := false
+		for _, name := range one.reads(j.cfg.Clock.Now()) {
+			if v := j.cfg.Version(name); v != versions[name] {
+				versions[name], changed = v, true
+			}
+		}
+		if changed {
+			run()
+		}
+	}
+}
+
+// runJob runs a job, which then owns the state, judges the freshness of all answers, logs the error of the job and says whether the job
+// succeeded, at least partly. A panic ends only this run.
+func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
+	j.state.Lock()
+	defer j.state.Unlock()
+	if ctx.Err() != nil {
+		return true
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			j.log.Error("refresh panicked", "job", one.name, "panic", p)
+		}
+	}()
+	if err := j.observed(ctx, one); err != nil && ctx.Err() == nil {
+		j.log.Warn("refresh failed", "job", one.name, "reason", reasonOf(err), "err", err)
+		ok = partial(err)
+	} else {
+		ok = true
+	}
+	if ctx.Err() != nil {
+		return ok // at the end, nobody reads a new freshness
+	}
+	if err := j.board.reseal(); err != nil {
+		j.log.Error("freshness update failed", "err", err)
+		ok = false
+	}
+	return ok
+}
+
+// observed runs a job and reports the run to [Config.Observe].
+func (j *jobs) observed(ctx context.Context, one job) (err error) {
+	code, began := "panic", time.Now()
+	defer func() {
+		if j.cfg.Observe != nil && ctx.Err() == nil {
+			j.cfg.Observe(one.name, code, refusals(err), time.Since(began))
+		}
+	}()
+	if err = one.run(ctx); err != nil {
+		code = string(reasonOf(err))
+		return err
+	}
+	code = "ok"
+	return nil
+}
+
+// longestBreak is longer than any time between two sessions.
+const longestBreak = 7 * 24 * time.Hour
+
+// expire removes dated files and documents that are older than their age limits. Ages count at most from a week after the newest
+// stored date: a clock that is months ahead removes nothing.
+func (j *jobs) expire(context.Context) error {
+	now, ages, newest := j.cfg.Clock.Now(), snapshots.Ages{}, ""
+	for _, p := range j.cfg.products {
+		if dates := j.store.DatesOf(p.Name); len(dates) > 0 {
+			newest = max(newest, dates[len(dates)-1])
+		}
+	}
+	if date, err := compute.ParseDate(newest); err == nil {
+		now = earlier(now, date.Midnight().Add(longestBreak))
+	}
+	if j.cfg.ArchiveMaxAge > 0 {
+		ages.ObjectsBefore = compute.DateOf(now.Add(-j.cfg.ArchiveMaxAge)).String()
+	}
+	if j.cfg.SnapshotMaxAge > 0 {
+		ages.FilesBefore = compute.DateOf(now.Add(-j.cfg.SnapshotMaxAge)).String()
+		ages.Products = j.cfg.products.Where(func(p *product.Product) bool { return !p.Dated }).Names()
+	}
+	removed, err := j.store.Expire(ages)
+	if removed > 0 {
+		j.log.Info("old files removed", "files", removed)
+	}
+	return err
+}
+
+// lookAgain is the time until the next look while another program writes the documents: nobody knows when.
+const lookAgain = 5 * time.Second
+
+// NextChange returns the machine time at which the answer of a resource may change next. The zero time means never. It is safe for concurrent
+// use, and allocates nothing.
+func (j *jobs) NextChange(resource string, now time.Time) (next time.Time) {
+	for _, s := range j.schedules[resource] {
+		if at := s.change(now); next.IsZero() || !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	if soon := now.Add(lookAgain); j.cfg.Version != nil && (next.IsZero() || soon.Before(next)) {
+		return soon
+	}
+	return next
+}
