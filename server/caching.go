@@ -62,7 +62,9 @@ func (c *countdown) left(now time.Time, publications uint64, next func(resource 
 	}
 	l := &secondsLeft{now.Unix(), publications, longestInterval}
 	if next != nil {
-		l.seconds = int(min(max(next(resource, now.Truncate(time.Second)).Add(time.Second-1).Unix()-l.second, 1), longestInterval))
+		if at := next(resource, now.Truncate(time.Second)); !at.IsZero() {
+			l.seconds = int(min(max(at.Add(time.Second-1).Unix()-l.second, 1), longestInterval))
+		}
 	}
 	c.current.Store(l)
 	return l.seconds

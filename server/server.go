@@ -38,8 +38,8 @@ type Config struct {
 	Underlyings []string
 	// Now returns the market's time in UTC. It decides which dates lie in the future, and which may be closed.
 	Now func() time.Time
-	// NextChange returns the machine time at which a resource may change next: before now when that is due, and far in the future
-	// when it will not. max-age counts down to it. The server asks once a second and once after a publication. nil: never.
+	// NextChange returns the machine time at which a resource may change next; zero time: never. max-age counts down to it. The server asks
+	// once a second and once after a publication. nil: never.
 	NextChange func(resource string, now time.Time) time.Time
 	Readiness  func() Readiness
 	Fleet      bool // the process is in a fleet: the dashboard shows its role
