@@ -114,3 +114,96 @@ func (a *Answer) encode() (err error) {
 	}
 	return a.renderForms()
 }
+
+// seriesRow is a row of a series with the snapshot that it was taken from.
+type seriesRow struct {
+	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
+	Row      json.RawMessage `json:"row"`
+}
+
+// settledAnswer returns an answer with as_of and captured_at of a settlement file.
+func settledAnswer(d *feed.Document, cal *compute.Calendar) *Answer {
+	a := &Answer{AsOf: cal.FuturesSettlement(d.Settlement.Date).UTC()}
+	if !d.Generated.IsZero() {
+		a.Captured = new(d.Generated)
+	}
+	return a
+}
+
+// renderForms makes the forms of the answer, by the pointers of its data. Rare variants have none.
+func (a *Answer) renderForms() error {
+	a.Forms = map[any][]snapshots.Form{}
+	for name, data := range a.variants {
+		if len(a.Forms[data]) > 0 || a.rare != nil && a.rare(name) {
+			continue
+		}
+		for _, f := range a.Product.Forms {
+			body, err := f.Render(a.Encoded[data])
+			if err != nil {
+				return fmt.Errorf("variant %q as %s: %w", name, f.Name, err)
+			}
+			a.Forms[data] = append(a.Forms[data], snapshots.Form{Name: f.Name, ContentType: f.ContentType, Body: body})
+		}
+	}
+	return nil
+}
+
+// notFinite returns the JSON paths of the numbers of v that are not finite, a path again for each row of a list.
+func notFinite(v reflect.Value) (paths []string) {
+	switch v.Kind() {
+	case reflect.Float64:
+		if x := v.Float(); x-x != 0 {
+			return []string{""}
+		}
+	case reflect.Pointer, reflect.Interface:
+		if !v.IsNil() {
+			return notFinite(v.Elem())
+		}
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			paths = append(paths, notFinite(v.Index(i))...)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			for _, path := range notFinite(v.Field(i)) {
+				name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+				paths = append(paths, strings.Trim(name+"."+path, "."))
+			}
+		}
+	}
+	return paths
+}
+
+// Next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
+// add.
+func (p *Product) Next(b *Batch) (a *Answer, err error) {
+	defer p.recovered(&err)
+	in, err := p.gather(p, b)
+	if err != nil || in == nil {
+		return nil, err
+	}
+	if err := in.addClosures(); err != nil {
+		return nil, err
+	}
+	return p.Answer(in)
+}
+
+// Answer computes the product's answer from inputs and encodes it.
+func (p *Product) Answer(in *Inputs) (a *Answer, err error) {
+	defer p.recovered(&err)
+	if a, err = p.Compute(in); err != nil {
+		return nil, fmt.Errorf("compute %s: %w", p.Name, err)
+	}
+	a.Product, a.Inputs = p, in
+	if err := a.encode(); err != nil {
+		return nil, fmt.Errorf("encode %s: %w", p.Name, err)
+	}
+	return a, nil
+}
+
+// recovered makes an error of a panic: it ends the computation of this product alone.
+func (p *Product) recovered(err *error) {
+	if panicked := recover(); panicked != nil {
+		*err = fmt.Errorf("compute %s: panic: %v", p.Name, panicked)
+	}
+}

@@ -19,12 +19,6 @@ const (
 // CloseIndices are the indices whose closes a VIX curve rests on.
 var CloseIndices = []string{vixIndex, vix3mIndex}
 
-// closeKey names the close of an index on a date.
-type closeKey struct {
-	index string
-	date  compute.Date
-}
-
 // closesKept is for how many days a close waits for the settlement file of its date.
 const closesKept = 14
 

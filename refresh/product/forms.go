@@ -8,43 +8,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-json"
-
-	"strikecache/snapshots"
 )
-
-// Form is another form of a product's answers than JSON. It is made from the JSON of `data`, so both have the same values.
-type Form struct {
-	Name, ContentType string // Name is the value of the parameter format
-	Render            func(data []byte) ([]byte, error)
-}
-
-// renderForms makes the forms of the answer, by the pointers of its data. Rare variants have none.
-func (a *Answer) renderForms() error {
-	a.Forms = map[any][]snapshots.Form{}
-	for name, data := range a.variants {
-		if len(a.Forms[data]) > 0 || a.rare != nil && a.rare(name) {
-			continue
-		}
-		for _, f := range a.Product.Forms {
-			body, err := f.Render(a.Encoded[data])
-			if err != nil {
-				return fmt.Errorf("variant %q as %s: %w", name, f.Name, err)
-			}
-			a.Forms[data] = append(a.Forms[data], snapshots.Form{Name: f.Name, ContentType: f.ContentType, Body: body})
-		}
-	}
-	return nil
-}
-
-// OtherForms returns the names of the forms that a snapshot does not have, or has with other bytes.
-func OtherForms(s *snapshots.Snapshot, forms []snapshots.Form) (names []string) {
-	for _, f := range forms {
-		if has := s.Form(f.Name); has == nil || has.ContentType != f.ContentType || !bytes.Equal(has.Body(snapshots.Identity), f.Body) {
-			names = append(names, f.Name)
-		}
-	}
-	return names
-}
 
 // csvForm is a table as CSV (RFC 4180). table returns its rows, the names of the columns first.
 func csvForm(table func(data []byte) ([][]any, error)) Form {
@@ -155,32 +119,6 @@ func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
 			paths = append(paths, pathsOf(path, inner)...)
 		} else {
 			paths = append(paths, path)
-		}
-	}
-	return paths
-}
-
-// notFinite returns the JSON paths of the numbers of v that are not finite, a path again for each row of a list.
-func notFinite(v reflect.Value) (paths []string) {
-	switch v.Kind() {
-	case reflect.Float64:
-		if x := v.Float(); x-x != 0 {
-			return []string{""}
-		}
-	case reflect.Pointer, reflect.Interface:
-		if !v.IsNil() {
-			return notFinite(v.Elem())
-		}
-	case reflect.Slice, reflect.Array:
-		for i := range v.Len() {
-			paths = append(paths, notFinite(v.Index(i))...)
-		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			for _, path := range notFinite(v.Field(i)) {
-				name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-				paths = append(paths, strings.Trim(name+"."+path, "."))
-			}
 		}
 	}
 	return paths

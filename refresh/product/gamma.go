@@ -44,12 +44,6 @@ func gatherExposure(p *Product, b *Batch) (*Inputs, error) {
 	return in, nil
 }
 
-// gammaOfUnderlying returns the name of the resource gex/{u} of an underlying.
-func gammaOfUnderlying(symbol string) string { return "gex/" + compute.PathOf(symbol) }
-
-// TrackOf returns the name of the track of an underlying.
-func TrackOf(symbol string) string { return gammaOfUnderlying(symbol) + "/intraday" }
-
 func computeGamma(in *Inputs) (*Answer, error) {
 	result, err := gammaOf(in)
 	if err != nil {

@@ -192,15 +192,6 @@ func chainBefore(d *feed.Document) (*compute.ChainBefore, error) {
 	return before, nil
 }
 
-// FirstInputs returns the inputs of an answer to a chain alone, as at a first start: there are no earlier answers.
-func FirstInputs(s Settings, at time.Time, chain *feed.Document) *Inputs {
-	in := &Inputs{at: at, calendar: s.Calendar, source: s.Source, Documents: []*feed.Document{chain}, parameters: parameters{RiskFreeRate: &s.RiskFreeRate}}
-	for _, state := range [...]string{trackRowsState, rowsState, volatilityHistory, underlyingsState} {
-		in.Documents = append(in.Documents, feed.State(state, []byte("[]")))
-	}
-	return in
-}
-
 // Calendar returns the calendar of the exchange with which the answer is computed.
 func (in *Inputs) Calendar() *compute.Calendar { return in.calendar }
 

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/goccy/go-json"
-
 	"strikecache/compute"
 	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
@@ -101,20 +99,8 @@ func (m *Memory) KeepReference(a *Answer) {
 	}
 }
 
-// rows returns the rows of the newest 400 stored dates of a resource, oldest first. The row of its answer a, unless nil, replaces that of
-// its date.
-func (m *Memory) rows(name string, a *Answer) []json.RawMessage {
-	rows := map[string]json.RawMessage{}
-	for _, s := range m.store.Summaries(name) {
-		rows[s.Date] = s.Body
-	}
-	if a != nil {
-		rows[a.Date().String()] = a.summary
-	}
-	dates := slices.Sorted(maps.Keys(rows))
-	newest := []json.RawMessage{}
-	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
-		newest = append(newest, rows[d])
-	}
-	return newest
+// closeKey names the close of an index on a date.
+type closeKey struct {
+	index string
+	date  compute.Date
 }

@@ -10,8 +10,8 @@ package product
 
 import (
 	"errors"
-	"fmt"
 
+	"strikecache/compute"
 	"strikecache/snapshots"
 )
 
@@ -89,40 +89,6 @@ func (p *Product) EveryChain() bool { return p.Feed == Chains && p.Underlying ==
 // Daily says whether the upstream makes one document a day for the product.
 func (p *Product) Daily() bool { return p.Feed == Settlements }
 
-// Next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
-// add.
-func (p *Product) Next(b *Batch) (a *Answer, err error) {
-	defer p.recovered(&err)
-	in, err := p.gather(p, b)
-	if err != nil || in == nil {
-		return nil, err
-	}
-	if err := in.addClosures(); err != nil {
-		return nil, err
-	}
-	return p.Answer(in)
-}
-
-// Answer computes the product's answer from inputs and encodes it.
-func (p *Product) Answer(in *Inputs) (a *Answer, err error) {
-	defer p.recovered(&err)
-	if a, err = p.Compute(in); err != nil {
-		return nil, fmt.Errorf("compute %s: %w", p.Name, err)
-	}
-	a.Product, a.Inputs = p, in
-	if err := a.encode(); err != nil {
-		return nil, fmt.Errorf("encode %s: %w", p.Name, err)
-	}
-	return a, nil
-}
-
-// recovered makes an error of a panic: it ends the computation of this product alone.
-func (p *Product) recovered(err *error) {
-	if panicked := recover(); panicked != nil {
-		*err = fmt.Errorf("compute %s: panic: %v", p.Name, panicked)
-	}
-}
-
 // Reopen returns what is served of a stored answer, and the symbols of the chains that it rests on; see [Answer.RestsOn].
 func (p *Product) Reopen(stored *snapshots.Edition) (*snapshots.Edition, []string, error) {
 	if p.reopen == nil {
@@ -179,4 +145,16 @@ func (all List) Groups() (groups []List) {
 		groups[index[k]] = append(groups[index[k]], p)
 	}
 	return groups
+}
+
+// gammaOfUnderlying returns the name of the resource gex/{u} of an underlying.
+func gammaOfUnderlying(symbol string) string { return "gex/" + compute.PathOf(symbol) }
+
+// TrackOf returns the name of the track of an underlying.
+func TrackOf(symbol string) string { return gammaOfUnderlying(symbol) + "/intraday" }
+
+// Form is another form of a product's answers than JSON. It is made from the JSON of `data`, so both have the same values.
+type Form struct {
+	Name, ContentType string // Name is the value of the parameter format
+	Render            func(data []byte) ([]byte, error)
 }

@@ -164,3 +164,13 @@ func withoutQuoteAge(quality []byte) []byte {
 	}
 	return append(bytes.Clone(before), bytes.TrimLeft(after, "-0123456789")...)
 }
+
+// OtherForms returns the names of the forms that a snapshot does not have, or has with other bytes.
+func OtherForms(s *snapshots.Snapshot, forms []snapshots.Form) (names []string) {
+	for _, f := range forms {
+		if has := s.Form(f.Name); has == nil || has.ContentType != f.ContentType || !bytes.Equal(has.Body(snapshots.Identity), f.Body) {
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}

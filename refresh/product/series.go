@@ -3,6 +3,8 @@ package product
 import (
 	"bytes"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-json"
@@ -24,12 +26,6 @@ var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", 
 
 // rowsState names the state with the rows of the series.
 const rowsState = "series-rows"
-
-// seriesRow is a row of a series with the snapshot that it was taken from.
-type seriesRow struct {
-	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
-	Row      json.RawMessage `json:"row"`
-}
 
 // seriesData is daily levels as a table, the `data` of gex/spx/series: the newest 400 stored dates, oldest first. A date
 // without a snapshot has no row.
@@ -109,4 +105,22 @@ func padded(row json.RawMessage, columns int) json.RawMessage {
 		row = fmt.Appendf(nil, "%s,null]", row[:len(row)-1])
 	}
 	return row
+}
+
+// rows returns the rows of the newest 400 stored dates of a resource, oldest first. The row of its answer a, unless nil, replaces that of
+// its date.
+func (m *Memory) rows(name string, a *Answer) []json.RawMessage {
+	rows := map[string]json.RawMessage{}
+	for _, s := range m.store.Summaries(name) {
+		rows[s.Date] = s.Body
+	}
+	if a != nil {
+		rows[a.Date().String()] = a.summary
+	}
+	dates := slices.Sorted(maps.Keys(rows))
+	newest := []json.RawMessage{}
+	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
+		newest = append(newest, rows[d])
+	}
+	return newest
 }

@@ -3,8 +3,10 @@ package product
 import (
 	"regexp"
 	"strings"
+	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 )
 
 const notAdvice = "; not investment advice"
@@ -159,4 +161,13 @@ func Shapes() map[string]Shape {
 		shapes[r.pattern] = Shape{r.data, r.quality, r.Forms}
 	}
 	return shapes
+}
+
+// FirstInputs returns the inputs of an answer to a chain alone, as at a first start: there are no earlier answers.
+func FirstInputs(s Settings, at time.Time, chain *feed.Document) *Inputs {
+	in := &Inputs{at: at, calendar: s.Calendar, source: s.Source, Documents: []*feed.Document{chain}, parameters: parameters{RiskFreeRate: &s.RiskFreeRate}}
+	for _, state := range [...]string{trackRowsState, rowsState, volatilityHistory, underlyingsState} {
+		in.Documents = append(in.Documents, feed.State(state, []byte("[]")))
+	}
+	return in
 }

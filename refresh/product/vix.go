@@ -142,15 +142,6 @@ func computeVIX(in *Inputs) (*Answer, error) {
 	return a, nil
 }
 
-// settledAnswer returns an answer with as_of and captured_at of a settlement file.
-func settledAnswer(d *feed.Document, cal *compute.Calendar) *Answer {
-	a := &Answer{AsOf: cal.FuturesSettlement(d.Settlement.Date).UTC()}
-	if !d.Generated.IsZero() {
-		a.Captured = new(d.Generated)
-	}
-	return a
-}
-
 // unknownVIX returns the reason for each null field of the curve, by field name.
 func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 	why := map[string]string{}
