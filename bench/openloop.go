@@ -120,7 +120,7 @@ func (l *openLoop) run(ctx context.Context) {
 		}
 		until := min(l.sendDue(), look)
 		if id, got, err := l.next(until - l.elapsed()); id >= 0 {
-			l.hear(&l.connections[id], got, err)
+			l.handleEvent(&l.connections[id], got, err)
 		}
 	}
 }
@@ -176,8 +176,8 @@ func (l *openLoop) ask(c *connection) {
 	}
 }
 
-// hear takes the news of a connection.
-func (l *openLoop) hear(c *connection, got []byte, err error) {
+// handleEvent handles what a connection has received.
+func (l *openLoop) handleEvent(c *connection, got []byte, err error) {
 	done := false
 	switch {
 	case !c.busy: // the server has closed the idle connection, or has sent what is no answer

@@ -35,7 +35,7 @@ func (c *VIXCash) Unknown() (symbols []string) {
 	return symbols
 }
 
-// vixCash returns the ladder from the quotes of its indices by symbol.
+// vixCash returns the volatility indices from their quotes by symbol.
 func vixCash(quotes map[string]UnderlyingQuote) (c VIXCash) {
 	for i, index := range []**CashIndex{&c.VIX9D, &c.VIX, &c.VIX3M, &c.VIX6M, &c.VIX1Y, &c.VVIX, &c.SKEW} {
 		if q, known := quotes[VIXIndices[i]]; known {

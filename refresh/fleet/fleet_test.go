@@ -597,7 +597,7 @@ func TestAClockInDoubt(t *testing.T) {
 // it.
 func TestFailingRefreshes(t *testing.T) {
 	url := ownNATS(t)
-	impatient := func(m *Member) { m.offerFor, m.keepFor = 2*time.Second, 2*time.Second }
+	impatient := func(m *Member) { m.yieldFor, m.keepFor = 2*time.Second, 2*time.Second }
 	first := start(t, Flags{NATS: url}, t.TempDir(), impatient)
 	until(t, "the first refreshes", first.refreshes)
 	began := first.Status().Lease
@@ -615,18 +615,18 @@ func TestFailingRefreshes(t *testing.T) {
 	m := New(Config{Process: &node{}})
 	m.clockBehind = -time.Hour
 	for _, keeps := range []bool{false, true} { // if it gets the lease again, the clock of the NATS server may be the wrong one
-		m.lease, m.offerUntil = &lease{began: time.Now().Add(-keepFor), begun: true}, time.Time{}
-		if err := m.offer(); (err == nil) != keeps {
+		m.lease, m.yieldUntil = &lease{began: time.Now().Add(-keepFor), begun: true}, time.Time{}
+		if err := m.yields(); (err == nil) != keeps {
 			t.Errorf("the clock is ahead: want to keep the lease %v, got %v", keeps, err)
 		}
 	}
 	m = New(Config{Process: &node{failing: errUnreachable}})
 	for held, keeps := range map[time.Duration]bool{0: true, keepFor - time.Minute: true, keepFor: false} {
-		m.lease, m.offerUntil = &lease{began: time.Now().Add(-held), begun: true}, time.Time{}
-		if err := m.offer(); (err == nil) != keeps {
+		m.lease, m.yieldUntil = &lease{began: time.Now().Add(-held), begun: true}, time.Time{}
+		if err := m.yields(); (err == nil) != keeps {
 			t.Errorf("after %v: %v", held, err)
 		}
-		if m.lease = nil; (m.offer() == nil) != keeps {
+		if m.lease = nil; (m.yields() == nil) != keeps {
 			t.Errorf("after %v: the lease is left to others: %v", held, keeps)
 		}
 	}

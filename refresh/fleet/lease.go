@@ -46,13 +46,13 @@ var errLost = errors.New("the lease is lost")
 // this member has all files, it takes the lease. A member whose clock is behind neither takes nor keeps it, and one whose clock is
 // ahead, or whose refreshes fail, leaves it to others for a while.
 func (s *link) look(ctx context.Context) error {
-	offer := s.offer()
-	if offer != nil && !s.offering {
-		s.cfg.Log.Warn("fleet: this member does not refresh for now", "err", offer)
+	reason := s.yields()
+	if reason != nil && !s.yielding {
+		s.cfg.Log.Warn("fleet: this member does not refresh for now", "err", reason)
 	}
-	s.offering = offer != nil
+	s.yielding = reason != nil
 	if s.lease != nil {
-		if offer != nil {
+		if reason != nil {
 			s.release(ctx)
 			return errLost
 		}
@@ -86,7 +86,7 @@ func (s *link) look(ctx context.Context) error {
 	if err := s.apply(ctx); err != nil {
 		return err
 	}
-	if free && offer == nil && !s.cfg.Edge && s.complete && s.seen >= s.newest && len(s.backlog) == 0 {
+	if free && reason == nil && !s.cfg.Edge && s.complete && s.seen >= s.newest && len(s.backlog) == 0 {
 		return s.take(ctx, info.State.LastSeq)
 	}
 	return nil
@@ -112,32 +112,32 @@ func (m *Member) silent(last uint64) bool {
 }
 
 const (
-	// offerFor is how long a member whose refreshes fail leaves the lease to others. If none of them takes it, the member takes
+	// yieldFor is how long a member whose refreshes fail leaves the lease to others. If none of them takes it, the member takes
 	// it again.
-	offerFor = 15 * time.Second
+	yieldFor = 15 * time.Second
 	// keepFor is how long a member keeps a lease that it has taken, also if its refreshes fail. Each member of a fleet without
 	// an upstream gets its turn, and serves meanwhile what there is.
 	keepFor = 2 * time.Minute
 	// maxSkew is how far the clock of a member that refreshes may be from that of the NATS server.
 	maxSkew = 10 * time.Minute
-	// offerAheadEvery is the shortest time between two offers of a member because its clock is ahead of that of the NATS server. If the
+	// yieldAheadEvery is the shortest time between two offers of a member because its clock is ahead of that of the NATS server. If the
 	// server's clock is the wrong one, all members are ahead, and would pass the lease on every two minutes.
-	offerAheadEvery = time.Hour
+	yieldAheadEvery = time.Hour
 )
 
-// offer returns why this member leaves the lease to others now, nil if it may refresh.
-func (m *Member) offer() error {
+// yields returns why this member leaves the lease to others now, nil if it may refresh.
+func (m *Member) yields() error {
 	if err := m.cfg.Process.ClockError(); err != nil && m.clockBehind > maxSkew { // else the clock that made the last answer was ahead
 		return err
 	}
-	if left := time.Until(m.offerUntil); left > 0 {
+	if left := time.Until(m.yieldUntil); left > 0 {
 		return fmt.Errorf("for %v another member may take the lease", left.Round(time.Second))
 	}
 	if !m.refreshing() {
 		return nil
 	}
 	err := m.cfg.Process.Failing()
-	ahead := m.clockBehind < -maxSkew && time.Since(m.offeredAhead) > offerAheadEvery // of the message that has just renewed the lease
+	ahead := m.clockBehind < -maxSkew && time.Since(m.yieldedAhead) > yieldAheadEvery // of the message that has just renewed the lease
 	if ahead {
 		err = fmt.Errorf("the clock is %v ahead of that of the NATS server", -m.clockBehind.Round(time.Minute))
 	}
@@ -145,9 +145,9 @@ func (m *Member) offer() error {
 		return nil
 	}
 	if ahead {
-		m.offeredAhead = time.Now()
+		m.yieldedAhead = time.Now()
 	}
-	m.offerUntil = time.Now().Add(m.offerFor)
+	m.yieldUntil = time.Now().Add(m.yieldFor)
 	return fmt.Errorf("another member may take the lease: %w", err)
 }
 

@@ -32,11 +32,11 @@ type Member struct {
 	// The next fields are of the goroutine of Run.
 	conn         *nats.Conn
 	lease        *lease           // nil while this member does not hold it
-	offering     bool             // this member left the lease to others at the last look
-	offerUntil   time.Time        // until when it does so because its refreshes failed
-	offerFor     time.Duration    // the constant, but in tests
+	yielding     bool             // this member left the lease to others at the last look
+	yieldUntil   time.Time        // until when it does so because its refreshes failed
+	yieldFor     time.Duration    // the constant, but in tests
 	keepFor      time.Duration    // the constant, but in tests
-	offeredAhead time.Time        // when it last did so because its clock was ahead
+	yieldedAhead time.Time        // when it last did so because its clock was ahead
 	clockBehind  time.Duration    // from the time on this machine's clock to that of the newest message at the last look
 	now          func() time.Time // the clock that clockBehind is of; time.Now, but in tests
 
@@ -58,7 +58,7 @@ func New(cfg Config) *Member {
 	m := &Member{
 		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
 		renewed: make(chan struct{}, 1), announce: make(chan struct{}, 1), publications: make(chan publication), heard: time.Now(),
-		offerFor: offerFor, keepFor: keepFor, now: time.Now, dirty: map[string]bool{},
+		yieldFor: yieldFor, keepFor: keepFor, now: time.Now, dirty: map[string]bool{},
 	}
 	m.status = Status{Role: RoleFollower, Refused: map[string]int64{}}
 	if cfg.Edge {

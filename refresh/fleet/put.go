@@ -202,7 +202,7 @@ func (s *link) putFile(ctx context.Context, path string) (err error) {
 		return s.stream.Purge(ctx, jetstream.WithPurgeSubject(s.subject(fileSubject+path+".*")), jetstream.WithPurgeSequence(upTo))
 	case err != nil:
 		s.cfg.Log.Error("fleet: file not published", "file", path, "err", err)
-		return nil // the same would happen again
+		return nil // permanent: do not retry
 	}
 	return s.putBytes(ctx, path, digest, file)
 }
@@ -214,7 +214,7 @@ func (s *link) putBytes(ctx context.Context, path, digest string, file []byte) e
 		return nil
 	case len(file) > snapshots.MaxTransfer:
 		s.cfg.Log.Error("fleet: file not published", "file", path, "bytes", len(file), "limit", snapshots.MaxTransfer)
-		return nil // the same would happen again
+		return nil // permanent: do not retry
 	}
 	size := max(1024, min(maxPart, int(s.conn.MaxPayload())-4096))              // a header is smaller than that
 	o := object{digest: digest, parts: uint64(max(1, (len(file)+size-1)/size))} //nolint:gosec // G115: a count

@@ -137,7 +137,7 @@ func (s *link) seeFile(name string, msg jetstream.Msg, seq uint64, foreign error
 		return
 	}
 	if !whole && seq <= s.first {
-		return // the file that replaces it is on its way, or the refresher publishes its own again
+		return // superseded: ignore
 	}
 	reason := ""
 	switch invalid := snapshots.CheckPath(path); {
