@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"strikecache/compute"
 	"strikecache/refresh/feed"
 	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
@@ -98,7 +97,11 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 		return failure
 	}
 	for _, a := range changed {
-		if err := a.Seal(p.cfg.every(a.Product), p.board.freshnessOf(a, b.At, succeeded)); err != nil {
+		fresh := p.board.freshnessOf(a, succeeded)
+		if past {
+			fresh = p.board.pastFreshness(a, b.At)
+		}
+		if err := a.Seal(p.cfg.every(a.Product), fresh); err != nil {
 			return fmt.Errorf("seal %s: %w", a.Product.Name, err)
 		}
 	}
@@ -209,53 +212,4 @@ func (p *publisher) DiskError() error {
 		return fmt.Errorf("disk has not answered since %s", since.UTC().Format(time.RFC3339))
 	}
 	return p.store.DiskError()
-}
-
-// Restore makes the stored answers current, as they were sealed, and judges their freshness. The documents that they name become the
-// accepted ones. A file that cannot be read is logged and skipped. Call it before [Refresher.Run].
-func (p *publisher) Restore() error {
-	p.state.Lock()
-	defer p.state.Unlock()
-	restored := map[string]*currentAnswer{}
-	for _, one := range p.cfg.products {
-		f, err := p.store.LoadCurrent(one.Name)
-		if errors.Is(err, snapshots.ErrNoSnapshot) {
-			continue
-		}
-		if err == nil {
-			restored[one.Name], err = p.board.stored(one, f)
-		}
-		if err != nil {
-			delete(restored, one.Name)
-			p.log.Error("stored answer not readable", "resource", one.Name, "err", err)
-			continue
-		}
-		p.adopt(one, &f)
-		p.log.Info("restored", "resource", one.Name, "as_of", f.Edition.Default.Meta.AsOf)
-	}
-	if err := p.board.setStored(restored); err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	if err := p.board.clockError(); err != nil {
-		p.log.Error("clock is behind the stored answers", "err", err)
-	}
-	return p.board.reseal()
-}
-
-// adopt makes the documents that a stored answer names the accepted ones, unless the store does not have them any more, or they arrived
-// after now: the clock was set back. The chains of an answer to all chains are those of the answers to each.
-func (p *publisher) adopt(one *product.Product, f *snapshots.File) {
-	if one.EveryChain() {
-		return
-	}
-	meta, now := &f.Edition.Default.Meta, p.cfg.Clock.Now()
-	about := compute.UnderlyingQuote{Symbol: one.Underlying, AsOf: meta.AsOf}
-	if meta.CapturedAt != nil {
-		about.CapturedAt = *meta.CapturedAt
-	}
-	for _, in := range f.Inputs {
-		if p.store.Has(in.SHA256) && !in.Received.After(now) {
-			p.intake.Adopt(in, about, p.store.Object)
-		}
-	}
 }

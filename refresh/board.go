@@ -144,11 +144,17 @@ func (b *board) clockError() error {
 	return nil
 }
 
-// freshnessOf returns the freshness of a computed answer at an instant, once the failures of the documents that succeeded
+// freshnessOf returns the freshness of a computed answer at this instant, once the failures of the documents that succeeded
 // have ended.
-func (b *board) freshnessOf(a *product.Answer, now time.Time, succeeded []string) snapshots.Freshness {
+func (b *board) freshnessOf(a *product.Answer, succeeded []string) snapshots.Freshness {
+	h := b.current[a.Product.Name].health.worst(a.RestsOn, succeeded)
+	return b.freshness(a.Product, h, b.cfg.Clock.Now(), a.AsOf, night(a.Product, a.AsOf, a.Captured, a.RestsOn, b.cfg.Calendar))
+}
+
+// pastFreshness returns the freshness that an answer of a past session had at an instant.
+func (b *board) pastFreshness(a *product.Answer, at time.Time) snapshots.Freshness {
 	overnight := night(a.Product, a.AsOf, a.Captured, a.RestsOn, b.cfg.Calendar)
-	return b.freshness(a.Product, b.current[a.Product.Name].health.worst(a.RestsOn, succeeded), now, a.AsOf, overnight)
+	return (&health{}).freshness(at, a.AsOf, due(a.Product, at, b.cfg.Calendar), overnight, b.cfg.Calendar, nil)
 }
 
 // freshness returns meta.freshness at now for an answer of p whose as_of is asOf. overnight is [night].

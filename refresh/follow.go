@@ -71,7 +71,7 @@ func (f *follower) Accept(path, digest string, file []byte) error {
 
 // Refresh implements [fleet.Process]. It begins as a start does, from the stored files.
 func (f *follower) Refresh(ctx context.Context) {
-	_ = f.inTurn(func() error { f.forget(); return nil })
+	_ = f.own(func() error { f.forget(); return nil })
 	if err := f.Restore(); err != nil {
 		f.log.Error("stored answers not restored", "err", err)
 	}
@@ -97,7 +97,7 @@ func (f *follower) Serving() map[string]fleet.Served {
 // refreshed, and its last answers have not reached the fleet.
 func (f *follower) Apply(served map[string]fleet.Served) error {
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
-	return f.inTurn(func() error {
+	return f.own(func() error {
 		for _, p := range f.cfg.products {
 			var s fleet.Served
 			if s, offered[p.Name] = served[p.Name]; s.SHA256 == "" {
@@ -160,7 +160,7 @@ func (f *follower) UpdateFreshness(since time.Time) error {
 		return nil
 	}
 	now := f.cfg.Clock.Now()
-	return f.inTurn(func() error {
+	return f.own(func() error {
 		return f.board.resealAs(func(p *product.Product, h *currentAnswer) snapshots.Freshness {
 			meta := &h.edition.Default.Meta
 			switch {

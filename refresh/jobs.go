@@ -24,8 +24,8 @@ type jobs struct {
 // offers says whether the upstream has the documents of a product, as far as is known.
 func (j *jobs) offers(p *product.Product) bool { return j.cfg.offered(p, j.source) }
 
-// inTurn calls f, which then owns the state.
-func (j *jobs) inTurn(f func() error) error {
+// own calls f, which owns the state until it returns.
+func (j *jobs) own(f func() error) error {
 	j.state.Lock()
 	defer j.state.Unlock()
 	return f()

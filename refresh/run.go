@@ -72,10 +72,10 @@ func (j *jobs) Run(ctx context.Context) {
 	for _, one := range j.list() {
 		next := &retry{schedule: j.scheduleOf(one)}
 		retries = append(retries, next)
-		var turn sync.Mutex // held during a run
+		var single sync.Mutex // held during a run
 		run := func() (ok bool) {
-			turn.Lock()
-			defer turn.Unlock()
+			single.Lock()
+			defer single.Unlock()
 			inBackground(func() { ok = j.runJob(ctx, one) })
 			return ok
 		}

@@ -161,7 +161,7 @@ func (d *Document) Session(cal *compute.Calendar) (compute.Date, error) {
 	return d.Underlying.Session(cal), nil
 }
 
-// date sets when the upstream made the document, by the document itself.
+// date sets of when the document is by itself: its timestamp, or the last date of a history.
 func (d *Document) date(captured time.Time) {
 	d.mark.captured = captured
 	if d.origin != nil {
@@ -231,8 +231,8 @@ func (d *Document) decodeQuote(symbol string) error {
 }
 
 func (d *Document) decodeHistory(symbol string) (err error) {
-	if d.Closes, d.Bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(symbol))); err == nil && d.origin != nil {
-		d.origin.FileDate = d.Closes[len(d.Closes)-1].Date.String()
+	if d.Closes, d.Bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(symbol))); err == nil {
+		d.date(d.Closes[len(d.Closes)-1].Date.Midnight())
 	}
 	return err
 }
@@ -247,6 +247,9 @@ func (d *Document) decodeSettlement(asked string) (err error) {
 		return fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
 	}
 	d.Settlement, d.Name = f, string(upstream.Settlement(f.Date.String())) // the receipt must say of which date the file is
+	if d.origin != nil {
+		d.origin.FileDate = f.Date.String()
+	}
 	return nil
 }
 
@@ -299,11 +302,13 @@ func (d *Document) UpstreamName() upstream.Name {
 }
 
 // Key returns the name under which the document is kept as the newest of its name.
-func (d *Document) Key() upstream.Name {
-	if kind, _ := d.UpstreamName().Split(); kind == upstream.SettlementKind {
+func (d *Document) Key() upstream.Name { return keyOf(d.UpstreamName()) }
+
+func keyOf(name upstream.Name) upstream.Name {
+	if kind, _ := name.Split(); kind == upstream.SettlementKind {
 		return LatestSettlement
 	}
-	return d.UpstreamName()
+	return name
 }
 
 // Symbol returns the symbol of the document without the underscore of indices.

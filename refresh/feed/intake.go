@@ -41,11 +41,7 @@ func (i *Intake) Document(name upstream.Name) *Document { return i.accepted[name
 
 // Since returns the document with which the next request for a name compares, nil if the upstream must send it whole.
 func (i *Intake) Since(name upstream.Name) *upstream.Document {
-	key := name
-	if kind, _ := name.Split(); kind == upstream.SettlementKind {
-		key = LatestSettlement
-	}
-	if d := i.accepted[key]; d != nil && !d.Failed {
+	if d := i.accepted[keyOf(name)]; d != nil && !d.Failed {
 		return d.origin
 	}
 	return nil
@@ -109,7 +105,7 @@ func (i *Intake) measure(d *Document) {
 	case d.Quote != nil:
 		d.mark.price = d.Quote.Spot
 	case d.Closes != nil:
-		d.mark.captured, d.mark.rows = d.Closes[len(d.Closes)-1].Date.Midnight(), len(d.Closes)
+		d.mark.rows = len(d.Closes)
 		d.mark.sha256 = d.Received.Truncate(maxHistoryAge).String() // the same one counts again each hour: a history changes once a day
 	}
 }

@@ -20,7 +20,7 @@ type Polite struct {
 	first upstream.Name // a chain that is always asked for
 
 	mu    sync.Mutex // held only briefly
-	asked map[upstream.Name]asked
+	asked map[upstream.Name]asked // by [Document.Key]
 }
 
 // asked is the last request for a document.
@@ -68,7 +68,7 @@ func IsUnknown(err error) bool {
 func (p *Polite) since(name upstream.Name, interval time.Duration) *asked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last, known := p.asked[name]; known && !IsOver(last.at, p.clock.Now(), interval) {
+	if last, known := p.asked[keyOf(name)]; known && !IsOver(last.at, p.clock.Now(), interval) {
 		return &last
 	}
 	return nil
@@ -89,7 +89,7 @@ func (p *Polite) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 	doc, err := p.Source.Fetch(ctx, name, since)
 	if ctx.Err() == nil {
 		p.mu.Lock()
-		p.asked[name] = asked{began, err}
+		p.asked[keyOf(name)] = asked{began, err}
 		p.mu.Unlock()
 	}
 	return doc, err
@@ -108,7 +108,7 @@ func (p *Polite) spared(name upstream.Name, since *upstream.Document) bool {
 	case kind == upstream.HistoryKind && since == nil:
 		interval = firstHistoryRetry
 	case kind == upstream.HistoryKind:
-		if since.FileDate >= p.cal.Previous(session).String() {
+		if compute.DateOf(since.Generated) >= p.cal.Previous(session) {
 			return true
 		}
 		interval = historyRetry
