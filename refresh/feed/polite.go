@@ -19,7 +19,7 @@ type Polite struct {
 	cal   *compute.Calendar
 	first upstream.Name // a chain that is always asked for
 
-	mu    sync.Mutex // held only briefly
+	mu    sync.Mutex              // held only briefly
 	asked map[upstream.Name]asked // by [Document.Key]
 }
 
@@ -99,7 +99,6 @@ func (p *Polite) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 func (p *Polite) spared(name upstream.Name, since *upstream.Document) bool {
 	kind, key := name.Split()
 	now, interval := p.clock.Now(), time.Duration(0)
-	session := p.cal.SessionDate(now)
 	switch {
 	case kind == upstream.OptionsKind && since != nil:
 		return p.final(name, since.Generated, now)
@@ -108,8 +107,8 @@ func (p *Polite) spared(name upstream.Name, since *upstream.Document) bool {
 	case kind == upstream.HistoryKind && since == nil:
 		interval = firstHistoryRetry
 	case kind == upstream.HistoryKind:
-		if compute.DateOf(since.Generated) >= p.cal.Previous(session) {
-			return true
+		if key == withoutUnderscore(key) && compute.DateOf(since.Generated) >= p.cal.Previous(p.cal.SessionDate(now)) {
+			return true // that of a fund is complete
 		}
 		interval = historyRetry
 	case kind == upstream.SettlementKind && since != nil:
