@@ -14,17 +14,15 @@ type head struct {
 	// target is no path. asksClose says that the client asks for it, so it sends nothing more.
 	close, asksClose bool
 	keepAlive        bool // Connection: keep-alive
-	fields
+	// The values of the header fields that a response depends on; nil for an absent field. The values of a repeated field are joined
+	// by ", ".
+	encodings, dictionary, noneMatch, key, forwarded []byte
 
 	hasHost, hasBody bool // hasBody: Content-Length or Transfer-Encoding is given
 
 	repeated *[]byte // the first field that is repeated, nil: none
 	memory   []byte  // of its joined values, used again by the next request
 }
-
-// fields holds the values of the header fields that a response depends on; nil for an absent field. The values of a repeated
-// field are joined by ", ".
-type fields struct{ encodings, dictionary, noneMatch, key, forwarded []byte }
 
 // The character classes of a head.
 const (
@@ -148,14 +146,11 @@ func (h *head) splitTarget() bool {
 func (h *head) version(b []byte, i int) (next int, e *apiError) {
 	const form = "HTTP/1.1\r\n"
 	for n := range len(form) {
-		if i+n == len(b) {
+		switch digit := n == 5 || n == 7; {
+		case i+n == len(b):
 			return 0, incomplete
-		}
-		c := b[i+n]
-		if digit := n == 5 || n == 7; digit && c >= '0' && c <= '9' {
-			continue
-		}
-		if c != form[n] {
+		case digit && b[i+n] >= '0' && b[i+n] <= '9':
+		case b[i+n] != form[n]:
 			return 0, errBadRequest
 		}
 	}
@@ -198,49 +193,33 @@ func (h *head) field(b []byte, i int) (next int, e *apiError) {
 }
 
 // set stores the value of a header field that the response depends on, and checks the fields that decide where the request
-// ends. It compares lengths first, because most fields are neither.
+// ends. Most fields have none of these lengths, so equalFold, which is inlined, compares a number.
 func (h *head) set(name, value []byte) *apiError {
-	switch len(name) {
-	case len("Host"):
-		if equalFold(name, "host") {
-			if h.hasHost || len(value) == 0 && !h.http10 || !validHost(value) { // empty: RFC 9110 §4.2.1
-				return errBadRequest
-			}
-			h.hasHost = true
+	switch {
+	case equalFold(name, "host"):
+		if h.hasHost || len(value) == 0 && !h.http10 || !validHost(value) { // empty: RFC 9110 §4.2.1
+			return errBadRequest
 		}
-	case len("X-API-Key"):
-		if equalFold(name, "x-api-key") {
-			h.join(&h.key, value)
+		h.hasHost = true
+	case equalFold(name, "x-api-key"):
+		h.join(&h.key, value)
+	case equalFold(name, "connection"):
+		h.connection(value)
+	case equalFold(name, "if-none-match"):
+		h.join(&h.noneMatch, value)
+	case equalFold(name, "content-length"):
+		return h.contentLength(value)
+	case equalFold(name, "accept-encoding"):
+		h.join(&h.encodings, value)
+	case equalFold(name, "x-forwarded-for"):
+		h.join(&h.forwarded, value)
+	case equalFold(name, "transfer-encoding"):
+		if h.hasBody || h.http10 || !equalFold(value, "chunked") {
+			return errTransferEncoding
 		}
-	case len("Connection"):
-		if equalFold(name, "connection") {
-			h.connection(value)
-		}
-	case len("If-None-Match"):
-		if equalFold(name, "if-none-match") {
-			h.join(&h.noneMatch, value)
-		}
-	case len("Content-Length"):
-		if equalFold(name, "content-length") {
-			return h.contentLength(value)
-		}
-	case len("Accept-Encoding"): // and X-Forwarded-For
-		if equalFold(name, "accept-encoding") {
-			h.join(&h.encodings, value)
-		} else if equalFold(name, "x-forwarded-for") {
-			h.join(&h.forwarded, value)
-		}
-	case len("Transfer-Encoding"):
-		if equalFold(name, "transfer-encoding") {
-			if h.hasBody || h.http10 || !equalFold(value, "chunked") {
-				return errTransferEncoding
-			}
-			h.hasBody, h.body = true, -1
-		}
-	case len("Available-Dictionary"):
-		if equalFold(name, "available-dictionary") {
-			h.join(&h.dictionary, value)
-		}
+		h.hasBody, h.body = true, -1
+	case equalFold(name, "available-dictionary"):
+		h.join(&h.dictionary, value)
 	}
 	return nil
 }
@@ -301,12 +280,26 @@ func (h *head) contentLength(value []byte) *apiError {
 		if c < '0' || c > '9' {
 			return errBadRequest
 		}
-		if h.body = h.body*10 + int(c-'0'); h.body > maxBody {
-			h.body = maxBody + 1
-		}
+		h.body = min(h.body*10+int(c-'0'), maxBody+1)
 	}
 	if h.body > maxBody {
 		return errBodyTooLarge
 	}
 	return nil
+}
+
+// equalFold says whether b equals lower when upper-case ASCII letters in b count as lower case. lower must be in lower case.
+func equalFold(b []byte, lower string) bool {
+	if len(b) != len(lower) {
+		return false
+	}
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
 }

@@ -108,19 +108,3 @@ func parseQuality(v []byte) (q int, ok bool) {
 	}
 	return q, q <= 1000
 }
-
-// equalFold says whether b equals lower when upper-case ASCII letters in b count as lower case. lower must be in lower case.
-func equalFold(b []byte, lower string) bool {
-	if len(b) != len(lower) {
-		return false
-	}
-	for i, c := range b {
-		if c >= 'A' && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
-}
