@@ -1,8 +1,9 @@
 // Package admin serves metrics, profiles and the probes to the operator, on a separate listener.
 //
-// It uses net/http, because it is not public and need not be fast. Metrics are read at each scrape: a public request
-// changes only counters and does not use Prometheus. Labels are names of resources, underlyings, levels, feeds and roles, statuses, error codes,
-// codings and steps of a write: never a key, a date, an address or anything else that a client chooses.
+// It uses net/http, because the listener is not public and need not be fast. Each scrape reads the current values: a public
+// request changes only counters and does not use Prometheus. Labels are names of resources, underlyings, levels, feeds and roles,
+// statuses, error codes, codings and steps of a write. A label is never a key, a date, an address or another text that a client
+// chooses.
 package admin
 
 import (
@@ -26,12 +27,12 @@ import (
 // The limits of the listener.
 const (
 	readTimeout   = 5 * time.Second
-	writeTimeout  = 30 * time.Second // pprof adds the seconds that a profile is asked for
+	writeTimeout  = 30 * time.Second // pprof adds the requested seconds of a profile
 	idleTimeout   = 75 * time.Second
 	maxHeader     = 8 << 10 // bytes
-	maxScrapes    = 4       // at a time; further ones get 503
+	maxScrapes    = 4       // at a time; further scrapes get 503
 	scrapeTimeout = 10 * time.Second
-	closeTimeout  = time.Second // for a scrape or a profile that has begun
+	closeTimeout  = time.Second // for the scrapes and profiles in progress
 )
 
 // Probe answers with a status and a JSON body.
@@ -39,7 +40,7 @@ type Probe func() (status int, body []byte)
 
 // Config says what a [Server] serves.
 type Config struct {
-	Sources         // of the metrics
+	Sources
 	Healthz, Readyz Probe
 	Log             *slog.Logger
 }
@@ -103,9 +104,9 @@ func (s *Server) routes(metrics prometheus.Gatherer, cfg Config) http.Handler {
 	return mux
 }
 
-// guarded passes only GET and HEAD on. If only this machine reaches the listener, Host must also be localhost or an
-// address: a web page whose name was made to point to this machine (DNS rebinding) sends its own name as Host. For a
-// panic, guarded answers 500 and logs the panic without the client's address, which net/http would log.
+// guarded passes only GET and HEAD requests to next. If the listener is local (only this machine reaches it), Host must also be
+// localhost or an address: a web page whose domain resolves to this machine (DNS rebinding) sends its own domain as Host. After
+// a panic, guarded answers 500 and logs the panic without the client's address, which net/http would log.
 func (s *Server) guarded(next http.Handler, local bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {

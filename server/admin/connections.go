@@ -10,13 +10,13 @@ import (
 // maxConnections is how many connections may be open at a time.
 const maxConnections = 64
 
-// connections bounds how many connections are open. A new connection takes the place of the one that has waited longest for
-// the rest of a head or for the next request, so that clients that never finish a head do not delay the others. If every
-// connection has a request under way, the new one is closed. The zero value is ready for use.
+// connections limits how many connections are open. If there are too many, track closes the connection that has waited longest
+// for a complete request head, so clients that never finish a head cannot keep others out. If every connection has a request in
+// progress, track closes the new connection. The zero value is ready for use.
 type connections struct {
 	mu      sync.Mutex
-	waiting []net.Conn // for a head; the longest-waiting first
-	busy    []net.Conn // with a request under way
+	waiting []net.Conn // for a complete head; the longest-waiting first
+	busy    []net.Conn // with a request in progress
 }
 
 // track is the ConnState of an http.Server, which reports StateActive once it has read a head.
@@ -27,7 +27,7 @@ func (l *connections) track(c net.Conn, state http.ConnState) {
 	switch {
 	case state == http.StateNew && len(l.waiting)+len(l.busy) >= maxConnections:
 		l.waiting = append(l.waiting, c)
-		_ = l.waiting[0].Close() // the connection is given up
+		_ = l.waiting[0].Close() // nothing more can be done
 		l.waiting = slices.Delete(l.waiting, 0, 1)
 	case state == http.StateNew, state == http.StateIdle && known:
 		l.waiting = append(l.waiting, c)
