@@ -49,7 +49,7 @@ func (c *fastConn) handshake(timeout time.Duration) error {
 	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
-	if c.engine.life.Stopping.Load() {
+	if c.engine.lifecycle.Stopping.Load() {
 		c.wake()
 	}
 	return c.tls.Handshake()
@@ -105,7 +105,7 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 	err := c.halfCloser.SetReadDeadline(t)
 	// Shutdown (1) sets stopping, and then Serve (2) wakes the connection if it is idle. If this deadline was set after (2),
 	// the connection sees (1) here.
-	if c.engine.life.Stopping.Load() {
+	if c.engine.lifecycle.Stopping.Load() {
 		c.wake()
 	}
 	return err
@@ -113,7 +113,7 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 
 // Close implements net.Conn. It ends the connection as the loop does: see [loop.LingerBytes].
 func (c *fastConn) Close() error {
-	stopping := c.engine.life.Stopping.Load()
+	stopping := c.engine.lifecycle.Stopping.Load()
 	if c.timedOut && !stopping && unsent(c.tcp) {
 		c.abandon()
 	}

@@ -25,14 +25,14 @@ const writeBuffer = 12 << 10
 // fastEngine serves connections with fasthttp, one goroutine for each. [fastConn] enforces the limits that fasthttp does not
 // have.
 type fastEngine struct {
-	server *Server
-	http   *fasthttp.Server
-	life   loop.Life
-	conns  sync.Map // the keys are *fastConn
+	server    *Server
+	http      *fasthttp.Server
+	lifecycle loop.Lifecycle
+	conns     sync.Map // the keys are *fastConn
 }
 
 func newFastEngine(s *Server) *fastEngine {
-	e := &fastEngine{server: s, life: loop.Life{Stop: make(chan struct{})}}
+	e := &fastEngine{server: s, lifecycle: loop.Lifecycle{Stop: make(chan struct{})}}
 	e.http = &fasthttp.Server{
 		Handler:                      e.strict(e.router().Handler),
 		HeaderReceived:               withoutBody,
@@ -128,7 +128,7 @@ func (e *fastEngine) refuse(ctx *fasthttp.RequestCtx, failed *apiError) {
 // write gives fasthttp the response to a request that arrived at an instant, and counts it.
 func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn, arrived time.Time) {
 	rep, out := &c.response, &ctx.Response
-	rep.close = rep.close || e.life.Stopping.Load()
+	rep.close = rep.close || e.lifecycle.Stopping.Load()
 	out.ResetBody()
 	out.SetStatusCode(rep.status)
 	out.Header.DisableNormalizing() // the names keep their spelling
@@ -175,15 +175,15 @@ func (e *fastEngine) protocolError(ctx *fasthttp.RequestCtx, err error) {
 // Serve accepts connections and serves each in a goroutine of its own, until Shutdown. It closes the listener.
 func (e *fastEngine) Serve(ln loop.Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
-	if !e.life.Begin() {
+	if !e.lifecycle.Begin() {
 		return nil
 	}
-	defer e.life.Running.Done()
+	defer e.lifecycle.Running.Done()
 	defer e.each((*fastConn).wake)
-	return e.life.Accept(ln, func() error {
+	return e.lifecycle.Accept(ln, func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
-			e.life.Running.Go(func() { e.serveConn(accepted.(*net.TCPConn)) })
+			e.lifecycle.Running.Go(func() { e.serveConn(accepted.(*net.TCPConn)) })
 		}
 		return err
 	}, ln.SetDeadline, e.server.cfg.Log)
@@ -215,12 +215,12 @@ func (e *fastEngine) serveConn(accepted *net.TCPConn) {
 	_ = e.http.ServeConn(c) // the error says how the connection ended
 }
 
-// refuseConn answers a connection over the limit with 503. See [loop.PatientRefusals].
+// refuseConn answers a connection over the limit with 503. See [loop.MaxRejecting].
 func (e *fastEngine) refuseConn(c *fastConn) {
 	defer c.cutOff()
 	head := false
-	if e.server.connections.EnterPatient() {
-		defer e.server.connections.ExitPatient()
+	if e.server.connections.BeginRejecting() {
+		defer e.server.connections.EndRejecting()
 		if c.handshake(loop.LingerTimeout) != nil {
 			return
 		}
@@ -248,7 +248,7 @@ func (e *fastEngine) refuseConn(c *fastConn) {
 
 // Shutdown implements [Server.Shutdown].
 func (e *fastEngine) Shutdown(ctx context.Context) error {
-	return e.life.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).cutOff) })
+	return e.lifecycle.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).cutOff) })
 }
 
 // each calls f for every connection.

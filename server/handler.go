@@ -106,8 +106,8 @@ func (h *loopHandler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int
 	}
 	s.respond(s.targets[string(h.head.path)], &h.head, r.From, r.Now, rep)
 	h.write(r, a)
-	a.Linger = a.Last && !h.head.asksClose || h.head.body != 0
-	a.Repeats = len(a.Tail) == 0 && rep.route != nil && rep.err == nil && !rep.past && !a.Last && rep.entry == nil &&
+	a.Linger = a.Close && !h.head.asksClose || h.head.body != 0
+	a.Repeats = len(a.Tail) == 0 && rep.route != nil && rep.err == nil && !rep.past && !a.Close && rep.entry == nil &&
 		s.cfg.Addresses == nil && publications%2 == 0
 	a.Version = publications
 	return h.head.length
@@ -139,8 +139,8 @@ func (h *loopHandler) fail(e *apiError, r loop.Request, a *loop.Answer) {
 // write turns the response into an answer, and counts it.
 func (h *loopHandler) write(r loop.Request, a *loop.Answer) {
 	rep := &h.response
-	rep.close = rep.close || r.Last
-	a.Last, a.Head = rep.close, h.server.appendHead(a.Head, rep, r.Now)
+	rep.close = rep.close || r.Stopping
+	a.Close, a.Head = rep.close, h.server.appendHead(a.Head, rep, r.Now)
 	if !rep.head {
 		a.Body, a.Tail = rep.body()
 	}

@@ -82,7 +82,7 @@ func TestFaultConnectionLimit(t *testing.T) {
 				t.Errorf("%q", got)
 			}
 		}
-		silent := make([]net.Conn, 100) // more than patientRefusals
+		silent := make([]net.Conn, 100) // more than loop.MaxRejecting
 		for i := range silent {
 			silent[i] = dial(t, address)
 		}

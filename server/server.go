@@ -81,7 +81,7 @@ const (
 	maxBody   = 1 << 10      // bytes of a request body by its Content-Length; every body is read and dropped
 
 	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, and refusals.
-	reservedDescriptors = 64 + loop.PatientRefusals
+	reservedDescriptors = 64 + loop.MaxRejecting
 )
 
 // Server answers requests for the public resources, the pages and the probes. Create it with [New]. It is safe for

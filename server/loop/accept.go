@@ -13,12 +13,12 @@ import (
 // Connections counts connections and limits their number. It is safe for concurrent use.
 type Connections struct {
 	Max               int          // how many may be open; set it before the first use
-	Open              atomic.Int64 // without those that are refused
+	Open              atomic.Int64 // connections for which Enter returned true and Exit was not called
 	Accepted, Refused atomic.Uint64
-	patient           atomic.Int32 // connections over the limit that may send their request
+	rejecting         atomic.Int32 // see MaxRejecting
 }
 
-// Enter counts a connection. It returns false if there are too many: then the connection must be refused.
+// Enter counts a new connection. It returns false if Max connections are open: then the caller must refuse the connection.
 func (c *Connections) Enter() bool {
 	if c.Open.Add(1) > int64(c.Max) {
 		c.Open.Add(-1)
@@ -32,31 +32,31 @@ func (c *Connections) Enter() bool {
 // Exit counts the end of a connection for which Enter returned true.
 func (c *Connections) Exit() { c.Open.Add(-1) }
 
-// EnterPatient says whether a connection over the limit may send its request before it is refused. If so, ExitPatient must be
-// called at its end.
-func (c *Connections) EnterPatient() bool {
-	if c.patient.Add(1) > PatientRefusals {
-		c.patient.Add(-1)
+// BeginRejecting says whether a connection over the limit may send its request before it is refused. If so, the caller must call
+// EndRejecting when the connection has ended.
+func (c *Connections) BeginRejecting() bool {
+	if c.rejecting.Add(1) > MaxRejecting {
+		c.rejecting.Add(-1)
 		return false
 	}
 	return true
 }
 
-// ExitPatient counts the end of a connection for which EnterPatient returned true.
-func (c *Connections) ExitPatient() { c.patient.Add(-1) }
+// EndRejecting counts the end of a connection for which BeginRejecting returned true.
+func (c *Connections) EndRejecting() { c.rejecting.Add(-1) }
 
 const (
-	// acceptPause is the pause between two tries to accept, after an error that may pass.
+	// acceptPause is the pause after a temporary error of accept.
 	acceptPause = 100 * time.Millisecond
 	warnEvery   = time.Minute
 )
 
-// Accept calls accept, which accepts connections and returns an error, nil or not, until the engine stops. Then it accepts for
-// [DrainTimeout] the connections that the kernel has accepted by now, and returns nil: closing the listener would reset
-// them, with the requests that were sent on them. Those of a [Passed] listener are not reset: Accept leaves them to the next
-// process. After a lack of descriptors or memory, or an error of one connection, it pauses and tries again. It returns the error of a
-// listener that is none any more. setDeadline makes accept fail at an instant.
-func (l *Life) Accept(ln Listener, accept func() error, setDeadline func(time.Time) error, log *slog.Logger) error {
+// Accept calls accept, which accepts one or more connections, again and again until the engine stops. Then Accept goes on for
+// [DrainTimeout] and returns nil: the kernel has already accepted connections that the engine has not, and closing the listener
+// would reset them and lose their requests. For a [Passed] listener, Accept returns at once: the kernel keeps these connections for
+// the next process. After a lack of descriptors or memory, or an error of one connection, Accept pauses and calls accept again. It
+// returns an error if the listener is closed or unusable. setDeadline makes accept fail at an instant.
+func (l *Lifecycle) Accept(ln Listener, accept func() error, setDeadline func(time.Time) error, log *slog.Logger) error {
 	done := make(chan struct{})
 	defer close(done)
 	go func() {
@@ -66,7 +66,7 @@ func (l *Life) Accept(ln Listener, accept func() error, setDeadline func(time.Ti
 		case <-done:
 		}
 	}()
-	// If this goroutine had to wait for a processor, connections may be left after the first time.
+	// On a busy machine, the first deadline may pass before this goroutine has accepted all connections. So there is a second one.
 	drains, warned := []time.Duration{DrainTimeout, time.Millisecond}, time.Time{}
 	if _, passed := ln.(Passed); passed {
 		drains = nil
@@ -87,7 +87,7 @@ func (l *Life) Accept(ln Listener, accept func() error, setDeadline func(time.Ti
 		default:
 			if now := time.Now(); now.Sub(warned) >= warnEvery {
 				warned = now
-				log.Warn("connections are not accepted for now", "next_try", acceptPause, "err", err)
+				log.Warn("connections not accepted, next try soon", "next_try", acceptPause, "err", err)
 			}
 			time.Sleep(acceptPause)
 		}

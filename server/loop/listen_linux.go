@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen opens a TCP listener whose connections have the options that the loops need, those too that the kernel accepts before
-// Serve begins. If the service manager has passed a socket to this process, as sd_listen_fds(3) describes, Listen does not open
-// the address: it returns a [Passed] with this socket. It returns an error for several sockets, or for one that is no listening
-// TCP socket. It unsets the variables of sd_listen_fds. Call it once.
+// Listen opens a TCP listener. All its connections have the options that the loops need, also connections that the kernel accepts
+// before Serve begins. If the service manager has passed a socket to this process, as sd_listen_fds(3) describes, Listen does not
+// open the address: it returns a [Passed] with this socket. It returns an error if the service manager has passed several sockets,
+// or a socket that is not a listening TCP socket. It unsets the variables of sd_listen_fds. Call it once.
 func Listen(address string) (Listener, error) {
 	if passed := activation.Files(true); len(passed) > 0 {
 		return take(passed)
@@ -29,12 +29,12 @@ func Listen(address string) (Listener, error) {
 	return ln.(*net.TCPListener), nil
 }
 
-// setOptions sets the options of a listener that its connections inherit.
+// setOptions sets options of a listener that its connections inherit.
 func setOptions(fd int) error {
 	return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
 }
 
-// take returns a listener with the one socket of the service manager.
+// take returns a listener on the socket that the service manager has passed.
 func take(passed []*os.File) (Listener, error) {
 	if len(passed) > 1 {
 		return nil, fmt.Errorf("the service manager has passed %d sockets, want 1", len(passed))
@@ -50,9 +50,9 @@ func take(passed []*os.File) (Listener, error) {
 	return Passed{ln.(*net.TCPListener)}, nil
 }
 
-// prepare sets the options of a passed socket. It returns an error if this is no listening TCP socket.
+// prepare sets the options of a passed socket. It returns an error if the socket is not a listening TCP socket.
 func prepare(ln net.Listener) error {
-	tcp, ok := ln.(*net.TCPListener) // whatever the socket does
+	tcp, ok := ln.(*net.TCPListener) // also for a TCP socket that does not listen
 	if !ok {
 		return fmt.Errorf("its network is %s", ln.Addr().Network())
 	}

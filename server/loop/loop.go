@@ -15,47 +15,47 @@ import (
 )
 
 const (
-	// readSize is how many bytes are read at a time, of one connection: several requests, or the greatest head.
+	// readSize is how many bytes of one connection are read at a time: several requests, or the largest head.
 	readSize = 2 * MaxHead
-	// writeSize is up to how many bytes of answers are collected for one write. A larger body is not copied.
+	// writeSize is the most bytes of answers that are collected for one write. A larger body is not copied.
 	writeSize = 32 << 10
-	// maxTurn is how many bytes one connection is sent before other connections have their turn.
-	maxTurn = 256 << 10
-	// longTurn is when other connections have their turn although less was sent: answers may have waited for the disk.
+	// A connection's turn ends after maxTurn bytes, or after longTurn: an answer may have waited for the disk. Then the loop serves
+	// the other connections.
+	maxTurn  = 256 << 10
 	longTurn = 50 * time.Millisecond
-	// eventsAtOnce is how many connections are served between two looks at the clock.
+	// eventsAtOnce is how many connections are served between two reads of the clock.
 	eventsAtOnce = 128
-	// sweepEvery is the interval at which timeouts are looked for, and drainSweep the interval in a stopping server.
+	// sweepEvery is the interval between two checks of the timeouts, and drainSweep the interval in a stopping server.
 	sweepEvery = 100 * time.Millisecond
 	drainSweep = 10 * time.Millisecond
 )
 
-// loop serves connections in one goroutine, which owns them. It waits in Go's own poller until epoll has events, so it needs
-// no thread of its own. Its system calls never block, and do not inform the scheduler: that would take a tenth of the time of
-// a request.
+// loop serves connections in one goroutine, which alone reads, writes and closes them. The goroutine waits in Go's poller until epoll
+// has events, so it blocks no thread. The system calls of the loop never block, so they are raw: informing Go's scheduler would cost a
+// tenth of the time of a request.
 type loop struct {
-	server *Server
-	epoll  *os.File
-	raw    syscall.RawConn // of epoll
-	poll   func(uintptr) bool
-	last   atomic.Bool  // no more connections are added
-	open   atomic.Int64 // connections
+	server   *Server
+	epoll    *os.File
+	raw      syscall.RawConn // of epoll
+	poll     func(uintptr) bool
+	draining atomic.Bool  // no more connections are added
+	open     atomic.Int64 // connections
 
 	mu    sync.Mutex // guards peers; held only briefly
 	peers []*peer    // by descriptor
 
-	// Of the goroutine of the loop.
-	handler Handler
-	now     time.Time // when epoll was asked for events
-	swept   time.Time
-	drained bool // a sweep has seen that the server is stopping
-	events  [eventsAtOnce]unix.EpollEvent
-	batch   [eventsAtOnce]*peer
-	sent    int // bytes to the connection that is served
-	in      [readSize]byte
-	out     []byte // answers to one connection, collected for one write
-	answer  Answer
-	memo    memo
+	// Only the goroutine of the loop uses these.
+	handler     Handler
+	now         time.Time // of the last call of epoll_wait
+	swept       time.Time // of the last sweep
+	sawStopping bool      // a sweep has seen that the server is stopping
+	events      [eventsAtOnce]unix.EpollEvent
+	batch       [eventsAtOnce]*peer // of events
+	sent        int                 // bytes in the turn of the current connection
+	in          [readSize]byte
+	out         []byte // answers to the current connection, collected for one write
+	answer      Answer
+	memo        memo
 }
 
 func (s *Server) newLoop() (*loop, error) {
@@ -76,22 +76,22 @@ func (s *Server) newLoop() (*loop, error) {
 	return l, nil
 }
 
-// run serves the connections until no more are added and the last one has ended.
+// run serves the connections until the loop is draining and the last connection has ended.
 func (l *loop) run() {
-	for !l.last.Load() || l.open.Load() > 0 {
+	for !l.draining.Load() || l.open.Load() > 0 {
 		every := sweepEvery
-		if l.server.life.Stopping.Load() {
+		if l.server.lifecycle.Stopping.Load() {
 			every = drainSweep
 		}
 		_ = l.epoll.SetReadDeadline(time.Now().Add(every)) // fails only on a closed descriptor
-		_ = l.raw.Read(l.poll)                             // ends when it is time for a sweep
+		_ = l.raw.Read(l.poll)                             // returns when a sweep is due
 		l.sweep()
 	}
 	_ = l.epoll.Close() // nothing is buffered
 }
 
-// serveReady serves the connections that have events, until it is time for a sweep. It returns false when no connection has,
-// so that the caller waits.
+// serveReady serves the connections that have events. It returns true when a sweep is due, and false when no connection has events:
+// then the caller waits for events.
 func (l *loop) serveReady(epoll uintptr) bool {
 	for {
 		l.now = l.server.cfg.Now()
@@ -106,7 +106,7 @@ func (l *loop) serveReady(epoll uintptr) bool {
 			return errno != 0
 		}
 		events := l.events[:n]
-		// Only this goroutine closes a connection, so the peers are those that the events are of.
+		// Only this goroutine closes connections, so each descriptor still belongs to the connection that had the event.
 		l.mu.Lock()
 		for i := range events {
 			l.batch[i] = l.peers[events[i].Fd]
@@ -121,17 +121,17 @@ func (l *loop) serveReady(epoll uintptr) bool {
 	}
 }
 
-// serve serves a connection that has events or is due.
+// serve serves a connection that has events or whose deadline has passed.
 func (l *loop) serve(p *peer, events uint32) {
 	l.sent = 0
 	p.hungUp = p.hungUp || events&unix.EPOLLRDHUP != 0
 	switch {
 	case p.state == gone:
-	case p.state == lingering: // a close with unread bytes would reset the connection, see [LingerBytes]
+	case p.state == lingering: // before EPOLLHUP, because a close with unread bytes would reset the connection
 		l.drop(p)
 	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
 		l.close(p)
-	case p.surplus && p.state == idle:
+	case p.rejecting && p.state == idle:
 		if n, errno := receive(p, l.in[:]); errno == 0 && n > 0 {
 			l.refuse(p, TooManyConnections, l.in[:n])
 		} else if errno != unix.EAGAIN {
@@ -143,9 +143,9 @@ func (l *loop) serve(p *peer, events uint32) {
 	}
 }
 
-// read answers the requests in p.rest, which had to wait, and then those that have arrived.
+// read answers the requests that were left in p.rest when the last turn ended, and then the requests that have arrived.
 func (l *loop) read(p *peer) {
-	if p.state != partial && len(p.rest) > 0 && !l.handle(p, p.rest) { // in partial, p.rest is no whole request
+	if p.state != partial && len(p.rest) > 0 && !l.handle(p, p.rest) { // in partial, p.rest is a part of a head
 		return
 	}
 	for {
@@ -167,8 +167,8 @@ func (l *loop) read(p *peer) {
 	}
 }
 
-// handle answers the requests in b, keeps the rest of b, and enters the next state. It returns whether the connection can be
-// read again at once.
+// handle answers the requests in b, keeps the rest of b, and enters the next state. It returns whether the loop may read the
+// connection again at once.
 func (l *loop) handle(p *peer, b []byte) bool {
 	used := l.answerAll(p, b)
 	p.asked = p.asked || used > 0
@@ -181,11 +181,11 @@ func (l *loop) handle(p *peer, b []byte) bool {
 	switch {
 	case p.unsent != nil: // the state is sending
 		return false
-	case p.last:
+	case p.closing:
 		l.end(p)
 		return false
 	case l.sent >= maxTurn:
-		l.putOff(p, nil, nil, nil)
+		l.suspend(p, nil, nil, nil)
 		return false
 	case len(p.rest) == 0:
 		l.server.enter(p, idle, l.now)
@@ -195,37 +195,38 @@ func (l *loop) handle(p *peer, b []byte) bool {
 	return true
 }
 
-// refuse sends the last answer of a connection. b holds what has arrived of a head.
+// refuse sends the last answer of a connection. b holds the part of a head that has arrived, possibly empty.
 func (l *loop) refuse(p *peer, why Refusal, b []byte) {
 	l.answer = Answer{Head: l.out[:0]}
 	l.handler.Refuse(why, b, Request{From: p.from, Now: l.now}, &l.answer)
-	p.rest, p.last, p.linger = nil, true, true
+	p.rest, p.closing, p.linger = nil, true, true
 	l.write(p, l.answer.Head, l.answer.Body, l.answer.Tail)
 	if p.state != gone && p.unsent == nil {
 		l.end(p)
 	}
 }
 
-// sweep ends the connections that have timed out.
+// sweep ends the connections whose deadline has passed. In a stopping server, the first sweep shortens the deadlines of idle
+// connections. After the time limit of Shutdown, sweep closes all connections.
 func (l *loop) sweep() {
 	l.swept = l.server.cfg.Now()
 	l.now = l.swept
 	l.memo.expire(l.swept)
-	stopping, cutOff := l.server.life.Stopping.Load(), l.server.cutOff.Load()
+	stopping, cutOff := l.server.lifecycle.Stopping.Load(), l.server.cutOff.Load()
 	var due []*peer
 	l.mu.Lock()
 	for _, p := range l.peers {
 		if p == nil {
 			continue
 		}
-		if stopping && !l.drained && p.state == idle {
-			l.server.enter(p, p.state, l.now) // its deadline is sooner now
+		if stopping && !l.sawStopping && p.state == idle {
+			l.server.enter(p, idle, l.now)
 		}
 		if cutOff || p.due.Before(l.now) {
 			due = append(due, p)
 		}
 	}
-	l.drained = stopping
+	l.sawStopping = stopping
 	l.mu.Unlock()
 	for _, p := range due {
 		if cutOff {
@@ -236,8 +237,8 @@ func (l *loop) sweep() {
 	}
 }
 
-// timeOut ends a connection whose deadline has passed. If this goroutine had to wait for a processor, bytes may have
-// arrived in time and not be read yet, or the client may have made room for more: timeOut looks for them first.
+// timeOut ends a connection whose deadline has passed. On a busy machine, bytes that arrived in time may not be read yet, and the
+// kernel may take more bytes by now. So timeOut first reads and sends.
 func (l *loop) timeOut(p *peer, stopping bool) {
 	if l.serve(p, unix.EPOLLOUT); p.state == gone || !p.due.Before(l.now) {
 		return
@@ -245,12 +246,12 @@ func (l *loop) timeOut(p *peer, stopping bool) {
 	switch p.state {
 	case idle:
 		switch {
-		case p.surplus:
+		case p.rejecting:
 			l.refuse(p, TooManyConnections, nil)
 		case !stopping && unacknowledged(p):
 			l.reset(p)
 		default:
-			p.linger = stopping // a request may be on its way
+			p.linger = stopping // the client may be sending a request
 			l.end(p)
 		}
 	case partial:

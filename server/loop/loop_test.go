@@ -44,13 +44,13 @@ func (echo) Answer(b []byte, r Request, a *Answer) int {
 	case bytes.HasPrefix(b, []byte("medium")):
 		a.Body = medium
 	}
-	a.Last = r.Last || bytes.Contains(b[:end], []byte("close"))
-	a.Linger = r.Last
+	a.Close = r.Stopping || bytes.Contains(b[:end], []byte("close"))
+	a.Linger = r.Stopping
 	return end + 4
 }
 func (echo) Again(*Answer, time.Time) bool { return true }
 func (echo) Refuse(why Refusal, b []byte, _ Request, a *Answer) {
-	a.Head, a.Last = append(append(a.Head, []string{"too many:", "too late:"}[why]...), b...), true
+	a.Head, a.Close = append(append(a.Head, []string{"too many:", "too late:"}[why]...), b...), true
 }
 
 // clock is moved by the test.
@@ -177,8 +177,8 @@ func TestLinger(t *testing.T) {
 	c := dial(t, address, "a\r\n\r\n")
 	read(t, c, 3)
 	ends(t, dial(t, address, "a\r\n\r\n"), "too many:a\r\n\r\n")
-	s.life.Stopping.Store(true)
-	defer s.life.Stopping.Store(false)
+	s.lifecycle.Stopping.Store(true)
+	defer s.lifecycle.Stopping.Store(false)
 	write(t, c, strings.Repeat("b\r\n\r\n", 20_000))
 	ends(t, c, "A:b")
 }
@@ -190,7 +190,7 @@ func TestHalfCloseTearsNothing(t *testing.T) {
 		c := dial(t, address, "a\r\n\r\n")
 		must(t, c.SetReadBuffer(64<<10))
 		read(t, c, 3)
-		s.life.Stopping.Store(true)
+		s.lifecycle.Stopping.Store(true)
 		want, behind := "A:"+string(medium)+"medium", strings.Repeat("b\r\n\r\n", 1000)
 		if together {
 			cork(t, c, "medium\r\n\r\n"+strings.Repeat(behind, 5))
@@ -201,7 +201,7 @@ func TestHalfCloseTearsNothing(t *testing.T) {
 		}
 		until(t, "the server has closed", func() bool { return s.cfg.Connections.Open.Load() == 0 })
 		ends(t, c, want)
-		s.life.Stopping.Store(false)
+		s.lifecycle.Stopping.Store(false)
 	}
 }
 
@@ -350,7 +350,7 @@ func TestBacklog(t *testing.T) {
 			clients = append(clients, dial(t, address, "b\r\n\r\n"))
 		}
 		go func() { stopped <- s.Shutdown(context.Background()) }()
-		until(t, "it is stopping", s.life.Stopping.Load)
+		until(t, "it is stopping", s.lifecycle.Stopping.Load)
 	})
 	for _, c := range clients {
 		ends(t, c, "A:b")
@@ -364,13 +364,13 @@ func TestFirstRequestHasLonger(t *testing.T) {
 	kept := dial(t, address, "a\r\n\r\n")
 	read(t, kept, 3) // the loops have the connections that were accepted before
 	until(t, "all are admitted", func() bool { return s.cfg.Connections.Open.Load() == 3 })
-	s.life.Stopping.Store(true)
-	defer s.life.Stopping.Store(false)
+	s.lifecycle.Stopping.Store(true)
+	defer s.lifecycle.Stopping.Store(false)
 	for _, l := range s.all {
 		until(t, "the deadlines are set", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return l.drained
+			return l.sawStopping
 		})
 	}
 	clock.add(FirstDrainTimeout - time.Millisecond)
@@ -387,9 +387,9 @@ func TestFirstRequestHasLonger(t *testing.T) {
 // Once the server stops, the connections of a passed listener are left to the next process.
 func TestAcceptLeavesPassedConnections(t *testing.T) {
 	for want, ln := range map[int]Listener{3: &net.TCPListener{}, 1: Passed{}} {
-		life, tries := Life{Stop: make(chan struct{})}, 0
-		must(t, life.Shutdown(t.Context(), nil, nil))
-		err := life.Accept(ln, func() error { tries++; return os.ErrDeadlineExceeded }, func(time.Time) error { return nil }, slog.New(slog.DiscardHandler))
+		lifecycle, tries := Lifecycle{Stop: make(chan struct{})}, 0
+		must(t, lifecycle.Shutdown(t.Context(), nil, nil))
+		err := lifecycle.Accept(ln, func() error { tries++; return os.ErrDeadlineExceeded }, func(time.Time) error { return nil }, slog.New(slog.DiscardHandler))
 		if tries != want || err != nil {
 			t.Errorf("%T: accepts %d times, want %d; %v", ln, tries, want, err)
 		}

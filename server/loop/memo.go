@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	memoSlots = 64 // answers of a memo
-	memoBody  = 96 << 10
+	memoSlots = 64       // answers of a memo
+	memoBody  = 96 << 10 // bytes of the largest body in a memo
 )
 
-// memo remembers the last answers of a loop that repeat, by the bytes of the request's head. An answer is used again in the same
-// second, as long as [Handler.Again] says so. So it is what the handler would answer, and it costs no parsing.
+// memo is a cache of the answers of a loop that repeat (see Answer.Repeats), by the bytes of the request's head. An answer is used
+// again in the same second if [Handler.Again] returns true. So the client gets what the handler would answer, without parsing.
 type memo struct {
 	seed  maphash.Seed
 	slots [memoSlots]remembered
 }
 
-// remembered is an answer that a memo remembers. Its memory is used again for the next one.
+// remembered is an answer in a memo. The next answer in the slot reuses its memory.
 type remembered struct {
 	request []byte // the head of the request
 	second  int64  // of the answer, in Unix time; -1 for an empty slot
@@ -32,8 +32,8 @@ func (m *memo) slot(request []byte) *remembered {
 	return &m.slots[maphash.Bytes(m.seed, request)%memoSlots]
 }
 
-// find returns the answer to the request at the start of b, nil if the memo does not have it. A head that was answered ends
-// with the first empty line, so equal bytes up to there are the same request.
+// find returns the answer to the request at the start of b, nil if it is not in the memo. A head in the memo ends with the first
+// "\r\n\r\n", so equal bytes up to there are the same request.
 func (m *memo) find(b []byte, now time.Time) *remembered {
 	end := bytes.Index(b, []byte("\r\n\r\n"))
 	if end < 0 {
@@ -46,8 +46,8 @@ func (m *memo) find(b []byte, now time.Time) *remembered {
 	return nil
 }
 
-// remember remembers the answer whose head begins at start of a.Head. It returns nil, and does not, if the body is too large, or
-// the slot has an answer of this second and version.
+// remember puts an answer into the memo and returns its slot. The answer's head is a.Head[start:]. If the body is too large, or the
+// slot already has an answer of this second and version, remember returns nil and changes nothing.
 func (m *memo) remember(request []byte, a *Answer, start int, now time.Time) *remembered {
 	r := m.slot(request)
 	if len(a.Body) > memoBody || r.second == now.Unix() && r.answer.Version == a.Version {

@@ -17,13 +17,13 @@ func Listen(address string) (Listener, error) {
 	return ln.(*net.TCPListener), nil
 }
 
-// Server does not exist here, see [Available].
+// Server serves nothing on this system, see [Available].
 type Server struct{}
 
 // Available says whether this system has loops.
 const Available = false
 
-// New returns a server that serves nothing.
+// New returns a server whose Serve fails.
 func New(Config) *Server { return &Server{} }
 
 // Serve returns an error.

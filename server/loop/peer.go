@@ -13,18 +13,19 @@ import (
 
 // state is what a connection waits for.
 //
-//	state      waits for                                  deadline, from the begin of the state   at the deadline
-//	idle       the first byte of a request                IdleTimeout, see below when stopping    it ends; see [loop.timeOut]
+//	state      waits for                                  deadline, from the start of the state   at the deadline
+//	idle       the first byte of a request                IdleTimeout, but see below              ended, see [loop.timeOut]
 //	partial    the rest of a head                         ReadTimeout                             408, then lingering
-//	sending    the client, to take its answers            WriteTimeout                            reset
+//	sending    room for its answers in the kernel         WriteTimeout                            reset
 //	lingering  the end of what the client sends           LingerTimeout                           closed
 //	gone       nothing: the descriptor is closed
 //
-// A new connection is idle, for ReadTimeout at most. Over the limit, it is idle for LingerTimeout, and gets 503 then or at its
-// first byte. In a stopping server, it is idle for FirstDrainTimeout before its first request, and for DrainTimeout after that.
+// The deadline of a new connection is ReadTimeout, if that is shorter. A connection over the limit is idle for LingerTimeout, and gets
+// 503 at its first byte or at the deadline. In a stopping server, idle lasts FirstDrainTimeout before the first request of the
+// connection, and DrainTimeout after a request.
 //
-// A connection is idle again, or lingers, only when all its answers are sent. A connection that has been sent maxTurn bytes at
-// once is sending, too, until epoll has reported the other connections.
+// A connection becomes idle again, or lingering, only when all its answers are sent. A connection whose turn has ended is sending,
+// too, until epoll has reported the other connections.
 type state uint8
 
 const (
@@ -39,7 +40,7 @@ const (
 func (s *Server) enter(p *peer, to state, now time.Time) {
 	p.state = to
 	timeout := s.timeouts[to]
-	if to == idle && s.life.Stopping.Load() {
+	if to == idle && s.lifecycle.Stopping.Load() {
 		if timeout = DrainTimeout; !p.asked {
 			timeout = FirstDrainTimeout
 		}
@@ -53,21 +54,21 @@ type peer struct {
 	from    netip.Addr
 	state   state
 	due     time.Time  // deadline of the state
-	rest    []byte     // read and not answered
-	unsent  *remainder // nil: nothing
+	rest    []byte     // bytes read and not answered
+	unsent  *remainder // nil except in sending
 	dropped int        // bytes read in lingering
 
-	asked   bool // it has had a request
-	surplus bool // it is over the limit of connections
-	hungUp  bool // the client will send nothing more than it has sent
-	last    bool // the connection ends after the answers that are made
-	linger  bool // with last: it lingers then
+	asked     bool // the connection has had a request
+	rejecting bool // the connection is over the limit, see [MaxRejecting]
+	hungUp    bool // the client has ended its sending (EPOLLRDHUP)
+	closing   bool // the connection ends when the answers made so far are sent
+	linger    bool // with closing: the next state is lingering
 }
 
-// remainder is what a client has not taken yet.
+// remainder is the rest of answers that the kernel has not taken yet, in three parts, possibly empty.
 type remainder [3][]byte
 
-// add begins to serve a new connection. Any goroutine may call it.
+// add makes the loop serve a new connection. Any goroutine may call it.
 func (l *loop) add(p *peer) {
 	l.mu.Lock()
 	if more := p.fd + 1 - len(l.peers); more > 0 {
@@ -75,8 +76,8 @@ func (l *loop) add(p *peer) {
 	}
 	l.peers[p.fd] = p
 	l.open.Add(1)
-	// An event is reported once for each change (EPOLLET), so a connection is read until nothing is left.
-	if l.watch(unix.EPOLL_CTL_ADD, p, unix.EPOLLIN|unix.EPOLLRDHUP) != nil { // there is no memory
+	// epoll reports each change once (EPOLLET), so the loop reads a connection until nothing is left.
+	if l.watch(unix.EPOLL_CTL_ADD, p, unix.EPOLLIN|unix.EPOLLRDHUP) != nil { // out of memory
 		l.remove(p)
 	}
 	l.mu.Unlock() // from now on, the loop may close the connection
@@ -128,7 +129,7 @@ func (l *loop) end(p *peer) {
 	l.drop(p)
 }
 
-// drop reads and drops what a lingering connection sends.
+// drop reads and drops the bytes that arrive on a lingering connection. It closes the connection at the end or at [LingerBytes].
 func (l *loop) drop(p *peer) {
 	for p.dropped < LingerBytes {
 		n, errno := receive(p, l.in[:])
@@ -152,11 +153,11 @@ func (l *loop) close(p *peer) {
 // remove closes a connection. l.mu is locked.
 func (l *loop) remove(p *peer) {
 	p.state = gone
-	l.peers[p.fd] = nil // before another connection can have the descriptor
+	l.peers[p.fd] = nil // before a new connection can get the same descriptor
 	l.open.Add(-1)
 	_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE, uintptr(p.fd), 0, 0) // nothing more can be done
-	if p.surplus {
-		l.server.cfg.Connections.ExitPatient()
+	if p.rejecting {
+		l.server.cfg.Connections.EndRejecting()
 	} else {
 		l.server.cfg.Connections.Exit()
 	}

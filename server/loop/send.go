@@ -8,29 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerAll answers the requests at the start of b, with as few writes as possible. It returns how many bytes they have.
-// It answers none while the client has not taken the answers before, or after the last answer.
+// answerAll answers the requests at the start of b, with as few writes as possible. It returns how many bytes these requests have.
+// It stops when the turn ends, when the kernel does not take all bytes, or when the connection must end.
 func (l *loop) answerAll(p *peer, b []byte) (used int) {
 	l.out = l.out[:0]
-	r := Request{From: p.from, Now: l.now, Last: l.server.life.Stopping.Load()}
-	for used < len(b) && l.sent < maxTurn && !p.last && p.unsent == nil && p.state != gone {
+	r := Request{From: p.from, Now: l.now, Stopping: l.server.lifecycle.Stopping.Load()}
+	for used < len(b) && l.sent < maxTurn && !p.closing && p.unsent == nil && p.state != gone {
 		window := b[used:min(len(b), used+MaxHead)]
-		var known *remembered
-		if !r.Last {
-			known = l.memo.find(window, l.now)
-		}
-		if known != nil && !l.handler.Again(&known.answer, l.now) {
-			known = nil
-		}
-		n := 0
-		if known != nil {
+		known, n := l.memo.find(window, l.now), 0
+		if known != nil && !r.Stopping && l.handler.Again(&known.answer, l.now) {
 			n = len(known.request)
 		} else {
-			l.answer = Answer{Head: l.out}
+			known, l.answer = nil, Answer{Head: l.out}
 			if n = l.handler.Answer(window, r, &l.answer); n == 0 {
 				break
 			}
-			if l.answer.Repeats && !r.Last {
+			if l.answer.Repeats && !r.Stopping {
 				known = l.memo.remember(window[:n], &l.answer, len(l.out), l.now)
 			}
 		}
@@ -51,7 +44,7 @@ func (l *loop) answerAll(p *peer, b []byte) (used int) {
 // send sends l.answer, or collects it in l.out.
 func (l *loop) send(p *peer) {
 	a := &l.answer
-	p.last, p.linger = a.Last, a.Linger
+	p.closing, p.linger = a.Close, a.Linger
 	if l.out = a.Head; len(l.out)+len(a.Body)+len(a.Tail) <= writeSize {
 		l.out = append(append(l.out, a.Body...), a.Tail...)
 		return
@@ -60,9 +53,9 @@ func (l *loop) send(p *peer) {
 	l.out = l.out[:0]
 }
 
-// sendRemembered sends an answer as send does, and with one write if it is alone: nothing is collected, and it answers the last
-// request that has arrived. If the client does not take it all, the rest of the body is sent from the handler's memory, which
-// clients that do not read share.
+// sendRemembered sends an answer of the memo as send does. alone says that no further request has arrived: then, if nothing is
+// collected, it sends the answer with one write. If the kernel does not take all of it, the rest of the body is sent from the
+// handler's memory, so slow clients share one copy.
 func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
 	head := r.wire[:len(r.wire)-len(r.answer.Body)]
 	if !alone || len(l.out) > 0 {
@@ -72,7 +65,7 @@ func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
 	}
 	if sent := l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
 		n := min(sent, len(head))
-		l.putOff(p, head[n:], r.answer.Body[sent-n:], nil)
+		l.suspend(p, head[n:], r.answer.Body[sent-n:], nil)
 	}
 }
 
@@ -84,16 +77,16 @@ func (l *loop) flush(p *peer) {
 	l.out = l.out[:0]
 }
 
-// write sends three parts, one after another, and keeps what the client does not take. The second part must stay as it is.
-// The memory of the others is the caller's again.
+// write sends three parts, one after another, and keeps the bytes that the kernel does not take. The second part must never change.
+// After the call, the caller may reuse the memory of the first and the third.
 func (l *loop) write(p *peer, first, second, third []byte) {
 	parts := remainder{first, second, third}
 	if !l.writeAll(p, &parts) && p.state != gone {
-		l.putOff(p, parts[0], parts[1], parts[2])
+		l.suspend(p, parts[0], parts[1], parts[2])
 	}
 }
 
-// writeAll sends parts and removes what is sent from them. It returns whether all of it is sent.
+// writeAll sends parts and removes the bytes that are sent from parts. It returns whether all bytes are sent.
 func (l *loop) writeAll(p *peer, parts *remainder) bool {
 	for i := range parts {
 		flags := 0
@@ -108,9 +101,9 @@ func (l *loop) writeAll(p *peer, parts *remainder) bool {
 	return true
 }
 
-// putOff keeps what the client has not taken, maybe nothing, until epoll reports that the connection takes bytes. epoll reports
-// this after the connections that have events by now, even if the connection takes bytes already.
-func (l *loop) putOff(p *peer, first, second, third []byte) {
+// suspend ends the turn of a connection and keeps the bytes that are not sent, possibly empty, until epoll reports that the kernel
+// takes more. epoll first reports the connections that already have events, even if the kernel takes more at once.
+func (l *loop) suspend(p *peer, first, second, third []byte) {
 	p.unsent = &remainder{bytes.Clone(first), second, bytes.Clone(third)}
 	l.server.enter(p, sending, l.now)
 	if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP) != nil {
@@ -118,12 +111,12 @@ func (l *loop) putOff(p *peer, first, second, third []byte) {
 	}
 }
 
-// resume sends what the client has not taken before. It returns whether the connection can be read again.
+// resume sends the bytes that suspend has kept. It returns whether the loop may read the connection again.
 func (l *loop) resume(p *peer) bool {
 	if !l.writeAll(p, p.unsent) {
 		return false
 	}
-	if p.unsent = nil; p.last {
+	if p.unsent = nil; p.closing {
 		l.end(p)
 		return false
 	}

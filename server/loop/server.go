@@ -18,7 +18,7 @@ import (
 // Available says whether this system has loops.
 const Available = true
 
-// acceptsAtOnce is how many connections are accepted before the server looks whether it is stopping.
+// acceptsAtOnce is how many connections are accepted between two checks whether the server is stopping.
 const acceptsAtOnce = 256
 
 // Server serves the connections of a listener. Create it with [New].
@@ -26,10 +26,10 @@ type Server struct {
 	cfg      Config
 	timeouts [gone]time.Duration // of the states
 
-	all     []*loop
-	life    Life
-	cutOff  atomic.Bool // the time limit of Shutdown has passed
-	refusal Handler     // of the goroutine that accepts
+	all       []*loop
+	lifecycle Lifecycle
+	cutOff    atomic.Bool // the time limit of Shutdown has passed
+	refusal   Handler     // of the goroutine that accepts
 }
 
 // New returns a server. Call [Server.Serve] once to accept connections.
@@ -37,7 +37,7 @@ func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, life: Life{Stop: make(chan struct{})}, refusal: cfg.NewHandler()}
+	s := &Server{cfg: cfg, lifecycle: Lifecycle{Stop: make(chan struct{})}, refusal: cfg.NewHandler()}
 	s.timeouts = [gone]time.Duration{idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, sending: cfg.WriteTimeout, lingering: LingerTimeout}
 	return s
 }
@@ -45,11 +45,11 @@ func New(cfg Config) *Server {
 // Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener.
 func (s *Server) Serve(ln Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
-	if !s.life.Begin() {
+	if !s.lifecycle.Begin() {
 		return nil
 	}
-	defer s.life.Running.Done()
-	listener, err := ln.File() // Go's listener cannot give out connections without its own poller
+	defer s.lifecycle.Running.Done()
+	listener, err := ln.File() // a *net.TCPListener would add each connection to Go's poller
 	if err != nil {
 		return err
 	}
@@ -65,15 +65,15 @@ func (s *Server) Serve(ln Listener) error {
 			return err
 		}
 		s.all = append(s.all, l)
-		s.life.Running.Go(l.run)
+		s.lifecycle.Running.Go(l.run)
 	}
-	return s.life.Accept(ln, func() error { return s.accept(raw) }, listener.SetDeadline, s.cfg.Log)
+	return s.lifecycle.Accept(ln, func() error { return s.accept(raw) }, listener.SetDeadline, s.cfg.Log)
 }
 
-// finish says that no more connections come. Each loop ends with its last connection.
+// finish makes each loop end when its last connection has ended.
 func (s *Server) finish() {
 	for _, l := range s.all {
-		l.last.Store(true)
+		l.draining.Store(true)
 	}
 }
 
@@ -83,7 +83,7 @@ func control(raw syscall.RawConn, f func(fd int) error) (err error) {
 	return cmp.Or(failed, err)
 }
 
-// accept waits for connections and accepts up to acceptsAtOnce of them. It returns the error of the first that fails.
+// accept waits for connections and accepts at most acceptsAtOnce of them. It returns the first error.
 func (s *Server) accept(raw syscall.RawConn) (err error) {
 	failed := raw.Read(func(listener uintptr) bool {
 		for range acceptsAtOnce {
@@ -106,8 +106,8 @@ func (s *Server) accept(raw syscall.RawConn) (err error) {
 	return cmp.Or(failed, err)
 }
 
-// admit gives a connection to the loop that has the fewest. A connection over the limit is refused: by a loop, after it has
-// sent its request, or at once if too many are being refused.
+// admit gives a connection to the loop that has the fewest. If the connection is over the limit, the loop refuses it after its
+// request has arrived. If [MaxRejecting] connections already are in this state, admit refuses the connection at once.
 func (s *Server) admit(fd int, from netip.Addr) {
 	p := &peer{fd: fd, from: from}
 	now := s.cfg.Now()
@@ -117,8 +117,8 @@ func (s *Server) admit(fd int, from netip.Addr) {
 		if first := now.Add(s.cfg.ReadTimeout); first.Before(p.due) {
 			p.due = first
 		}
-	case s.cfg.Connections.EnterPatient():
-		p.surplus, p.due = true, now.Add(LingerTimeout)
+	case s.cfg.Connections.BeginRejecting():
+		p.rejecting, p.due = true, now.Add(LingerTimeout)
 	default:
 		var a Answer
 		s.refusal.Refuse(TooManyConnections, nil, Request{From: from, Now: now}, &a)
@@ -148,5 +148,5 @@ func addressOf(from *unix.RawSockaddrAny) netip.Addr {
 // Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
 // Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error {
-	return s.life.Shutdown(ctx, s.cfg.Connections, func() { s.cutOff.Store(true) })
+	return s.lifecycle.Shutdown(ctx, s.cfg.Connections, func() { s.cutOff.Store(true) })
 }
