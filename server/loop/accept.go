@@ -87,7 +87,7 @@ func (l *Lifecycle) Accept(ln Listener, accept func() error, setDeadline func(ti
 		default:
 			if now := time.Now(); now.Sub(warned) >= warnEvery {
 				warned = now
-				log.Warn("connections not accepted, next try soon", "next_try", acceptPause, "err", err)
+				log.Warn("connections are not accepted for now", "next_try", acceptPause, "err", err)
 			}
 			time.Sleep(acceptPause)
 		}

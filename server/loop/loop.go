@@ -231,9 +231,9 @@ func (l *loop) sweep() {
 	for _, p := range due {
 		if cutOff {
 			l.close(p)
-			continue
+		} else {
+			l.timeOut(p, stopping)
 		}
-		l.timeOut(p, stopping)
 	}
 }
 

@@ -37,7 +37,9 @@ func (l *loop) answerAll(p *peer, b []byte) (used int) {
 		}
 		used += n
 	}
-	l.flush(p)
+	if len(l.out) > 0 && p.state != gone {
+		l.write(p, l.out, nil, nil)
+	}
 	return used
 }
 
@@ -67,14 +69,6 @@ func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
 		n := min(sent, len(head))
 		l.suspend(p, head[n:], r.answer.Body[sent-n:], nil)
 	}
-}
-
-// flush sends what is collected in l.out.
-func (l *loop) flush(p *peer) {
-	if len(l.out) > 0 && p.state != gone {
-		l.write(p, l.out, nil, nil)
-	}
-	l.out = l.out[:0]
 }
 
 // write sends three parts, one after another, and keeps the bytes that the kernel does not take. The second part must never change.

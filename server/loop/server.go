@@ -53,7 +53,11 @@ func (s *Server) Serve(ln Listener) error {
 	if err != nil {
 		return err
 	}
-	defer s.finish()
+	defer func() { // each loop ends with its last connection
+		for _, l := range s.all {
+			l.draining.Store(true)
+		}
+	}()
 	defer func() { _ = listener.Close() }() // nothing more can be done
 	raw, err := listener.SyscallConn()
 	if err != nil {
@@ -68,13 +72,6 @@ func (s *Server) Serve(ln Listener) error {
 		s.lifecycle.Running.Go(l.run)
 	}
 	return s.lifecycle.Accept(ln, func() error { return s.accept(raw) }, listener.SetDeadline, s.cfg.Log)
-}
-
-// finish makes each loop end when its last connection has ended.
-func (s *Server) finish() {
-	for _, l := range s.all {
-		l.draining.Store(true)
-	}
 }
 
 // control calls f with a descriptor.
@@ -145,7 +142,7 @@ func addressOf(from *unix.RawSockaddrAny) netip.Addr {
 	return netip.Addr{}
 }
 
-// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
+// Shutdown stops accepting connections and waits for the requests in progress, at most until ctx ends. If ctx ends first,
 // Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error {
 	return s.lifecycle.Shutdown(ctx, s.cfg.Connections, func() { s.cutOff.Store(true) })
