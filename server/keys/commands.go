@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Streams are where a command prints.
+// Streams has the writers to which a command prints.
 type Streams struct{ Out, Err io.Writer }
 
 // Commands is `strikecache keys`, in the form that the kong parser reads.
@@ -31,8 +31,8 @@ type createCommand struct {
 	ExpiresIn time.Duration `help:"How long the key is valid, such as 2160h. 0: for ever." default:"0"`
 }
 
-// Run issues a key. It prints the secret as the one line on Out, and on Err the terms of the key and the file that has it: a server
-// with another data directory does not know the key.
+// Run creates a key. It prints the secret as the only line on Out, and the terms of the key and its key file on Err: a server with
+// another data directory does not know the key.
 func (c createCommand) Run(all *Commands, to Streams) error {
 	now := time.Now()
 	spec := Key{Name: c.Name, PerMinute: c.PerMinute, PerDay: c.PerDay}
@@ -83,7 +83,7 @@ func (c revokeCommand) Run(all *Commands, to Streams) error {
 	return err
 }
 
-// terms says in words what a key allows.
+// terms returns the limits and the expiry of a key as text.
 func terms(k Key) string {
 	return fmt.Sprintf("a minute: %s, a day: %s, expires: %s", orUnlimited(int64(k.PerMinute)), orUnlimited(k.PerDay), orNever(k.Expires))
 }

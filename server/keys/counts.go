@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// saveEvery is how often [Counts] are saved. A killed process loses at most what it counted since.
+	// saveEvery is how often [Counts] are saved. A killed process loses the requests since the last save.
 	saveEvery = time.Minute
 
 	maxCounts = 1 << 20 // bytes; 10,000 keys take 340 KB
@@ -42,9 +42,8 @@ type saved struct {
 	Requests map[string]int64 `json:"requests"`
 }
 
-// OpenCounts reads the counts of today from a file, and saves them once a minute, when they have changed, until
-// [Counts.Close]. If the file is missing,
-// damaged or of another day, all counts begin at 0. The log says so, except for another day.
+// OpenCounts reads the counts of today from a file. Until [Counts.Close], it saves changed counts once a minute. If the file is missing,
+// damaged or of another day, all counts begin at 0. A missing or damaged file is logged.
 func OpenCounts(path string, log *slog.Logger) *Counts {
 	c := &Counts{path: path, log: log}
 	if err := c.load(time.Now().UTC()); errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +55,7 @@ func OpenCounts(path string, log *slog.Logger) *Counts {
 	return c
 }
 
-// Close saves the counts a last time.
+// Close stops the saves and saves the counts once more.
 func (c *Counts) Close() {
 	c.stop()
 	c.save()
@@ -105,7 +104,7 @@ func (c *Counts) save() {
 	case changed && err == nil:
 		c.log.Info("usage counts saved again", "file", c.path)
 	case changed:
-		c.log.Error("usage counts not saved: a restart would forget them", "file", c.path, "err", err)
+		c.log.Error("usage counts not saved, a restart loses them", "file", c.path, "err", err)
 	}
 }
 

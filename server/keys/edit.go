@@ -10,9 +10,9 @@ import (
 )
 
 // Create adds a key to a file and returns its secret, which cannot be seen again. The caller fills in the name, the limits
-// and the expiry. Create sets the rest. It creates the file and its directory if they are missing. It refuses the name of a
-// key that is not revoked. Concurrent calls wait for one another, even in different processes. After an error the file is as
-// it was.
+// and the expiry, and Create sets the other fields. It creates the file and its directory if they are missing. It refuses the name
+// of another key that is not revoked. Concurrent calls wait for one another, even in different processes. After an error the file is
+// as it was.
 func Create(path string, spec Key, now time.Time) (secret string, key Key, err error) {
 	secret, digest := newSecret()
 	key = spec
@@ -33,8 +33,8 @@ func Create(path string, spec Key, now time.Time) (secret string, key Key, err e
 	return secret, key, nil
 }
 
-// Revoke marks a key as revoked and returns it. The key is named by its id, or by its name if it is not revoked yet. It stays
-// in the file. After an error the file is as it was.
+// Revoke marks a key as revoked and returns the key, which stays in the file. idOrName is the key's id, or the name of a key that is not
+// revoked. After an error the file is as it was.
 func Revoke(path, idOrName string, now time.Time) (Key, error) {
 	var key Key
 	_, err := List(path)
@@ -57,7 +57,7 @@ func Revoke(path, idOrName string, now time.Time) (Key, error) {
 
 // find returns the index of the key to revoke.
 func find(keys []Key, idOrName string) (int, error) {
-	if strings.HasPrefix(idOrName, secretPrefix) { // an error must not repeat it
+	if strings.HasPrefix(idOrName, secretPrefix) { // the error must not contain the secret
 		return 0, fmt.Errorf("that is a secret; the id of its key is %s", publicID(digestOf(idOrName)))
 	}
 	at := slices.IndexFunc(keys, func(k Key) bool { return k.ID == idOrName })

@@ -46,7 +46,7 @@ func readPrivate(path string) ([]byte, error) {
 	return text, nil
 }
 
-// List returns the keys of a file in the order of their creation. The error of a missing file wraps [fs.ErrNotExist].
+// List returns the keys of a file in the order of their creation. If the file is missing, the error wraps [fs.ErrNotExist].
 func List(path string) ([]Key, error) {
 	text, err := readPrivate(path)
 	if err != nil {
@@ -59,8 +59,8 @@ func List(path string) ([]Key, error) {
 	return keys, nil
 }
 
-// update replaces a key file by a changed one, under a lock that every writer takes. A missing file has no keys.
-// After an error the file is as it was. Temporary files of writers that were killed are removed.
+// update replaces a key file by a changed one, under a lock that every writer takes. A missing file counts as a file without keys.
+// After an error the file is as it was. update removes temporary files of killed writers.
 func update(path string, change func([]Key) ([]Key, error)) error {
 	unlock, err := lock(path + ".lock")
 	if err != nil {
@@ -69,7 +69,7 @@ func update(path string, change func([]Key) ([]Key, error)) error {
 	defer unlock()
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	for _, file := range snapshots.Unfinished(dir, name) {
-		_ = os.Remove(file) // a file that stays does no harm
+		_ = os.Remove(file) // if this fails, the file does no harm
 	}
 	keys, err := List(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func update(path string, change func([]Key) ([]Key, error)) error {
 	if err != nil {
 		return err
 	}
-	if _, err := decode(text); err != nil { // too many keys, or a name or an id that another key has
+	if _, err := decode(text); err != nil { // too many keys, or two keys with one name or id
 		return fmt.Errorf("key file not changed: %w", err)
 	}
 	return snapshots.WritePrivateFile(dir, name, text)

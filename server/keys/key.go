@@ -1,9 +1,9 @@
-// Package keys issues API keys and recognises them.
+// Package keys creates API keys and finds the key of a request.
 //
-// A key is a random secret that [Create] shows once. The key file holds the SHA-256 of the secret, a name, limits and
-// an expiry. Only its owner may read the file, and every change replaces the whole file. The server holds the keys in
-// a [Table], which follows the file. [Table.Lookup] hashes the secret of a request and finds the [Entry], whose Admit
-// decides about the request. [Counts] keeps the day's counts over a restart. No secret is ever stored or logged.
+// A key is a random secret that [Create] returns once. The key file has the SHA-256 of the secret, a name, limits and an expiry. Only
+// its owner may read the file, and every change replaces the whole file. The server has the keys in a [Table], which loads the file
+// again when it changes. [Table.Lookup] hashes the secret of a request and finds the [Entry], whose Admit decides about the request.
+// [Counts] keeps the day's counts over a restart. No secret is ever stored or logged.
 package keys
 
 import (
@@ -37,7 +37,7 @@ const (
 type Key struct {
 	// ID names the key in public: k_ and the first 12 hexadecimal digits of SHA256.
 	ID string `json:"id"`
-	// Name is chosen by the operator, 1 to 64 printable characters. Only one key that is not revoked has the name.
+	// Name is chosen by the operator, 1 to 64 printable characters. Of the keys that are not revoked, only one has this name.
 	Name string `json:"name"`
 	// SHA256 is the digest of the secret, 64 lower-case hexadecimal digits.
 	SHA256  string    `json:"sha256"`
@@ -99,7 +99,7 @@ func publicID(digest string) string { return idPrefix + digest[:idDigits] }
 // newSecret returns a random secret and its SHA-256 in hexadecimal.
 func newSecret() (secret, digest string) {
 	var random [secretBytes]byte
-	_, _ = rand.Read(random[:]) // never fails: it ends the program instead
+	_, _ = rand.Read(random[:]) // never returns an error
 	secret = secretPrefix + base64.RawURLEncoding.EncodeToString(random[:])
 	return secret, digestOf(secret)
 }

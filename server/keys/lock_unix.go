@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// lock waits until this caller alone holds the lock file, which it creates and leaves behind.
+// lock waits until this caller holds an exclusive lock on the lock file. It creates the file and does not remove it.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

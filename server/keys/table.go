@@ -14,29 +14,26 @@ import (
 	"strikecache/server/watch"
 )
 
-// Table has the keys in force. Create it with [Open]. Its methods may be called at the same time. After Close, the keys that
-// were read last stay in force. Err returns why the current content of the key file is not in force, nil if it is.
+// Table has the keys in force: those of the key file when it was last loaded, also after Close. Create it with [Open]. It is safe for
+// concurrent use.
 type Table struct {
 	*watch.Files
 	path   string
 	log    *slog.Logger
 	counts *Counts
-	found  bool // whether the file has been there; only a look uses it, one at a time
+	found  bool // the file has existed; only read uses it, which is not called concurrently
 
 	entries atomic.Pointer[map[[sha256.Size]byte]*Entry] // never nil; the map never changes
 }
 
-// Open reads the key file and follows its changes until Close. If the file is missing, the table is empty until
-// the file appears. If the file cannot be used, Open fails. If it cannot be used later, the keys in force stay, and
-// Err says why. counts holds the usage of the keys.
+// Open loads the key file, and loads it again after every change until Close. If the file is missing, the table is empty until the file
+// exists. If the file is not usable, Open fails. If it becomes unusable later, the keys in force stay, and Err returns the reason.
+// counts holds the usage of the keys.
 func Open(path string, counts *Counts, log *slog.Logger) (*Table, error) {
 	t := &Table{path: path, log: log, counts: counts}
 	t.entries.Store(&map[[sha256.Size]byte]*Entry{})
 	var err error
-	t.Files, err = watch.Open(watch.Config{
-		Name: "key file", Paths: []string{path}, Read: t.read, Load: t.load, Log: log,
-	})
-	if err != nil {
+	if t.Files, err = watch.Open(watch.Config{Name: "key file", Paths: []string{path}, Read: t.read, Load: t.load, Log: log}); err != nil {
 		return nil, err
 	}
 	return t, nil
@@ -45,10 +42,10 @@ func Open(path string, counts *Counts, log *slog.Logger) (*Table, error) {
 // Len returns the number of keys, including expired and revoked keys.
 func (t *Table) Len() int { return len(*t.entries.Load()) }
 
-// Lookup finds the key of a secret that was presented at a Unix time in nanoseconds. The key is not found when it is
-// unknown, expired or revoked. Lookup keeps nothing of secret and never allocates.
+// Lookup finds the key of a secret at a Unix time in nanoseconds. It returns false if the key is unknown, expired or revoked. It does not
+// keep secret and never allocates.
 //
-// The secret is compared by its digest: the time of a lookup can reveal something about a digest, never about a secret.
+// Lookup compares digests and not secrets: the duration of a lookup may reveal something about a digest, never about a secret.
 func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 	e, ok := (*t.entries.Load())[sha256.Sum256(secret)]
 	if !ok || e.State(time.Unix(0, nowNanos)) != active {
@@ -57,7 +54,7 @@ func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 	return e, true
 }
 
-// missing is what read returns until the file has been there once.
+// missing is the text that read returns until the file has existed once.
 const missing = "no key file"
 
 // read returns the text of the key file.
@@ -70,7 +67,7 @@ func (t *Table) read(path string) ([]byte, error) {
 	return text, err
 }
 
-// load puts the text of the key file in force. A key that was there before keeps its usage.
+// load puts the text of the key file in force. A key that was in force before keeps its usage.
 func (t *Table) load(contents [][]byte, _ time.Time) error {
 	if string(contents[0]) == missing {
 		t.log.Info("key file missing: every key is refused until the file exists", "file", t.path)
@@ -91,8 +88,8 @@ func (t *Table) load(contents [][]byte, _ time.Time) error {
 	return nil
 }
 
-// Entry is a key in force. Its fields never change. When the file changes, every key gets a new entry with the usage that it
-// had. All methods may be called at the same time and never allocate.
+// Entry is a key in force. Its fields never change. When the file is loaded again, every key gets a new entry with its old usage. Entry is
+// safe for concurrent use, and its methods never allocate.
 type Entry struct {
 	Key
 	usage *limits.Usage

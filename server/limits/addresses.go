@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// MaxAddresses is how many client addresses have a bucket at a time.
+	// MaxAddresses is the largest number of client addresses that have a bucket at a time.
 	MaxAddresses = setSize * addressSets
 
-	// setSize is how many addresses share a set. With 16, a table that is half full has evicted under 1 address in 1,000.
+	// setSize is the number of slots of a set. With 16, a table that is half full has evicted under 1 address in 1,000.
 	setSize     = 16
 	addressSets = 4096
 )
 
 // Addresses keeps a bucket for each client address: an IPv4 address (also one that is mapped into IPv6) or an IPv6
-// /64. It always takes 1,081,344 bytes, for at most [MaxAddresses] addresses. An address always belongs to the same
-// set. If that set has no free slot, the address takes the slot with the fullest bucket, whose client is nearest to its
-// full allowance. No client loses requests by an eviction: an evicted address that returns has a full bucket. All
-// methods may be called at the same time.
+// /64. It always takes 1,081,344 bytes, for at most [MaxAddresses] addresses. The hash of an address determines its set. If
+// that set has no free slot, a new address takes the slot with the fullest bucket. No client loses requests by such an eviction: an
+// evicted address starts with a full bucket again. Addresses is safe for concurrent use.
 type Addresses struct {
 	perMinute int
 	seed      maphash.Seed // unknown to clients, who could otherwise choose addresses of one set
@@ -83,8 +82,8 @@ func (a *Addresses) take(client uint64, now int64) Decision {
 	return fullest.bucket.take(now, a.perMinute, 1)
 }
 
-// client returns the number of an address: the upper half of an IPv6 address, which is the /64. An IPv4 address
-// gets a number in the multicast range, from which no request comes.
+// client returns a number for an address: the upper half of an IPv6 address, which is the /64. The number of an IPv4 address is in
+// the range of IPv6 multicast, which is never the source of a request.
 func client(addr netip.Addr) uint64 {
 	if addr = addr.Unmap(); addr.Is4() {
 		b := addr.As4()

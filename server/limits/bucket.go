@@ -5,24 +5,22 @@ import "time"
 // MaxPerMinute is the highest rate, in requests a minute.
 const MaxPerMinute = 1_000_000
 
-// bucket is the token bucket of one client. It holds as many tokens as the rate allows requests a minute, is full at first and
-// refills evenly: a client may send a whole minute's allowance at once, then one request every 60 s / rate. In any 60 seconds
-// at most twice the rate is allowed.
+// bucket is the token bucket of one client. It holds the tokens of one minute, is full at first and refills evenly: a client may send
+// all requests of a minute at once, then one request every 60 s / rate. In any 60 seconds, at most twice the rate is allowed.
 //
-// It is the generic cell rate algorithm. Its one number is the instant at which the bucket is full again, in Unix nanoseconds.
-// The zero value is full. A full bucket holds a minute's tokens at every rate, so that a client keeps its share of the tokens
-// when its rate changes.
+// A bucket implements the generic cell rate algorithm. Its value is the instant at which it is full again, in Unix nanoseconds. The zero
+// value is full. When the rate of a client changes, the bucket stays as full as before.
 type bucket int64
 
-// Decision is the answer of a bucket to one request.
+// Decision is what a bucket decides about one request.
 type Decision struct {
 	OK           bool
-	Remaining    int64 // requests that would be allowed at once now
-	NextSeconds  int64 // until one more than Remaining is allowed, rounded up; 0 when the bucket is full
-	ResetSeconds int64 // until the bucket is full, rounded up
+	Remaining    int64 // requests that would be allowed now
+	NextSeconds  int64 // seconds, rounded up, until one request more than Remaining is allowed; 0 when the bucket is full
+	ResetSeconds int64 // seconds, rounded up, until the bucket is full
 }
 
-// skew is how far the time of a caller may be behind the time of a concurrent caller.
+// skew is the largest difference between the times that concurrent callers pass. A larger step back is a clock that was set back.
 const skew = int64(time.Second)
 
 // interval returns the nanoseconds between two tokens, rounded up so that the rate is never exceeded.
@@ -31,8 +29,8 @@ func interval(perMinute int) int64 {
 	return (int64(time.Minute) + n - 1) / n
 }
 
-// take takes tokens if the bucket has them, at a Unix time in nanoseconds and a rate from 1 to [MaxPerMinute]. If the clock is
-// set back, a client waits too long by at most one second and the time of one token.
+// take takes tokens if the bucket has them. now is a Unix time in nanoseconds, perMinute a rate from 1 to [MaxPerMinute]. If the clock
+// is set back, a client waits at most one second and the time of one token longer.
 func (b *bucket) take(now int64, perMinute int, tokens int64) Decision {
 	full, interval := int64(*b), interval(perMinute)
 	depth := interval * int64(perMinute)

@@ -1,9 +1,8 @@
-// Package limits decides whether a request may be served, and says so in headers.
+// Package limits decides whether a request may be served, and makes the rate-limit headers of the answer.
 //
-// A key has a [Usage]: a bucket of requests a minute, and the count of requests of the UTC day. A client without a key has a
-// bucket in [Addresses], found by the address that [ClientAddr] returns. Both return a [Verdict], from which every rate-limit
-// header of the answer is made. Nothing on that path allocates, reads a clock or does I/O. The caller passes the time: Unix
-// nanoseconds of the machine's clock, never of a simulated market's.
+// A key has a [Usage]: a bucket of requests a minute, and the count of requests of the UTC day. A client without a key has a bucket in
+// [Addresses], by the address that [ClientAddr] returns. Both return a [Verdict], which has the header fields. None of this allocates,
+// reads a clock or does I/O. The caller passes the time: Unix nanoseconds of the machine's clock, never of a simulated market's.
 package limits
 
 import (
@@ -27,9 +26,9 @@ type Verdict struct {
 	PerMinute int      // requests a minute; 0: no rate applies and Minute is empty
 	Minute    Decision // of the bucket
 	PerDay    int64    // requests a UTC day; 0: no quota applies
-	Today     int64    // requests counted this UTC day, this one included if it is allowed; with a key only
+	Today     int64    // requests counted this UTC day, including this request if it is allowed; with a key only
 	DayLeft   int64    // seconds until the next 00:00 UTC, 1 to 86,400
-	DayEnd    int64    // that instant, Unix seconds
+	DayEnd    int64    // the next 00:00 UTC, Unix seconds
 }
 
 // RetryAfter returns the seconds, at least 1, after which a refused request may be sent again; 0 when it was allowed.
@@ -49,10 +48,10 @@ func (v Verdict) RetryAfter() int64 {
 //	RateLimit-Policy: "minute";q=600;w=60, "day";q=100000;w=86400
 //	RateLimit: "minute";r=599;t=1, "day";r=99999;t=34567
 //
-// r is how many requests remain. t is the time in seconds until more are available: for the minute, until the next
-// token, as in Retry-After; for the day, until 00:00 UTC. X-RateLimit-Limit, -Remaining and -Reset describe one limit:
-// the one that refused, otherwise the one with less remaining, and the day's if both are equal. The reset is in seconds
-// from now: until the whole minute's allowance is back, or until 00:00 UTC.
+// r is how many requests remain. t is the time in seconds until more are available: for the minute, until the next token, as in
+// Retry-After; for the day, until 00:00 UTC. X-RateLimit-Limit, -Remaining and -Reset describe only one of the two limits: the limit
+// that refused the request, otherwise the limit with fewer requests remaining, and the day's if both have as many. The reset is in
+// seconds from now: until the bucket of the minute is full, or until 00:00 UTC.
 func (v Verdict) AppendFields(dst []byte) []byte {
 	if v.PerMinute == 0 && v.PerDay == 0 {
 		return dst
@@ -90,8 +89,8 @@ func appendPair(dst []byte, first string, n int64, second string, m int64) []byt
 // remainingToday returns the requests that are left of the day's quota. Without a quota the result has no meaning.
 func (v Verdict) remainingToday() int64 { return max(v.PerDay-v.Today, 0) }
 
-// AppendUsage appends the usage member of an answer to a key: its public id, which needs no escaping, the requests
-// of the UTC day, the quota (none is rendered as null) and the day's end, as
+// AppendUsage appends the value of the member usage of an answer to a key: the key's public id, which needs no escaping, the requests
+// of the UTC day, the quota (null without a quota) and the day's end, as
 //
 //	{"tier":"keyed","key":"k_…","requests_today":3,"limit_per_day":10,"remaining_today":7,"resets_at":"2026-11-22T00:00:00Z"}
 func (v Verdict) AppendUsage(dst []byte, id string) []byte {

@@ -54,12 +54,12 @@ func (p Proxies) Trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
-// ClientAddr returns the address of the client behind trusted proxies. list is the value of X-Forwarded-For, its lines joined by
-// commas; ClientAddr does not keep it. It starts with remote. While the current address is a trusted proxy, the next element
-// from the right takes its place. The first address that is not trusted is the client. What this client claims further left
-// is not read. A malformed element, or the 33rd, ends the search at the address before it. An element may have a port. The
-// result has no zone, and IPv4 in IPv6 is IPv4. ClientAddr allocates only for an element that has only the characters of an
-// address and is not an address.
+// ClientAddr returns the address of the client behind trusted proxies. remote is the address of the connection, and list the value of
+// X-Forwarded-For, its lines joined by commas. ClientAddr starts with remote. While the current address is a trusted proxy, the next
+// element from the right becomes the current address. The first address that is not trusted is the client: the elements further left
+// are the client's own and not read. A malformed element, or the 33rd, ends the search: the result is the address before it. An
+// element may have a port. The result has no zone, and IPv4 in IPv6 is IPv4. ClientAddr does not keep list. It allocates only for an
+// element that consists of the characters of an address and is not an address.
 func ClientAddr(remote netip.Addr, list []byte, trusted Proxies) netip.Addr {
 	current := remote.WithZone("").Unmap()
 	for hops := 0; hops < maxHops && len(list) > 0 && trusted.Trusts(current); hops++ {
@@ -73,13 +73,12 @@ func ClientAddr(remote netip.Addr, list []byte, trusted Proxies) netip.Addr {
 	return current
 }
 
-// parseElement reads an element of X-Forwarded-For: an address, maybe with a port, an IPv6 address then in brackets. It
-// allows no zone. The string is a view of b, as a copy would allocate. Neither the string nor an error that holds it
-// outlives the call.
+// parseElement parses an element of X-Forwarded-For: an address, with or without a port and without a zone. An IPv6 address with a port
+// is in brackets. text shares the memory of b, because a copy would allocate. No string of that memory outlives the call.
 func parseElement(b []byte) (addr netip.Addr, ok bool) {
 	text := strings.Trim(unsafe.String(unsafe.SliceData(b), len(b)), " \t") //nolint:gosec // G103: as the comment above says
 	if strings.Trim(text, "0123456789abcdefABCDEF.:[]") != "" {
-		return addr, false // before the parser allocates an error
+		return addr, false // the parser would allocate an error
 	}
 	inner, bracketed := strings.CutPrefix(text, "[")
 	withPort := strings.Count(text, ":") == 1

@@ -13,24 +13,24 @@ const (
 	dayNanos   = daySeconds * int64(time.Second)
 )
 
-// Usage is what a key has used of its minute and of its UTC day. The zero value has used nothing. Times are Unix times in
-// nanoseconds. All methods may be called at the same time and never allocate.
+// Usage has the token bucket of a key and the count of the key's requests of the UTC day. The zero value is a key without requests.
+// Times are Unix times in nanoseconds. Usage is safe for concurrent use, and its methods never allocate.
 type Usage struct {
 	mu     sync.Mutex
 	bucket bucket
 
-	day, count             int64 // a day is a number since 1970
-	dayBefore, countBefore int64 // those before the clock came to the day
+	day, count             int64 // a day is a number of days since 1970-01-01
+	dayBefore, countBefore int64 // the day that was counted before, and its count
 }
 
 // Admit decides about a request, and counts it if it is allowed. A limit of 0 is no limit.
 //
-// A request over the quota takes no token. A request that the bucket refuses does not count against the quota. If both would
-// refuse, the quota is reported: waiting for the bucket would not help.
+// A request over the quota takes no token. A request that the bucket refuses does not count against the quota. If both refuse, the
+// outcome is QuotaExceeded: waiting for the bucket would not help.
 func (u *Usage) Admit(perMinute int, perDay, nowNanos int64) Verdict {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.turn(nowNanos)
+	u.changeDay(nowNanos)
 	v := Verdict{PerMinute: perMinute, PerDay: perDay, DayEnd: (u.day + 1) * daySeconds}
 	v.DayLeft = seconds(v.DayEnd*int64(time.Second) - nowNanos)
 	tokens := int64(1)
@@ -49,8 +49,9 @@ func (u *Usage) Admit(perMinute int, perDay, nowNanos int64) Verdict {
 	return v
 }
 
-// turn starts from 0 when the day is another one. When a clock that was ahead comes back, the count of its day before goes on.
-func (u *Usage) turn(now int64) {
+// changeDay starts a count at 0 when the day has changed. If the clock was ahead and is set back to the day before, the count of that day
+// goes on.
+func (u *Usage) changeDay(now int64) {
 	day := now / dayNanos
 	if day == u.day {
 		return
@@ -61,21 +62,21 @@ func (u *Usage) turn(now int64) {
 	u.day, u.count, u.dayBefore, u.countBefore = u.dayBefore, u.countBefore, u.day, u.count
 }
 
-// Today returns how many requests of the day are counted.
+// Today returns the count of the day.
 func (u *Usage) Today(nowNanos int64) int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.turn(nowNanos)
+	u.changeDay(nowNanos)
 	return u.count
 }
 
 // maxRestored is the highest count that [Usage.Restore] sets.
 const maxRestored = 1 << 53
 
-// Restore sets the count of the day, 0 to 2^53. Other counts become the nearest of these.
+// Restore sets the count of the day. It limits the count to the range from 0 to 2^53.
 func (u *Usage) Restore(nowNanos, count int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.turn(nowNanos)
+	u.changeDay(nowNanos)
 	u.count = min(max(count, 0), maxRestored)
 }

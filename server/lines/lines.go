@@ -1,5 +1,5 @@
-// Package lines writes the lines of a log without waiting for whoever reads it: a pipe may be full, or its reader may have ended, a
-// disk may be full, and Ctrl-S stops a terminal. Lines that cannot be written are lost and counted.
+// Package lines writes the lines of a log without blocking the program: a pipe or a disk may be full, the reader of a pipe may have
+// ended, and Ctrl-S stops a terminal. Lines that cannot be written are lost and counted.
 package lines
 
 import (
@@ -12,33 +12,34 @@ import (
 
 const (
 	maxWaiting   = 1000            // lines: hours of a usual log
-	closeTimeout = 3 * time.Second // for the lines that wait at the end of the process
+	closeTimeout = 3 * time.Second // for writing the waiting lines at the end of the process
 )
 
 // Writer passes lines on to another writer. Create it with [New]. It is safe for concurrent use.
 type Writer struct {
-	to         io.Writer
-	waiting    chan []byte   // lines; nil after the last one
-	end        chan struct{} // closed when the last line is written
-	lost, told atomic.Int64  // lines; told: of the lost ones, those that the log names
-	teller     *slog.Logger  // names them
+	to             io.Writer
+	waiting        chan []byte   // lines; nil ends run
+	end            chan struct{} // closed when run has ended
+	lost, reported atomic.Int64  // lost lines, and how many of them the log has reported
+	reporter       *slog.Logger  // reports lost lines
 }
 
 // New returns a writer that writes from a goroutine of its own until [Writer.Close].
 func New(to io.Writer) *Writer {
-	w := &Writer{to: to, waiting: make(chan []byte, maxWaiting), end: make(chan struct{}), teller: slog.New(slog.NewTextHandler(to, nil))}
+	w := &Writer{to: to, waiting: make(chan []byte, maxWaiting), end: make(chan struct{}), reporter: slog.New(slog.NewTextHandler(to, nil))}
 	go w.run()
 	return w
 }
 
-// Logger returns a logger that writes to w with the handler that form returns. w says in the same form how many lines were lost.
-// Logger is called before the first Write.
+// Logger returns a logger that writes to w with the handler that form returns. w reports lost lines with such a handler, too. Logger is
+// called before the first Write.
 func (w *Writer) Logger(form func(io.Writer) slog.Handler) *slog.Logger {
-	w.teller = slog.New(form(w.to))
+	w.reporter = slog.New(form(w.to))
 	return slog.New(form(w))
 }
 
-// Write implements [io.Writer] for one line. It never waits and never fails: a line that finds no room is lost.
+// Write implements [io.Writer] for one line. It never blocks and never fails: while 1,000 lines wait, a further line is lost. It
+// copies line.
 func (w *Writer) Write(line []byte) (int, error) {
 	select {
 	case w.waiting <- append([]byte{}, line...):
@@ -50,23 +51,23 @@ func (w *Writer) Write(line []byte) (int, error) {
 
 func (w *Writer) run() {
 	defer close(w.end)
-	torn := false // the last line is cut off
+	partial := false // only a part of the last line is written
 	for line := range w.waiting {
 		if line == nil {
 			return
 		}
-		if torn {
+		if partial {
 			line = append([]byte("\n"), line...)
 		}
 		n, err := w.to.Write(line)
 		if n > 0 {
-			torn = n < len(line)
+			partial = n < len(line)
 		}
 		if err != nil {
 			w.lost.Add(1)
-		} else if untold := w.lost.Load() - w.told.Load(); untold > 0 && len(w.waiting) == 0 { // else they were lost after those that wait
-			w.teller.Warn("log lines lost", "lines", untold)
-			w.told.Add(untold)
+		} else if lost := w.lost.Load() - w.reported.Load(); lost > 0 && len(w.waiting) == 0 { // the waiting lines are older than the loss
+			w.reporter.Warn("log lines lost", "lines", lost)
+			w.reported.Add(lost)
 		}
 	}
 }
@@ -74,15 +75,15 @@ func (w *Writer) run() {
 // Lost returns how many lines were lost.
 func (w *Writer) Lost() int64 { return w.lost.Load() }
 
-// Err returns an error from the loss of a line until the log says how many are lost.
+// Err returns an error while the log has not yet reported all lost lines.
 func (w *Writer) Err() error {
-	if w.told.Load() < w.lost.Load() {
+	if w.reported.Load() < w.lost.Load() {
 		return errors.New("log lines are lost")
 	}
 	return nil
 }
 
-// Close waits until the lines that wait are written, for a short time. Then it gives them up.
+// Close writes the waiting lines, for at most 3 seconds. Then it drops the rest.
 func (w *Writer) Close() {
 	limit := time.After(closeTimeout)
 	select {

@@ -25,15 +25,15 @@ const (
 
 // client asks one strikecache server. Its methods may be called at the same time.
 type client struct {
-	http http.Client
-	base string
-	key  string
-	stop context.Context // its end ends all requests
-	turn chan struct{}   // holds an element for each request under way
+	http  http.Client
+	base  string
+	key   string
+	stop  context.Context // its end ends all requests
+	slots chan struct{}   // has an element for each request in progress
 }
 
 func newClient(stop context.Context, base, key string) *client {
-	return &client{base: base, key: key, stop: stop, turn: make(chan struct{}, atOnce), http: http.Client{
+	return &client{base: base, key: key, stop: stop, slots: make(chan struct{}, atOnce), http: http.Client{
 		Timeout:       requestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key goes to no other host
 	}}
@@ -45,8 +45,8 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	defer cancel()
 	defer context.AfterFunc(c.stop, cancel)()
 	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -86,7 +86,7 @@ type table struct {
 
 // shortener shortens the lists of an answer.
 type shortener struct {
-	rows  int        // the most of a table
+	rows  int        // the most rows of a table
 	spot  float64    // 0 when unknown
 	walls [2]float64 // the strikes of the call wall and the put wall, 0 when unknown
 	cut   []string   // a sentence for each table that was cut
@@ -167,9 +167,9 @@ func flatten(prefix string, o object) (flat object) {
 	return flat
 }
 
-// choose returns the rows that matter most. The first column of t, which has as many rows, decides: of a ladder of prices those
-// of the walls and those nearest the spot matter, of dates the newest, of instants some evenly spaced up to the newest, and
-// otherwise the first.
+// choose returns the rows that matter most, by the first column of t, which has as many rows. If the column has prices, these are the
+// rows of the walls and the rows nearest the spot. If it has dates, they are the newest rows. If it has instants, they are evenly spaced
+// up to the newest. Otherwise they are the first rows.
 func (s *shortener) choose(path string, t table, rows [][]any) [][]any {
 	n, k := len(rows), min(len(rows), s.rows)
 	if n == k || len(t.Columns) == 0 {

@@ -1,6 +1,5 @@
-// Package watch follows files that an operator replaces while the server runs, such as a key file or a TLS certificate. It
-// reads the files every second and compares their contents: the time of a file does not change when a link is pointed at
-// another file.
+// Package watch loads files again when an operator replaces them while the server runs, such as a key file or a TLS certificate. It
+// reads the files every second and compares their contents. The modification time would not do: a link may be changed to an older file.
 package watch
 
 import (
@@ -20,29 +19,29 @@ import (
 // Interval is how often files are read. Reading a certificate with its key takes some 50 µs.
 const Interval = time.Second
 
-// Config says what to follow.
+// Config configures [Open].
 type Config struct {
-	Name  string   // what the files hold, for log lines, such as "TLS certificate"
-	Paths []string // the files; they are read and loaded together
+	Name  string   // of the content, for log lines, such as "TLS certificate"
+	Paths []string // the files, which are read and loaded together
 	// Read returns the content of a file, such as [ReadFile] with a bound.
 	Read func(path string) ([]byte, error)
-	// Load puts the contents, in the order of Paths, in force. If it fails, it changes nothing. Load is called by [Open],
-	// then for every change, and at every look while it fails. It must not keep the slice.
+	// Load puts the contents, in the order of Paths, in force. If it fails, it must change nothing. Open and Look call it for contents
+	// that are not in force: when the files have changed, and again while it fails. Load must not keep the outer slice.
 	Load func(contents [][]byte, now time.Time) error
 	Log  *slog.Logger
 }
 
-// Files follows the files of a [Config]. Create it with [Open].
+// Files reads the files of a [Config] and loads their changes. Create it with [Open].
 type Files struct {
 	cfg     Config
 	inForce [sha256.Size]byte // digest of the contents that were loaded last
-	failure Failure           // of the last look
+	failure Failure           // of the last call of look
 	stop    func()
-	looking sync.Mutex // held during a look
+	looking sync.Mutex // held by Look
 }
 
-// Open reads and loads the files, and looks for changes until [Files.Close]. It returns the error of the first look. The error
-// of a later look is logged when it differs from the error of the look before.
+// Open reads and loads the files, and then calls [Files.Look] every second until [Files.Close]. It fails if the files cannot be read or
+// loaded.
 func Open(cfg Config) (*Files, error) {
 	f := &Files{cfg: cfg}
 	if _, err := f.look(time.Now()); err != nil {
@@ -52,13 +51,14 @@ func Open(cfg Config) (*Files, error) {
 	return f, nil
 }
 
-// Close stops looking, and waits for a look in progress.
+// Close stops the calls of Look, and waits for a call in progress. The contents stay in force.
 func (f *Files) Close() { f.stop() }
 
-// Err returns why the files as they are now are not in force, nil if they are. It may be called at any time.
+// Err returns why the current contents of the files are not in force, nil if they are. It is safe for concurrent use.
 func (f *Files) Err() error { return f.failure.Err() }
 
-// Look looks at the files now, and keeps and logs the outcome. It may be called at any time.
+// Look reads the files now, and loads them if they have changed. It logs an error that differs from the error of the call before. It is
+// safe for concurrent use.
 func (f *Files) Look() {
 	f.looking.Lock()
 	defer f.looking.Unlock()
@@ -71,7 +71,7 @@ func (f *Files) Look() {
 	}
 }
 
-// AtHangup looks at all files at every SIGHUP from now on, and logs their errors. SIGHUP does not end the process any more.
+// AtHangup calls Look of all files at every SIGHUP from now on, and logs their errors. SIGHUP no longer ends the process.
 func AtHangup(log *slog.Logger, all ...interface {
 	Look()
 	Err() error
@@ -94,7 +94,7 @@ func AtHangup(log *slog.Logger, all ...interface {
 	}()
 }
 
-// look loads the files if their contents are not in force.
+// look reads the files, and loads them if their contents are not in force.
 func (f *Files) look(now time.Time) (loaded bool, err error) {
 	contents := make([][]byte, len(f.cfg.Paths))
 	digests := sha256.New()
@@ -116,10 +116,11 @@ func (f *Files) look(now time.Time) (loaded bool, err error) {
 	return true, nil
 }
 
-// Failure is the error of a job that is tried again and again, by one goroutine at a time. The zero value has none.
+// Failure holds the error of the last try of a job that is repeated. Only one goroutine at a time may call Set. The zero value holds no
+// error.
 type Failure struct{ err atomic.Pointer[error] }
 
-// Err returns the error of the last try, nil if it succeeded. It may be called at any time.
+// Err returns the error of the last try, nil if it succeeded. It is safe for concurrent use.
 func (f *Failure) Err() error {
 	if err := f.err.Load(); err != nil {
 		return *err
@@ -127,7 +128,7 @@ func (f *Failure) Err() error {
 	return nil
 }
 
-// Set keeps the outcome of a try, and says whether it differs from the outcome of the try before.
+// Set stores the error of a try, nil for a success. It returns whether the error differs from that of the try before.
 func (f *Failure) Set(err error) (changed bool) {
 	before := f.Err()
 	f.err.Store(&err)
@@ -155,8 +156,8 @@ func ReadFile(path string, limit int64) ([]byte, error) {
 	return b, err
 }
 
-// Every calls f at an interval, from one goroutine, until the returned function is called. That function waits for a
-// call in progress, and may itself be called more than once.
+// Every calls f at an interval, from one goroutine, until the caller calls stop. stop waits for a call of f in progress. It may be
+// called more than once.
 func Every(interval time.Duration, f func()) (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup
