@@ -82,6 +82,13 @@ func count[N int64 | uint64](ch chan<- prometheus.Metric, d *prometheus.Desc, n 
 	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 }
 
+// countEach sends a count for each value of the label of d.
+func countEach[N int64 | uint64](ch chan<- prometheus.Metric, d *prometheus.Desc, by map[string]N) {
+	for value, n := range by {
+		count(ch, d, n, value)
+	}
+}
+
 func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, v float64, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
 }
@@ -102,10 +109,7 @@ func (s *collector) server(ch chan<- prometheus.Metric) {
 	for _, d := range stats.Durations {
 		ch <- prometheus.MustNewConstHistogram(requestDuration, d.Count, d.Sum, d.Buckets, d.Resource)
 	}
-	apiErrors := desc("api_errors_total", "Error answers, by the error code of the interface; rate_limited and quota_exceeded are refusals by a limit.", "code")
-	for code, n := range stats.Errors {
-		count(ch, apiErrors, n, code)
-	}
+	countEach(ch, desc("api_errors_total", "Error answers, by the error code of the interface; rate_limited and quota_exceeded are refusals by a limit.", "code"), stats.Errors)
 	gauge(ch, desc("connections_open", "Open connections of the public listener."), float64(stats.ConnectionsOpen))
 	count(ch, desc("connections_accepted_total", "Connections that the public listener accepted and served."), stats.ConnectionsAccepted)
 	count(ch, desc("connections_refused_total", "Connections refused, because --max-connections were open."), stats.ConnectionsRefused)
@@ -218,10 +222,7 @@ func (s *collector) store(ch chan<- prometheus.Metric) {
 	count(ch, desc("file_bytes_written_total", "Bytes of these files."), stats.BytesWritten)
 	count(ch, desc("bad_files_total", "Stored files found torn, altered, misplaced or of a newer format."), stats.BadFiles)
 	gauge(ch, desc("files_waiting", "Files whose last write failed. They are served from memory and written again until it succeeds."), float64(stats.FilesWaiting))
-	diskErrors := desc("disk_errors_total", "Failed writes, retries included, by the step that failed.", "step")
-	for step, n := range stats.DiskErrors {
-		count(ch, diskErrors, n, step)
-	}
+	countEach(ch, desc("disk_errors_total", "Failed writes, retries included, by the step that failed.", "step"), stats.DiskErrors)
 	count(ch, desc("history_cache_rejected_sets_total", "Past answers that the cache refused: each is read from disk when a client asks for it."), stats.HistoryRejected)
 	count(ch, desc("history_cache_dropped_sets_total", "Past answers that the cache dropped for a full buffer."), stats.HistoryDropped)
 	count(ch, desc("history_cache_evictions_total", "Past answers that the cache evicted."), stats.HistoryEvicted)
@@ -240,10 +241,7 @@ func fleet(ch chan<- prometheus.Metric, f Fleet) {
 	gauge(ch, desc("fleet_lag_seconds", "Time from the publication of the last answers by the refresher until this member served them, by the clocks of both machines. A member that joins finds answers that may be old."), f.Lag.Seconds())
 	count(ch, desc("fleet_objects_put_total", "Files that this member published to the fleet."), f.Put)
 	count(ch, desc("fleet_objects_applied_total", "Files of the fleet that this member stored."), f.Applied)
-	refused := desc("fleet_objects_refused_total", "Files and other messages of the fleet that this member refused, by reason.", "reason")
-	for reason, n := range f.Refused {
-		count(ch, refused, n, reason)
-	}
+	countEach(ch, desc("fleet_objects_refused_total", "Files and other messages of the fleet that this member refused, by reason.", "reason"), f.Refused)
 	count(ch, desc("fleet_reconnects_total", "Connections to a NATS server that were made again after a loss."), f.Reconnects)
 }
 
