@@ -13,30 +13,22 @@ import (
 )
 
 // decide fills in the response to a GET or HEAD request for the resource of rep.route. It checks the key and the limits, finds
-// the snapshot, chooses the coding, and evaluates the conditions, in this order. It reuses the memory of rep and, unless the
-// response is an error, allocates nothing.
+// the snapshot, chooses the coding, and evaluates the conditions, in this order. It allocates nothing, except for an error.
 func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) {
 	if e := s.charge(h, from, now.UnixNano(), rep); e != nil {
 		s.fail(rep, e)
 		return
 	}
-	r := rep.route
-	closed := false
-	value, form, e := r.values(h.query)
+	final := false
+	value, form, e := rep.route.values(h.query)
 	if e == nil {
-		rep.past = r.past || r.dated != "" && value != nil
-		rep.snapshot, closed, e = s.find(r, value, rep.past)
-	}
-	if e == nil && form != "" {
-		if rep.snapshot, e = s.inForm(form, r, rep.snapshot, value, rep.past); e == nil {
-			rep.contentType = rep.snapshot.ContentType
-		}
+		final, e = s.find(rep, value, form)
 	}
 	if e != nil {
 		s.fail(rep, e)
 		return
 	}
-	rep.caching = s.cachingOf(rep, closed, now)
+	rep.caching = s.cachingOf(rep, final, now)
 	if rep.entry == nil {
 		rep.delta = rep.snapshot.Delta(h.dictionary)
 	}
@@ -64,7 +56,7 @@ func (s *Server) charge(h *head, from netip.Addr, now int64, rep *response) *api
 		}
 		rep.entry, rep.verdict = entry, entry.Admit(now)
 		rep.usage = rep.verdict.AppendUsage(rep.usage, entry.ID)
-	case s.cfg.Addresses != nil: // behind a trusted proxy, X-Forwarded-For names the address
+	case s.cfg.Addresses != nil:
 		rep.verdict = s.cfg.Addresses.Admit(limits.ClientAddr(from, h.forwarded, s.cfg.Proxies), now)
 	}
 	switch rep.verdict.Outcome {
@@ -92,10 +84,10 @@ func (s *Server) fail(rep *response, e *apiError) {
 	rep.tail = append(append(rep.tail, rep.usage...), '}')
 }
 
-// notModified says whether the response is 304: If-None-Match is *, or a list of entity tags with the tag of the snapshot in any
-// coding. The comparison is weak, because a CDN that decompresses a response weakens its tag. The part of a list from its first
-// malformed element on is ignored. A * in a list is malformed (RFC 9110 §13.1.2, §8.8.3, §5.6.1). entry is the key whose `usage` is
-// in the body, nil without one. If-Modified-Since is ignored, because two snapshots may have the same second in Last-Modified.
+// notModified says whether the response is 304. It is if If-None-Match is *, or a list that contains the entity tag of the snapshot
+// in any coding. The comparison is weak, because a CDN that decompresses a response weakens its tag. A malformed element, such as a *
+// in a list, ends the list (RFC 9110 §13.1.2, §8.8.3, §5.6.1). entry is the key whose `usage` is in the body, nil without such a
+// member. If-Modified-Since is ignored, because two snapshots may have the same second in Last-Modified.
 func notModified(list []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if string(list) == "*" {
 		return true
@@ -117,8 +109,8 @@ func notModified(list []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	}
 }
 
-// matches says whether a tag is the snapshot's for the key of an entry, or for no key if entry is nil. A tag for a key is
-// `"<id>.` and the rest of a tag of the snapshot.
+// matches says whether a tag is one of the snapshot's. If entry is not nil, the tag must be one for this key: a tag of the snapshot
+// with the key's id and a dot after the first quote.
 func matches(tag []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if entry == nil {
 		return s.Matches(tag)
@@ -127,6 +119,6 @@ func matches(tag []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
 	if !found || len(own) == 0 || own[0] != '.' {
 		return false
 	}
-	var buffer [128]byte // a longer tag is not the snapshot's, and allocates
+	var buffer [128]byte // only a tag that is longer than the snapshot's allocates
 	return s.Matches(append(append(buffer[:0], '"'), own[1:]...))
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// caching is the value of Cache-Control. A browser drops a dictionary when its answer may no longer be served even stale, and a
-// client that polls asks just after max-age. So an answer may be served stale for one interval more.
+// caching is the value of Cache-Control. A cache may serve an answer stale for one interval after max-age: a browser keeps an answer
+// as a compression dictionary only as long as it may serve it, and a client that polls needs the dictionary just after max-age.
 type caching struct {
 	maxAge   int // seconds until the answer may change
 	interval int // the largest maxAge, seconds; 0: the answer never changes
@@ -16,13 +16,13 @@ type caching struct {
 
 const (
 	longestInterval = 3600       // seconds
-	gammaInterval   = 25         // seconds, whatever the refresh interval of gamma of the first underlying
+	gammaInterval   = 25         // seconds, for gamma of the first underlying, at every refresh interval
 	forever         = 31_536_000 // seconds: a year
 )
 
-// cachingOf returns the caching of the snapshot of a response. closed says that the snapshot never changes.
-func (s *Server) cachingOf(rep *response, closed bool, now time.Time) caching {
-	if closed {
+// cachingOf returns the caching of the snapshot of a response. final says that the snapshot never changes.
+func (s *Server) cachingOf(rep *response, final bool, now time.Time) caching {
+	if final {
 		return caching{maxAge: forever}
 	}
 	resource, interval := cmp.Or(rep.route.dated, rep.route.endpoint), min(max(rep.snapshot.Meta.RefreshSeconds, 1), longestInterval)
@@ -30,7 +30,7 @@ func (s *Server) cachingOf(rep *response, closed bool, now time.Time) caching {
 	return caching{min(rep.countdown.left(now, s.cfg.Finder.Publications(), s.cfg.NextChange, resource), interval), interval}
 }
 
-// append appends a Cache-Control line. keyed says that the request had a key: then no shared cache may store the response.
+// append appends the Cache-Control line. keyed says that the request had a key: then no shared cache may store the response.
 func (c caching) append(dst []byte, keyed bool) []byte {
 	scope := "Cache-Control: public, max-age="
 	if keyed {
@@ -44,8 +44,8 @@ func (c caching) append(dst []byte, keyed bool) []byte {
 	return append(dst, ", stale-if-error=86400\r\n"...)
 }
 
-// countdown holds the seconds until the next change of a resource, as of the current second and the last publication. It is safe for
-// concurrent use.
+// countdown caches the seconds until the next change of a resource, until the next second or publication. It is safe for concurrent
+// use.
 type countdown struct{ current atomic.Pointer[secondsLeft] }
 
 type secondsLeft struct {
@@ -54,8 +54,8 @@ type secondsLeft struct {
 	seconds      int
 }
 
-// left returns the whole seconds, rounded up and at least 1, from the second of now until the next change. It asks next once a second
-// and once after a publication, for the beginning of the second: an answer counted from now would be one second more.
+// left returns the whole seconds until the next change, rounded up, from 1 to longestInterval. It calls next once a second and once
+// after a publication, with the start of the second: from any other instant, rounding up would add a second.
 func (c *countdown) left(now time.Time, publications uint64, next func(resource string, now time.Time) time.Time, resource string) int {
 	if l := c.current.Load(); l != nil && l.second == now.Unix() && l.publications == publications {
 		return l.seconds

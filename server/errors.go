@@ -2,7 +2,7 @@ package server
 
 import "github.com/goccy/go-json"
 
-// apiError is an error response of the public interface. A client sees these fields and nothing else of the cause.
+// apiError is an error response of the public interface. A client sees nothing of the cause but these fields.
 type apiError struct {
 	status     int
 	code       string
@@ -17,16 +17,16 @@ type apiError struct {
 	expirations []string // of errNoExpiration
 	underlyings []string // of errNoUnderlying
 
-	body string // the start of the body, up to the name of the endpoint
+	body string // the first part of the JSON body, which ends before the name of the endpoint
 }
 
-// nearest holds the stored dates before and after a date without a snapshot; nil where there is none.
+// nearest holds the stored dates next to a date without a snapshot; nil if there is no such date.
 type nearest struct {
 	Earlier *string `json:"earlier"`
 	Later   *string `json:"later"`
 }
 
-// The table of errors. errNotFound and errNoUnderlying are beside the routes, which they name.
+// The table of errors. errNotFound and errNoUnderlying are in routes.go, because they name the routes.
 var (
 	errMethod           = define(apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed", allow: allowed})
 	errReadOnly         = define(apiError{status: 405, code: "method_not_allowed", message: "only GET and HEAD are allowed", allow: "GET, HEAD"}) // of probes, pages and files, which need no preflight
@@ -63,12 +63,7 @@ func define(e apiError) *apiError {
 	return e.rendered()
 }
 
-// repeated returns the error for a parameter that is given twice.
-func repeated(parameter string) *apiError {
-	return invalid(parameter, parameter+" is given more than once")
-}
-
-// invalid returns the error for a parameter that is wrong for the reason in the message.
+// invalid returns the error for a wrong parameter. The message gives the reason.
 func invalid(parameter, message string) *apiError {
 	return apiError{status: 400, code: "invalid_parameter", message: message, parameter: parameter}.rendered()
 }

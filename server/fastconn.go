@@ -14,7 +14,7 @@ import (
 	"strikecache/server/loop"
 )
 
-// halfCloser is a connection that can end its sending alone.
+// halfCloser is a connection of which CloseWrite closes only the sending side.
 type halfCloser interface {
 	net.Conn
 	CloseWrite() error
@@ -23,20 +23,20 @@ type halfCloser interface {
 // fastConn is a connection that fasthttp serves. Any goroutine may call wake and cutOff. Only the goroutine that serves the
 // connection may call the other methods.
 type fastConn struct {
-	halfCloser              // tcp, or tls
-	tcp        *net.TCPConn // that the listener has accepted
+	halfCloser              // tls, or tcp without TLS
+	tcp        *net.TCPConn // from the listener
 	tls        *tls.Conn    // on tcp; nil without TLS
 	engine     *fastEngine
 	remote     netip.Addr
-	idle       atomic.Bool // it waits for a handshake or for the first byte of a request
-	asked      atomic.Bool // it has had a request
+	idle       atomic.Bool // the connection waits for a handshake or for the first byte of a request
+	asked      atomic.Bool // the connection has had a request
 
-	raw      []byte // what has arrived, from the head of the last request on
-	head     head   // of the last request, in raw
+	raw      []byte // the bytes that have arrived, from the start of the last parsed head
+	head     head   // the last parsed head, in raw
 	response response
 	fields   []byte // header fields of the response
 
-	muted    bool // nothing is sent any more
+	muted    bool // Write drops all bytes
 	linger   bool // the client may still be sending after the last answer
 	timedOut bool // the last read failed at its deadline
 }
@@ -59,7 +59,7 @@ func (c *fastConn) handshake(timeout time.Duration) error {
 func (c *fastConn) Read(p []byte) (int, error) {
 	n, err := c.halfCloser.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// When this goroutine had to wait for a processor, bytes may have arrived in time and not be read yet.
+		// On a busy machine, bytes that arrived in time may not be read yet.
 		_ = c.halfCloser.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
 		n, err = c.halfCloser.Read(p)
 	}
@@ -70,15 +70,15 @@ func (c *fastConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parse parses the head of the request behind the last one, as the loop does. fasthttp has read this head already, or has
-// failed to read it. fasthttp is less strict: it accepts a line that ends with a bare line feed, for example.
+// parse parses the next head, as the loop does. fasthttp has parsed this head before, or has failed to. fasthttp is less strict: it
+// accepts a line that ends with a bare line feed, for example.
 func (c *fastConn) parse() *apiError {
 	c.raw = c.raw[:copy(c.raw, c.raw[c.head.length:])]
 	return c.head.parse(c.raw)
 }
 
-// beginsHead says whether the bytes begin a HEAD request.
-func beginsHead(b []byte) bool {
+// isHEAD says whether b starts with a HEAD request.
+func isHEAD(b []byte) bool {
 	return bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\r\n")), []byte("HEAD "))
 }
 
@@ -95,44 +95,44 @@ func (c *fastConn) Write(p []byte) (int, error) {
 		c.linger = false
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.abandon()
+		c.reset()
 	}
 	return n, err
 }
 
-// SetReadDeadline implements net.Conn. A stopping server does not wait long for the next request.
+// SetReadDeadline implements net.Conn. In a stopping server, the deadline of an idle connection is that of wake.
 func (c *fastConn) SetReadDeadline(t time.Time) error {
 	err := c.halfCloser.SetReadDeadline(t)
-	// Shutdown (1) sets stopping, and then Serve (2) wakes the connection if it is idle. If this deadline was set after (2),
-	// the connection sees (1) here.
+	// Shutdown sets Stopping (1), and then Serve wakes the idle connections (2). A deadline that is set after (2) is set after (1), so
+	// this check wakes the connection.
 	if c.engine.lifecycle.Stopping.Load() {
 		c.wake()
 	}
 	return err
 }
 
-// Close implements net.Conn. It ends the connection as the loop does: see [loop.LingerBytes].
+// Close implements net.Conn. It ends the connection as the loop does, see [loop.LingerBytes].
 func (c *fastConn) Close() error {
 	stopping := c.engine.lifecycle.Stopping.Load()
-	if c.timedOut && !stopping && unsent(c.tcp) {
-		c.abandon()
+	if c.timedOut && !stopping && unacknowledged(c.tcp) {
+		c.reset()
 	}
 	if (c.linger || stopping && c.timedOut) && c.CloseWrite() == nil {
 		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
-		_, _ = io.CopyN(io.Discard, c.halfCloser, loop.LingerBytes)          // fails at the end of what the client sends
+		_, _ = io.CopyN(io.Discard, c.halfCloser, loop.LingerBytes)          // fails when the client has sent less
 	}
 	return c.halfCloser.Close()
 }
 
-// abandon resets a connection whose client did not read in time. Otherwise the kernel would keep the unsent bytes in memory for
+// reset resets a connection whose client did not read in time. Otherwise the kernel would keep the unsent bytes in memory for
 // minutes.
-func (c *fastConn) abandon() {
+func (c *fastConn) reset() {
 	_ = c.tcp.SetLinger(0) // if this fails, the connection ends without a reset
 	c.cutOff()
 }
 
-// wake ends a connection that waits for its next request, after [loop.DrainTimeout], or for its first, after
-// [loop.FirstDrainTimeout]. A request that the client has already sent arrives in this time and is answered.
+// wake shortens the deadline of an idle connection of a stopping server: to [loop.DrainTimeout] after a request, and to
+// [loop.FirstDrainTimeout] before the first. A request that the client has already sent arrives in this time and is answered.
 func (c *fastConn) wake() {
 	if !c.idle.Load() {
 		return

@@ -8,9 +8,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// Finder finds snapshots. [snapshots.Store] implements it. Requests call its methods at the same time, so they must be safe
-// for concurrent use, must not block for long, and must not allocate when the snapshot is in memory. The server does not
-// change anything that they return.
+// Finder finds snapshots. [snapshots.Store] implements it. Its methods must be safe for concurrent use, must not block for long, and
+// must not allocate when the snapshot is in memory. The server changes nothing that they return.
 type Finder interface {
 	// Current returns the current edition of a resource, nil before its first answer.
 	Current(resource string) *snapshots.Edition
@@ -18,42 +17,48 @@ type Finder interface {
 	// editions from before and from after a publication.
 	Publications() uint64
 	// Historical returns the stored answer of a dated resource, such as gex/spx or gex/spx/intraday, of a UTC date YYYY-MM-DD, or the
-	// newest for "". The error is [snapshots.ErrNoSnapshot] when there is none, and [snapshots.ErrBusy] when too many files are
-	// being read.
+	// newest for "". The error is [snapshots.ErrNoSnapshot] when no such answer is stored, and [snapshots.ErrBusy] when too many files
+	// are being read.
 	Historical(resource, date string) (*snapshots.Snapshot, error)
 	// DatesOf returns the UTC dates of the stored answers of a dated resource, YYYY-MM-DD, rising.
 	DatesOf(resource string) []string
 }
 
-// find returns the snapshot to send, or an error. value is the value of the route's parameter, nil when absent. past says that
-// the snapshot is of a date, and closed that it never changes.
-func (s *Server) find(r *route, value []byte, past bool) (found *snapshots.Snapshot, closed bool, err *apiError) {
-	if past {
-		return s.historical(r, value)
+// find sets the snapshot of a response. value is the value of the route's parameter, nil when absent, and form the requested format,
+// "" for JSON. final says that the snapshot never changes.
+func (s *Server) find(rep *response, value []byte, form string) (final bool, e *apiError) {
+	r := rep.route
+	if rep.past = r.past || r.dated != "" && value != nil; rep.past {
+		rep.snapshot, final, e = s.historical(r, value)
+	} else {
+		rep.snapshot, e = s.current(r, value)
 	}
+	if e != nil || form == "" {
+		return final, e
+	}
+	switch rep.snapshot = rep.snapshot.Form(form); {
+	case rep.snapshot != nil:
+		rep.contentType = rep.snapshot.ContentType
+		return final, nil
+	case rep.past: // an older version stored the answer
+		return false, s.noSnapshot(r, value)
+	}
+	return false, s.notReady(r.endpoint) // an older version made the answer; it has the form when it is computed again
+}
+
+// current finds the current answer for the value of the route's parameter, nil when absent.
+func (s *Server) current(r *route, value []byte) (*snapshots.Snapshot, *apiError) {
 	e := s.cfg.Finder.Current(r.endpoint)
 	switch {
 	case e == nil:
-		return nil, false, s.notReady(r.endpoint)
+		return nil, s.notReady(r.endpoint)
 	case value == nil:
-		return e.Default, false, nil
+		return e.Default, nil
 	}
 	if variant, ok := e.Variants[string(value)]; ok {
-		return variant, false, nil
+		return variant, nil
 	}
-	return nil, false, r.unknown(e, value)
-}
-
-// inForm returns a form of the answer that was found for a value of the route's parameter.
-func (s *Server) inForm(form string, r *route, found *snapshots.Snapshot, value []byte, past bool) (*snapshots.Snapshot, *apiError) {
-	f := found.Form(form)
-	switch {
-	case f != nil:
-		return f, nil
-	case past: // an older version stored it
-		return nil, s.noSnapshot(r, value)
-	}
-	return nil, s.notReady(r.endpoint) // of an older version, until it is computed again
+	return nil, r.unknown(e, value)
 }
 
 func noLimit(*snapshots.Edition, []byte) *apiError { return errLimit }
@@ -68,24 +73,25 @@ func noExpiration(e *snapshots.Edition, value []byte) *apiError {
 }
 
 // notReady returns the error of a resource without an answer: errUnfed when the source has no documents for the resource,
-// else errNotReady with the reason of the last failure, if there was one.
+// else errNotReady, with the reason of the last failure after a failure.
 func (s *Server) notReady(resource string) *apiError {
 	r := s.cfg.Readiness()
 	if slices.Contains(r.Unfed, resource) {
 		return errUnfed
 	}
-	reason := r.failed(resource)
-	if reason == "" {
-		return errNotReady
+	for _, f := range r.Failures {
+		if f.Resource == resource {
+			failed := *errNotReady
+			failed.reason = f.Reason
+			failed.message += "; the last attempt failed: " + f.Reason
+			return failed.rendered()
+		}
 	}
-	failed := *errNotReady
-	failed.reason = reason
-	failed.message += "; the last attempt failed: " + reason
-	return failed.rendered()
+	return errNotReady
 }
 
-// historical finds the stored answer of the date in value. If value is nil, it finds the newest.
-func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapshot, closed bool, _ *apiError) {
+// historical finds the stored answer of the date in value, the newest if value is nil. final says that the answer never changes.
+func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapshot, final bool, _ *apiError) {
 	date := ""
 	if value != nil {
 		dates := s.cfg.Finder.DatesOf(r.dated)
@@ -95,12 +101,12 @@ func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapsho
 		}
 		date = dates[i]
 		var buffer [len(time.DateOnly)]byte
-		closed = i < len(dates)-1 && (s.cfg.Complete == nil || s.cfg.Complete()) && date < string(s.cfg.Now().Add(-closedAfter).AppendFormat(buffer[:0], time.DateOnly))
+		final = i < len(dates)-1 && (s.cfg.Complete == nil || s.cfg.Complete()) && date < string(s.cfg.Now().Add(-finalAfter).AppendFormat(buffer[:0], time.DateOnly))
 	}
 	snapshot, err := s.cfg.Finder.Historical(r.dated, date)
 	switch {
 	case err == nil:
-		return snapshot, closed, nil
+		return snapshot, final, nil
 	case errors.Is(err, snapshots.ErrNoSnapshot) && value == nil:
 		return nil, false, s.notReady(r.dated)
 	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is damaged, or was removed
@@ -112,11 +118,11 @@ func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapsho
 	return nil, false, errInternal
 }
 
-// closedAfter is the time from the end of a UTC date until its snapshot is served as immutable, if a later date is stored: else the
-// date may be open, and the clock a day ahead. It is 5 minutes longer than the time until the date closes.
-const closedAfter = 15 * time.Minute
+// finalAfter is the time from the end of a UTC date until its snapshot is served as immutable. It is 5 minutes longer than the time
+// until the date closes. A later date must also be stored: without one, the clock may be a day ahead and the date still open.
+const finalAfter = 15 * time.Minute
 
-// noSnapshot returns the error for a date without a snapshot: malformed, in the future, or not stored.
+// noSnapshot returns the error for a date without a snapshot: the date is malformed, in the future, or not stored.
 func (s *Server) noSnapshot(r *route, value []byte) *apiError {
 	if !validDate(value) {
 		return errDate

@@ -9,7 +9,7 @@ import (
 	"strikecache/server/loop"
 )
 
-// target is what a path names: a resource, a page or a probe.
+// target is the resource, the page or the probe of a path. Only one of route, page and probe is set.
 type target struct {
 	route     *route
 	page      *page
@@ -18,7 +18,7 @@ type target struct {
 	countdown countdown // to the next change of the resource
 }
 
-// newTargets returns what each path names.
+// newTargets returns the target of each path.
 func (s *Server) newTargets() map[string]*target {
 	all := map[string]*target{
 		"/healthz": {probe: s.Healthz, counts: s.traffic.newCounts("healthz")},
@@ -35,14 +35,14 @@ func (s *Server) newTargets() map[string]*target {
 	return all
 }
 
-// respond fills in the response to a request for a target, nil for a path that names none. After a panic, the response is an
-// error without details, and the connection ends. It allocates nothing for a resource that has an answer.
+// respond fills in the response to a request for a target, nil for a path without a target. After a panic, the response is an error
+// without details, and the connection ends. It allocates nothing for a resource that has an answer.
 func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep *response) {
 	rep.reset(string(h.method) == "HEAD")
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			s.cfg.Log.Error("request panicked", "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
-			rep.reset(rep.head)
+			rep.reset(rep.headOnly)
 			s.fail(rep, errPanic)
 		}
 		rep.close = rep.close || h.close
@@ -54,7 +54,7 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 	}
 	rep.route, rep.counts, rep.countdown = t.route, t.counts, &t.countdown
 	switch {
-	case rep.head || string(h.method) == "GET":
+	case rep.headOnly || string(h.method) == "GET":
 		s.answer(t, h, from, now, rep)
 	case t.route == nil && (t.page == nil || !t.page.preflight):
 		s.fail(rep, errReadOnly)
@@ -124,11 +124,11 @@ func (h *loopHandler) Again(a *loop.Answer, arrived time.Time) bool {
 
 // Refuse implements [loop.Handler].
 func (h *loopHandler) Refuse(why loop.Refusal, b []byte, r loop.Request, a *loop.Answer) {
-	h.head.parse(b) // finds the method
+	h.head.parse(b) // sets the method
 	h.fail([...]*apiError{loop.TooManyConnections: errConnections, loop.TooLate: errTimeout}[why], r, a)
 }
 
-// fail makes the answer to a request that has no whole head, or a malformed one.
+// fail makes the answer to a request with an incomplete or malformed head.
 func (h *loopHandler) fail(e *apiError, r loop.Request, a *loop.Answer) {
 	h.response.reset(string(h.head.method) == "HEAD")
 	h.server.fail(&h.response, e)
@@ -141,7 +141,7 @@ func (h *loopHandler) write(r loop.Request, a *loop.Answer) {
 	rep := &h.response
 	rep.close = rep.close || r.Stopping
 	a.Close, a.Head = rep.close, h.server.appendHead(a.Head, rep, r.Now)
-	if !rep.head {
+	if !rep.headOnly {
 		a.Body, a.Tail = rep.body()
 	}
 	a.Label = h.server.count(rep, r.Now)

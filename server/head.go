@@ -2,16 +2,16 @@ package server
 
 import "bytes"
 
-// head is the head of one request. The parser is stricter than RFC 9112: it refuses requests that another parser could read
-// differently (smuggling). The slices point into the parsed buffer.
+// head is the head of one request. Its parser is stricter than RFC 9112: it refuses requests that another parser could read
+// differently (request smuggling). The slices point into the parsed buffer.
 type head struct {
 	method, target []byte
 	length         int    // bytes of the head, its empty line included
-	body           int    // bytes of the body that follows; -1: it comes in chunks
+	body           int    // bytes of the body that follows; -1: a chunked body
 	http10         bool   // HTTP/1.0, not 1.1
 	path, query    []byte // of the target
-	// close says that the request is the last of its connection: the client asks for that, the request has a body, or its
-	// target is no path. asksClose says that the client asks for it, so it sends nothing more.
+	// asksClose says that the client asks to close the connection after this request, so it sends nothing more. close says that the
+	// connection ends after the answer: asksClose is set, the request has a body, or its target is not a path.
 	close, asksClose bool
 	keepAlive        bool // Connection: keep-alive
 	// The values of the header fields that a response depends on; nil for an absent field. The values of a repeated field are joined
@@ -20,14 +20,14 @@ type head struct {
 
 	hasHost, hasBody bool // hasBody: Content-Length or Transfer-Encoding is given
 
-	repeated *[]byte // the first field that is repeated, nil: none
-	memory   []byte  // of its joined values, used again by the next request
+	repeated *[]byte // the first repeated field; nil: no repeated field
+	memory   []byte  // of the joined values of that field; the next request reuses it
 }
 
-// The character classes of a head.
+// The classes of bytes in a head.
 const (
 	tokenChar  = 1 << iota // of methods and field names
-	targetChar             // of request targets: printable ASCII without space, and without #, which parsers read differently
+	targetChar             // of request targets: printable ASCII without space and without #, which parsers treat differently
 	valueChar              // of field values: no control but the tab
 	hostChar               // of the name of a host
 )
@@ -84,8 +84,7 @@ func (h *head) parse(b []byte) *apiError {
 	return nil
 }
 
-// requestLine parses the first line and returns where the second begins. One empty line before it is ignored, as
-// RFC 9112 §2.2 asks for.
+// requestLine parses the first line and returns where the second begins. It ignores one empty line before, see RFC 9112 §2.2.
 func (h *head) requestLine(b []byte) (next int, e *apiError) {
 	start := 0
 	if bytes.HasPrefix(b, []byte("\r\n")) {
@@ -142,7 +141,7 @@ func (h *head) splitTarget() bool {
 	return true
 }
 
-// version parses the end of the request line.
+// version parses the version at i, which ends the request line, and returns where the next line begins.
 func (h *head) version(b []byte, i int) (next int, e *apiError) {
 	const form = "HTTP/1.1\r\n"
 	for n := range len(form) {
@@ -235,8 +234,8 @@ func (h *head) connection(value []byte) {
 	}
 }
 
-// validHost says whether a host is a name, an IPv4 address or an IPv6 address in brackets, with or without a port. Other
-// parsers read other hosts differently.
+// validHost says whether a host is a name, an IPv4 address or an IPv6 address in brackets, with or without a port. Two parsers may
+// read any other host differently.
 func validHost(host []byte) bool {
 	i := 0
 	if len(host) > 0 && host[0] == '[' {
@@ -253,12 +252,12 @@ func validHost(host []byte) bool {
 	return host[i] == ':' && i > 0 && len(port) <= len("65535") && len(bytes.Trim(port, "0123456789")) == 0
 }
 
-// join stores a value of a field, behind the values that the field already has. The first field that is repeated uses the memory of
-// earlier requests, so a list of proxies on several lines allocates nothing.
+// join appends a value to the values of a field. The first repeated field uses the memory of earlier requests, so X-Forwarded-For on
+// several lines allocates nothing.
 func (h *head) join(field *[]byte, value []byte) {
 	switch {
 	case *field == nil:
-		*field = value[:len(value):len(value)] // so that append copies it
+		*field = value[:len(value):len(value)] // so that append copies the value
 		return
 	case h.repeated == nil:
 		h.repeated = field

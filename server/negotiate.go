@@ -6,9 +6,9 @@ import (
 	"strikecache/snapshots"
 )
 
-// choose returns the content coding in which a snapshot is sent. header is Accept-Encoding. delta may be sent instead of the
-// snapshot; it may be nil. Of the codings with the highest quality, choose takes the one with the smallest body. When the client
-// refuses every coding, choose returns identity: a complete response helps more than a 406 (RFC 9110 §12.5.3 allows both).
+// choose returns the content coding in which a snapshot is sent. header is Accept-Encoding. delta is the body for the coding dcz, nil
+// if there is no delta. Of the codings with the highest quality, choose returns the one with the smallest body. When the client refuses
+// every coding, choose returns identity: a complete response helps more than a 406 (RFC 9110 §12.5.3 allows both).
 func choose(header []byte, s *snapshots.Snapshot, delta *snapshots.Delta) snapshots.Coding {
 	if len(header) == 0 {
 		return snapshots.Identity
@@ -25,7 +25,7 @@ func choose(header []byte, s *snapshots.Snapshot, delta *snapshots.Delta) snapsh
 	return best
 }
 
-// bodyIn returns the body of a snapshot or its delta in a coding, nil if there is none.
+// bodyIn returns the body in a coding: delta for dcz, else of the snapshot. It returns nil if there is no such body.
 func bodyIn(c snapshots.Coding, s *snapshots.Snapshot, delta *snapshots.Delta) []byte {
 	switch {
 	case c != snapshots.DCZ:

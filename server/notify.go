@@ -7,7 +7,7 @@ import (
 )
 
 // NotifyReady tells the service manager, such as systemd, that the process serves, with a status line for the operator. Without a
-// manager nothing happens. Errors are logged: the manager decides what becomes of the service.
+// service manager it does nothing. An error is only logged: the service manager stops or restarts a service that is not ready.
 func NotifyReady(status string, log *slog.Logger) {
 	notify(daemon.SdNotifyReady+"\nSTATUS="+status, log)
 }

@@ -24,7 +24,7 @@ type page struct {
 }
 
 const (
-	// revalidateLine makes a browser ask each time, so that it shows a new version at once. Mostly it gets a 304.
+	// revalidateLine makes a browser ask each time, so that it shows a new version at once. Most of these answers are 304.
 	revalidateLine = "Cache-Control: no-cache\r\n"
 	dayLine        = "Cache-Control: public, max-age=86400\r\n"
 
@@ -39,8 +39,8 @@ const (
 		"Cross-Origin-Resource-Policy: same-origin\r\n" +
 		"Permissions-Policy: camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()\r\n"
 
-	// fileLines are in the response of every file that a page loads. The policy of the page governs the file there. Opened on its
-	// own, the file runs and loads nothing. The lines of a page would be 480 bytes more in each of some 25 responses.
+	// fileLines are in the response of every file that a page loads. In a page, the policy of the page applies. A file that is opened
+	// alone runs and loads nothing. browserLines would add 480 bytes to each of some 25 responses.
 	fileLines = "Content-Security-Policy: default-src 'none'\r\n" +
 		"X-Content-Type-Options: nosniff\r\n" +
 		"Cross-Origin-Resource-Policy: same-origin\r\n"
@@ -67,8 +67,8 @@ func sealedPages(source string, fleet bool, resources, underlyings []string) []p
 	return append(slices.Clip(staticPages()), sealPage("/", ".html", revalidateLine+browserLines, dashboard, nil), forWorkspace)
 }
 
-// widgets returns the widgets for OpenBB Workspace: those of no underlying, and those of each underlying, a symbol in small letters. A
-// table in Workspace does not show meta, so each widget names the source.
+// widgets returns the widgets for OpenBB Workspace. underlyings are symbols in small letters. A table in Workspace does not show meta,
+// so each widget names the source.
 func widgets(source string, underlyings []string) ([]byte, error) {
 	if source == "simulated" {
 		source = "simulated market: no number is real"
@@ -81,7 +81,7 @@ func widgets(source string, underlyings []string) ([]byte, error) {
 	all := map[string]json.RawMessage{}
 	for _, u := range underlyings {
 		fill := strings.NewReplacer(placeholder, u, "{U}", strings.ToUpper(u), "{source}", source)
-		for id, widget := range templates { // one of no underlying is the same each time
+		for id, widget := range templates { // a widget without {u} is the same for each underlying
 			all[fill.Replace(id)] = json.RawMessage(fill.Replace(string(widget)))
 		}
 	}

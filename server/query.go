@@ -21,14 +21,14 @@ var parameters = func() (names []string) {
 // format is the name of the parameter that asks for another form of an answer.
 const format = "format"
 
-// takes says whether the route has a parameter.
+// takes says whether the route has a parameter of a name.
 func (r *route) takes(parameter string) bool {
 	return parameter == r.parameter || parameter == format && r.formats != nil
 }
 
-// values returns the decoded value of the route's parameter in a query, nil when the parameter is absent, and the format asked for, ""
-// for JSON. A parameter of another route, or one in other letters, is an error: ignored, it would give an answer that the client did
-// not ask for.
+// values returns the decoded value of the route's parameter in a query, nil when the parameter is absent, and the requested format, ""
+// for JSON. A parameter of another route, or one with upper-case letters, is an error: without it, the client would get an answer that
+// it did not request. Unknown parameters are ignored.
 func (r *route) values(query []byte) (value []byte, form string, _ *apiError) {
 	var asked []byte
 	for len(query) > 0 {
@@ -48,7 +48,7 @@ func (r *route) values(query []byte) (value []byte, form string, _ *apiError) {
 			case string(key) != known || !r.takes(known):
 				return nil, "", r.misplaced(string(key), known)
 			case *into != nil:
-				return nil, "", repeated(known)
+				return nil, "", invalid(known, known+" is given more than once")
 			}
 			*into = unescape(v)
 		}
@@ -68,8 +68,8 @@ func (r *route) values(query []byte) (value []byte, form string, _ *apiError) {
 	return nil, "", invalid(format, "format must be "+strings.Join(append([]string{"json"}, r.formats[:last]...), ", ")+" or "+r.formats[last]+" on "+r.path)
 }
 
-// misplaced returns the error for the parameter given, which the route does not take. known is its name in small letters. It names
-// the routes that take it: for the underlying of the route, if they are those of an underlying.
+// misplaced returns the error for a parameter that the route does not take, or that has upper-case letters. given is its name in the
+// query, known the name in small letters. The error names the paths that take the parameter, with the underlying of this route.
 func (r *route) misplaced(given, known string) *apiError {
 	message := given + " must be written " + known
 	if !r.takes(known) {
@@ -84,8 +84,8 @@ func (r *route) misplaced(given, known string) *apiError {
 	return invalid(known, message)
 }
 
-// unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is
-// malformed. A malformed b contains a %, and no valid value of a parameter does.
+// unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is malformed:
+// then b contains a %, so it is no valid value of any parameter.
 func unescape(b []byte) []byte {
 	if b == nil {
 		return []byte{}

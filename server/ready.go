@@ -16,7 +16,7 @@ type Readiness struct {
 	Waiting  []string  // resources that the source can feed and that have no answer yet
 	Failures []Failure // of waiting resources whose refreshes have failed
 	Unfed    []string  // resources that the source cannot feed
-	Degraded []string  // codes of impaired parts, each once: disk, clock, keys, usage, tls, log, fleet
+	Degraded []string  // codes of impaired parts, without duplicates: disk, clock, keys, usage, tls, log, fleet
 	Role     string    // in a fleet: refresher, follower or edge
 }
 
@@ -24,16 +24,6 @@ type Readiness struct {
 type Failure struct {
 	Resource string `json:"resource"`
 	Reason   string `json:"reason"` // a code
-}
-
-// failed returns the reason of the last failure of a resource, and "" without a failure.
-func (r *Readiness) failed(resource string) string {
-	for _, f := range r.Failures {
-		if f.Resource == resource {
-			return f.Reason
-		}
-	}
-	return ""
 }
 
 // Impaired adds a code to Degraded if err is not nil. Clients see the code and not the error.

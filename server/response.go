@@ -14,32 +14,32 @@ import (
 
 // response is the response to one request: a snapshot in a coding, or an error.
 type response struct {
-	head      bool       // to HEAD: the body is not sent
-	route     *route     // nil: none
-	counts    *counts    // nil: those of responses without a target
+	headOnly  bool       // the request is HEAD: the body is not sent
+	route     *route     // nil: the target is not a resource
+	counts    *counts    // nil: the path has no target
 	countdown *countdown // of the route
 	status    int
 	snapshot  *snapshots.Snapshot
 	caching   caching
-	past      bool // the snapshot is of a date, and not the current one
+	past      bool // the snapshot is that of a stored date, not the current one
 	coding    snapshots.Coding
 	err       *apiError
 	close     bool // the connection ends
-	keepAlive bool // unless close, HTTP/1.0 must be told that the connection does not end
+	keepAlive bool // unless close is set, the response must have Connection: keep-alive, for HTTP/1.0
 
 	contentType string           // of the body
 	lines       string           // field lines of a page, a probe or a preflight; "" for other responses
-	delta       *snapshots.Delta // the body if the coding is DCZ; nil: none
+	delta       *snapshots.Delta // has the body if the coding is DCZ; nil: no delta
 
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
 	usage   []byte // JSON of `usage` for the key; empty without a key
-	tail    []byte // end of the body of a response to a key; the whole body of an error
+	tail    []byte // last part of the body of a response to a key; the whole body of an error or a probe
 }
 
 // reset makes an empty response with the status 200, and reuses its memory.
-func (rep *response) reset(head bool) {
-	*rep = response{head: head, status: fasthttp.StatusOK, contentType: "application/json", usage: rep.usage[:0], tail: rep.tail[:0]}
+func (rep *response) reset(headOnly bool) {
+	*rep = response{headOnly: headOnly, status: fasthttp.StatusOK, contentType: "application/json", usage: rep.usage[:0], tail: rep.tail[:0]}
 }
 
 // body returns the body in two parts. The first part is shared: the caller must not change it. The second part is valid
@@ -56,7 +56,8 @@ func (rep *response) body() (prepared, tail []byte) {
 	return bodyIn(rep.coding, rep.snapshot, rep.delta), nil
 }
 
-// user returns the key whose `usage` is in the body, nil if there is none: without a key, and in a form without an envelope.
+// user returns the key whose `usage` is in the body. It returns nil for a request without a key, and for a format, such as CSV, that
+// has no `usage`.
 func (rep *response) user() *keys.Entry {
 	if rep.snapshot.ContentType != "" {
 		return nil
@@ -93,8 +94,7 @@ var encodingLines = func() (lines [snapshots.Codings + 1]string) {
 	return lines
 }()
 
-// appendHead appends the whole head of a response, its empty line included. The fields have the order that fasthttp gives
-// them.
+// appendHead appends the whole head of a response, its empty line included. The fields are in the order of fasthttp.
 func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 	switch rep.status {
 	case fasthttp.StatusOK:
@@ -148,7 +148,7 @@ func (rep *response) appendLines(dst []byte) []byte {
 		return dst
 	}
 	dst = append(rep.caching.append(dst, rep.entry != nil), "ETag: "...)
-	if user := rep.user(); user != nil { // weak, because `usage` in the body changes and the tag does not; of this key alone, see [matches]
+	if user := rep.user(); user != nil { // a weak tag, because `usage` changes and the tag does not; it has the key's id, see matches
 		dst = append(append(append(append(dst, `W/"`...), user.ID...), '.'), rep.etag()[1:]...)
 	} else {
 		dst = append(dst, rep.etag()...)
@@ -168,7 +168,7 @@ func (rep *response) appendVary(dst []byte) []byte {
 	if rep.entry != nil || rep.status != fasthttp.StatusOK {
 		return dst
 	}
-	// With its query, the pattern matches no other query: a dictionary helps only for answers of its own kind.
+	// The pattern contains the query, so it matches no other query: a dictionary helps only for answers to the same query.
 	dst = append(append(append(dst, `Use-As-Dictionary: match="`...), rep.route.path...), '?')
 	if variant := rep.snapshot.Variant(); variant != "" {
 		dst = append(append(append(dst, rep.route.parameter...), '='), variant...)

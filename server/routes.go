@@ -13,14 +13,14 @@ import (
 type route struct {
 	path       string
 	endpoint   string   // the canonical name, as meta.endpoint has it
-	underlying string   // in small letters; "" if the resource is not that of one underlying
-	parameter  string   // the only query parameter that it takes besides format; "" for none
+	underlying string   // in small letters; "" if the resource does not belong to one underlying
+	parameter  string   // the only query parameter besides format; "" for none
 	formats    []string // the values of the parameter format besides json
-	formed     []string // the values of parameter whose answers have other forms; nil: all
-	dated      string   // the resource whose stored dates the parameter date chooses from; "" for none
-	past       bool     // the answer is always that of a stored date
-	longest    int      // of the first underlying: the largest max-age in seconds, whatever the refresh interval; 0: the refresh interval
-	// unknown makes the error for a value of the parameter that the resource does not have.
+	formed     []string // the values of parameter whose answers have these formats; nil: all
+	dated      string   // the resource whose stored dates are the values of the parameter date; "" for none
+	past       bool     // also without the parameter date, the answer is that of a stored date
+	longest    int      // the largest max-age in seconds, for the first underlying only; 0: the refresh interval
+	// unknown returns the error for a value of parameter for which the resource has no answer.
 	unknown func(e *snapshots.Edition, value []byte) *apiError
 }
 
@@ -43,7 +43,7 @@ var routes = []route{
 	{path: "/api/public/vix-term-structure/series", endpoint: "vix-term-structure/series", formats: table},
 }
 
-// table is the formats of resources that are a table.
+// table has the formats of a resource that is a table.
 var table = []string{"csv"}
 
 // placeholder stands for an underlying in the table of routes.
@@ -84,7 +84,7 @@ func (s *Server) Resources() (names []string) {
 	return names
 }
 
-// pathsOf returns the paths of an underlying, and those of none.
+// pathsOf returns the paths of the table, with an underlying in place of {u}.
 func pathsOf(underlying string) (paths []string) {
 	for i := range routes {
 		paths = append(paths, routes[i].of(underlying).path)
@@ -95,14 +95,14 @@ func pathsOf(underlying string) (paths []string) {
 // example is the underlying in texts that show paths.
 const example = "spx"
 
-// errNotFound and errNoUnderlying are here and not in the table of errors, because they name the routes and the underlyings.
+// errNotFound and errNoUnderlying are not in the table of errors, because they name the routes and the underlyings.
 var errNotFound = define(apiError{status: 404, code: "not_found", message: "no such resource; the resources are " + strings.Join(pathsOf(example), ", ") + ", also with other underlyings in place of " + example})
 
 var errNoUnderlying = define(apiError{status: 404, code: "unknown_underlying", message: "no such underlying; error.underlyings has those that are served, in small letters"})
 
 var symbolForm = regexp.MustCompile(`^[A-Za-z]{1,6}$`) // a symbol in capitals names no path
 
-// noTarget returns the error for a path that names nothing.
+// noTarget returns the error for a path without a target.
 func (s *Server) noTarget(path []byte) *apiError {
 	for i := range routes {
 		before, after, isOf := strings.Cut(routes[i].path, placeholder)

@@ -7,8 +7,8 @@
 //
 //  1. One of two engines takes the connection from accept to close: package [loop] on plain TCP connections of Linux, or
 //     fasthttp ([fastEngine]) with TLS, on other systems, and wherever the configuration asks for it.
-//  2. One strict parser reads the head ([head]), in both engines. A request that two parsers could read differently is
-//     refused. It is the last of its connection, as is a request with a body.
+//  2. In both engines, the same strict parser reads the head ([head]). It refuses a request that two parsers could read differently.
+//     The connection ends after a refused request, and after a request with a body.
 //  3. [Server.respond] checks the key and the limits, finds the snapshot, chooses the coding and evaluates the conditions.
 //  4. The engine sends the prepared bytes.
 package server
@@ -36,15 +36,15 @@ type Config struct {
 	Source string // name of the upstream
 	// Underlyings are the symbols, such as SPX, whose resources are served; nil: SPX alone.
 	Underlyings []string
-	// Now returns the market's time in UTC. It decides which dates lie in the future, and which may be closed.
+	// Now returns the market's time in UTC. A date is in the future, or final, by this time.
 	Now func() time.Time
 	// NextChange returns the machine time at which a resource may change next; zero time: never. max-age counts down to it. The server asks
 	// once a second and once after a publication. nil: never.
 	NextChange func(resource string, now time.Time) time.Time
 	Readiness  func() Readiness
 	Fleet      bool // the process is in a fleet: the dashboard shows its role
-	// Complete says whether the stored dates have their last answers; nil: they always have. A member of a fleet that was cut off
-	// may lack the last answer of a date that has closed.
+	// Complete says whether every stored date that has closed has its last answer; nil: always true. A member of a fleet that was cut
+	// off may lack such an answer.
 	Complete func() bool
 	Log      *slog.Logger
 
@@ -55,8 +55,8 @@ type Config struct {
 	WriteTimeout   time.Duration // for a whole response; 0 means 30 s
 	IdleTimeout    time.Duration // between two requests of a connection; 0 means 75 s
 
-	// Engine is [EngineLoop] or [EngineFasthttp]; "" means the loop. With TLS, and on other systems than Linux, every engine
-	// is fasthttp.
+	// Engine is [EngineLoop] or [EngineFasthttp]; "" means the loop. With TLS, and on other systems than Linux, the server uses
+	// fasthttp for both.
 	Engine string
 
 	// TLS is the TLS configuration of every connection; nil for plain HTTP. It must offer HTTP/1.1 alone.
@@ -80,7 +80,7 @@ const (
 	maxMethod = 16           // bytes of a method
 	maxBody   = 1 << 10      // bytes of a request body by its Content-Length; every body is read and dropped
 
-	// reservedDescriptors is how many descriptors are left to stored files, connections to the upstream, and refusals.
+	// reservedDescriptors is how many descriptors are reserved for stored files, connections to the upstream, and refusals.
 	reservedDescriptors = 64 + loop.MaxRejecting
 )
 
@@ -132,7 +132,7 @@ func New(cfg Config) *Server {
 }
 
 // Serve answers requests on a listener of [loop.Listen] until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
-// accepting after errors that may pass, such as a lack of descriptors. It is called once.
+// accepting after temporary errors, such as a lack of descriptors. It is called once.
 func (s *Server) Serve(ln loop.Listener) error {
 	if err := s.engine.Serve(ln); err != nil {
 		return fmt.Errorf("serve: %w", err)
@@ -140,6 +140,6 @@ func (s *Server) Serve(ln loop.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting connections and waits for the requests under way, at most until ctx ends. If ctx ends first,
+// Shutdown stops accepting connections and waits for the requests in progress, at most until ctx ends. If ctx ends first,
 // Shutdown closes the remaining connections and returns an error with their number.
 func (s *Server) Shutdown(ctx context.Context) error { return s.engine.Shutdown(ctx) }

@@ -6,7 +6,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Stats is what a server has counted since its start. A resource is one of [Resources], or page, healthz, readyz, other.
+// Stats has the counts of a server since its start. A resource is one of [Server.Resources], or page, healthz, readyz, other.
 type Stats struct {
 	Responses []Responses
 	Bytes     []Bytes
@@ -34,8 +34,8 @@ type Bytes struct {
 	Count            uint64
 }
 
-// Durations is the distribution of the time from a complete request head until its response is made. One in 64 responses is
-// measured; that of a loop from the call of epoll_wait, which returns at once while requests wait.
+// Durations is the distribution of the time from a complete request head until its response is made, measured for one in 64
+// responses. In a loop, the time starts at the call of epoll_wait, which returns at once while requests wait.
 type Durations struct {
 	Resource string
 	Buckets  map[float64]uint64 // cumulative, by upper bound in seconds

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unsent says whether the kernel holds bytes that the client has not acknowledged.
-func unsent(c *net.TCPConn) bool {
+// unacknowledged says whether the kernel holds bytes that the client has not acknowledged.
+func unacknowledged(c *net.TCPConn) bool {
 	n := 0
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { // a closed connection has nothing unsent

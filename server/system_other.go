@@ -7,8 +7,8 @@ import (
 	"net"
 )
 
-// unsent returns false, because the number of unsent bytes is not known here.
-func unsent(*net.TCPConn) bool { return false }
+// unacknowledged returns false, because the number of unsent bytes is not known here.
+func unacknowledged(*net.TCPConn) bool { return false }
 
 // maxDescriptors returns no limit, because the limit is not known here.
 func maxDescriptors() int { return math.MaxInt }

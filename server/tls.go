@@ -32,12 +32,12 @@ func (f TLSFlags) Check() error {
 // The methods of a nil Certificate behave as without TLS. A Certificate is safe for concurrent use.
 type Certificate struct {
 	files   *watch.Files
-	inForce atomic.Pointer[tls.Certificate] // nil before the first; never changed once stored
+	inForce atomic.Pointer[tls.Certificate] // nil until the first is loaded; a stored certificate never changes
 }
 
-// Open reads the certificate and its key, and reads them again every second until [Certificate.Close]. It fails when
-// they are not a matching pair. A first certificate that has expired is used all the same, with an error in the log. A later
-// one replaces the certificate in force only while it is valid. Open returns nil when the flags name no certificate.
+// Open reads the certificate and its key, and reads them again every second until [Certificate.Close]. It fails when they are not a
+// matching pair. An expired certificate is used at the start, with an error in the log. Later, only a valid certificate replaces the
+// certificate in force. Open returns nil when the flags name no certificate.
 func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	if f.Cert == "" {
 		return nil, nil
@@ -89,7 +89,7 @@ func (c *Certificate) Close() {
 	}
 }
 
-// Look reads the files now.
+// Look reads the files now, see [watch.Files.Look].
 func (c *Certificate) Look() {
 	if c != nil {
 		c.files.Look()
@@ -109,8 +109,8 @@ func (c *Certificate) Config() *tls.Config {
 	}
 }
 
-// Err returns why the newest content of the files is not in force, or why the certificate in force is not valid now. It
-// returns nil when neither is the case.
+// Err returns why the current content of the files is not in force, or else why the certificate in force is not valid now. It returns
+// nil when the content is in force and valid.
 func (c *Certificate) Err() error {
 	if c == nil {
 		return nil

@@ -17,7 +17,7 @@ type traffic struct {
 	handshakesFailed atomic.Uint64
 }
 
-// counts counts the responses of one resource, or of one kind of path that is not a resource.
+// counts counts the responses of one resource, or of one kind of other path: page, healthz, readyz, other.
 type counts struct {
 	resource  string
 	index     uint32                                                          // in traffic.resources
@@ -30,8 +30,8 @@ type counts struct {
 const (
 	// The statuses of responses are in this range.
 	minStatus, maxStatus = 200, 505
-	// Of each resource, status and coding, the first response and then one in timedEvery is timed. Timing every response
-	// would cost a clock read and two additions more, for the same distribution.
+	// For each resource, status and coding, the first response is timed, and then one in timedEvery. Timing every response would cost
+	// one more clock read and two more additions, for the same distribution.
 	timedEvery = 64
 )
 
@@ -56,7 +56,7 @@ func (t *traffic) newCounts(resource string) *counts {
 	return c
 }
 
-// add counts a response with a body of n bytes, and returns whether it is one of those that are timed.
+// add counts a response with a body of n bytes, and returns whether the caller must time the response.
 func (c *counts) add(status int, coding snapshots.Coding, n int) (timed bool) {
 	c.bytes[coding].Add(uint64(max(n, 0)))
 	return c.responses[status-minStatus][coding].Add(1)%timedEvery == 1
@@ -72,12 +72,12 @@ func (c *counts) addDuration(arrived time.Time) {
 	c.nanos.Add(int64(took))
 }
 
-// count counts the response to a request that arrived at an instant. It returns the label of the response for
-// [Server.countLabel]: resource, status and coding.
+// count counts the response to a request that arrived at an instant. It returns a label for [Server.countLabel]: resource, status
+// and coding in one number.
 func (s *Server) count(rep *response, arrived time.Time) uint32 {
 	t := s.traffic
 	c, n := cmp.Or(rep.counts, t.other), 0
-	if !rep.head {
+	if !rep.headOnly {
 		body, tail := rep.body()
 		n = len(body) + len(tail)
 	}
@@ -90,7 +90,7 @@ func (s *Server) count(rep *response, arrived time.Time) uint32 {
 	return c.index<<16 | uint32(rep.status-minStatus)<<4 | uint32(rep.coding) //nolint:gosec // G115: a status
 }
 
-// countLabel counts the response of a label, with a body of n bytes, again: to a request that arrived at an instant.
+// countLabel counts one more response with a label of [Server.count] and a body of n bytes, to a request that arrived at an instant.
 func (s *Server) countLabel(l uint32, n int, arrived time.Time) {
 	c, status, coding := s.traffic.resources[l>>16], minStatus+int(l>>4&0xfff), snapshots.Coding(l&0xf)
 	if c.add(status, coding, n) {
