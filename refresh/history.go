@@ -46,7 +46,7 @@ func (j *jobs) playSessions(ctx context.Context) error {
 	dated := j.cfg.products.Where(func(p *product.Product) bool { return p.Dated && !p.Accumulates })
 	for _, d := range j.cfg.Past.Sessions(j.cfg.Clock.Now()) {
 		for _, group := range dated.Groups() {
-			missing := group.Where(func(p *product.Product) bool { return !slices.Contains(j.store.DatesOf(p.Name), d.String()) })
+			missing := group.Where(func(p *product.Product) bool { return j.lacks(p, d) })
 			if len(missing) == 0 {
 				continue
 			}
@@ -72,6 +72,15 @@ func (j *jobs) playSessions(ctx context.Context) error {
 		errs = append(errs, j.accept("backfill", j.newBatch(), group))
 	}
 	return errors.Join(errs...)
+}
+
+// lacks says whether a product has no file of a date, or one that was computed on a later date, as the first curve of a settlement date may be.
+func (j *jobs) lacks(p *product.Product, d compute.Date) bool {
+	if stored := slices.Contains(j.store.DatesOf(p.Name), d.String()); !stored || !p.Daily() {
+		return !stored
+	}
+	f, err := j.store.Load(p.Name, d.String())
+	return err == nil && compute.DateOf(f.Edition.Default.Meta.ComputedAt) > d
 }
 
 // pastOf returns the documents that the upstream had of a product after the close of a session, nil if it does not have one of them any more.
