@@ -197,7 +197,7 @@ func readComments() map[string]string {
 			comments[key] = strings.Join(strings.Fields(text), " ")
 		}
 	}
-	files := slices.Concat(must(filepath.Glob("compute/*.go")), must(filepath.Glob("refresh/*.go")), must(filepath.Glob("snapshots/*.go")))
+	files := slices.Concat(must(filepath.Glob("compute/*.go")), must(filepath.Glob("refresh/product/*.go")), must(filepath.Glob("snapshots/*.go")))
 	for _, file := range files {
 		parsed := must(parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments))
 		ast.Inspect(parsed, func(n ast.Node) bool {
