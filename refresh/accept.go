@@ -79,8 +79,8 @@ func (p *publisher) document(name upstream.Name) *feed.Document {
 //  5. makes them current, all at the same instant,
 //  6. remembers the documents as accepted.
 //
-// A product that fails in step 1 keeps its current answer. The others are published, the error is a [*partialFailure], and the documents
-// are asked for again. If all products fail, or one of the steps 3, 4 and 5, the documents are not accepted, and the current answers
+// A product that fails in step 1, or whose current answer is newer, keeps that answer. The others are published, the error is a
+// [*partialFailure], and the documents are asked for again. If all products fail, or one of the steps 3, 4 and 5, the documents are not accepted, and the current answers
 // stay. A disk that refuses a file fails no step: the file is written later. The failure counts of the documents in succeeded, which are named
 // as in [board.fail], are reset in step 5, but for the products that failed. job names what made the batch.
 //
@@ -115,8 +115,13 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 		return failure
 	}
 	good := products.Where(func(x *product.Product) bool { return !slices.Contains(failed, x) })
-	if err := p.board.setComputed(changed, good, succeeded); err != nil {
+	newer, err := p.board.setComputed(changed, good, succeeded)
+	if err != nil {
 		return err
+	}
+	for _, name := range newer {
+		failed = append(failed, product.Named(name))
+		failure = errors.Join(failure, upstream.Refuse(upstream.Older, "the answer of %s is newer than these documents", name))
 	}
 	p.cfg.published()
 	p.intake.Accept(b.Documents)

@@ -113,7 +113,8 @@ func (f *follower) Apply(served map[string]fleet.Served) error {
 			}
 		}
 		f.offered.Store(&offered)
-		return f.board.setStored(next)
+		_, err := f.board.setStored(next)
+		return err
 	})
 }
 
