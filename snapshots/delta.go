@@ -71,50 +71,60 @@ type base struct {
 	body   []byte            // in Identity; no part of other memory
 }
 
+// deltas makes the deltas of current answers. Calls must not overlap.
+type deltas struct {
+	kinds map[string][]string // [Options.Deltas]
+	bases map[kind][]base     // last answers of each kind, newest first
+}
+
+func newDeltas(kinds map[string][]string) deltas { return deltas{kinds, map[kind][]base{}} }
+
 // withDeltas returns an edition with dictionaries in place of the answers in Options.Deltas. A dictionary is a copy of the answer
-// that has the deltas against the bases of its kind. The caller must have locked s.publishing.
-func (s *Store) withDeltas(resource string, e *Edition) (*Edition, error) {
+// that has the deltas against the bases of its kind.
+func (d *deltas) withDeltas(resource string, e *Edition) (*Edition, error) {
+	if d.kinds[resource] == nil {
+		return e, nil
+	}
 	out := &Edition{Default: e.Default, Variants: maps.Clone(e.Variants)}
-	for _, variant := range s.opts.Deltas[resource] {
+	for _, variant := range d.kinds[resource] {
 		answer := e.answer(variant)
 		if answer == nil {
 			continue
 		}
-		d := *answer
-		d.dictionary, d.variant, d.deltas = true, variant, nil
-		for _, b := range s.bases[kind{resource, variant}] {
-			delta, err := newDelta(&d, b)
+		dict := *answer
+		dict.dictionary, dict.variant, dict.deltas = true, variant, nil
+		for _, b := range d.bases[kind{resource, variant}] {
+			delta, err := newDelta(&dict, b)
 			if err != nil {
 				return nil, fmt.Errorf("delta of %s: %w", resource, err)
 			}
-			d.deltas = append(d.deltas, delta)
+			dict.deltas = append(dict.deltas, delta)
 		}
 		if variant != "" {
-			out.Variants[variant] = &d
+			out.Variants[variant] = &dict
 			continue
 		}
-		out.Default = &d
+		out.Default = &dict
 		for name, other := range e.Variants {
 			if other == answer { // the default is also the answer to its parameter value
-				out.Variants[name] = &d
+				out.Variants[name] = &dict
 			}
 		}
 	}
 	return out, nil
 }
 
-// keepBases makes the dictionaries of a published edition the newest bases of their kinds. The caller must have locked
-// s.publishing.
-func (s *Store) keepBases(resource string, e *Edition) {
-	for _, variant := range s.opts.Deltas[resource] {
+// keepBases makes the dictionaries of a published edition the newest bases of their kinds.
+func (d *deltas) keepBases(resource string, e *Edition) {
+	for _, variant := range d.kinds[resource] {
 		answer, k := e.answer(variant), kind{resource, variant}
 		if answer == nil {
 			continue
 		}
 		b := base{body: bytes.Clone(answer.bodies[Identity])} // the body may be part of a whole file
 		b.digest = sha256.Sum256(b.body)
-		others := slices.DeleteFunc(s.bases[k], func(other base) bool { return other.digest == b.digest })
-		s.bases[k] = append([]base{b}, others[:min(len(others), maxBases-1)]...)
+		others := slices.DeleteFunc(d.bases[k], func(other base) bool { return other.digest == b.digest })
+		d.bases[k] = append([]base{b}, others[:min(len(others), maxBases-1)]...)
 	}
 }
 

@@ -97,9 +97,9 @@ func TestExpire(t *testing.T) {
 	}
 	historical(t, s, monday)
 	s.history.Wait()
-	id := s.index[key{monday, "gex-spx"}].id
+	digest := s.digest(key{monday, "gex-spx"})
 	expire(t, s, Ages{FilesBefore: forever, Products: []string{gamma}}, 5)
-	if _, kept := s.history.Get(id); kept {
+	if _, kept := s.history.Get(digest); kept {
 		t.Error("an expired answer is kept in memory")
 	}
 	if got := historical(t, s, monday); got != "none" { // although it was in memory

@@ -197,7 +197,7 @@ func decodeFile(b []byte, k key) (File, error) {
 		payload = payload[n:]
 		return out
 	}
-	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated, entry: newEntry(h, b)}
+	f := File{Product: h.Product, Edition: &Edition{}, Inputs: h.Inputs, Build: h.Build, Dated: h.Dated}
 	var last *Snapshot
 	for i, e := range h.Entries {
 		var bodies [Codings][]byte
@@ -221,6 +221,7 @@ func decodeFile(b []byte, k key) (File, error) {
 	if f.Summary = bytes.Clone(take(h.Summary)); short || len(payload) > 0 || f.Edition.Default == nil {
 		return File{}, fmt.Errorf("%w: the lengths in the header do not match the payload", ErrTorn)
 	}
+	f.entry = newEntry(h, b, f.Edition.Default.Meta.age())
 	return f, nil
 }
 

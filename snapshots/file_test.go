@@ -15,8 +15,8 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// files are the forms in which products are stored.
-func files(t testing.TB) map[string]File {
+// storedForms are the forms in which products are stored.
+func storedForms(t testing.TB) map[string]File {
 	t.Helper()
 	apart := variants(t)
 	apart.Default = sealed(t, `{"all":true}`)
@@ -49,7 +49,7 @@ func files(t testing.TB) map[string]File {
 
 // A file reads as it was written, and equal content gives equal bytes. `sed -n 2p FILE` reads the default answer.
 func TestFileRoundTrip(t *testing.T) {
-	for name, f := range files(t) {
+	for name, f := range storedForms(t) {
 		b := encoded(t, pain, f)
 		got, err := decodeFile(b, keyOf(pain))
 		if err != nil {

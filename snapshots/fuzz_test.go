@@ -50,7 +50,7 @@ func FuzzAltered(f *testing.F) {
 // decodeFile never panics and refuses only with its two errors. An edition that it accepts is equal after it is written and
 // read again. The fuzzer cannot find a digest, so each input is also tried with the right one.
 func FuzzDecodeFile(f *testing.F) {
-	for name, file := range files(f) {
+	for name, file := range storedForms(f) {
 		if name == "large" {
 			continue
 		}

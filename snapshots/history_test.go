@@ -18,26 +18,26 @@ import (
 
 // occupy takes every place for reading files, so that every read of a file is refused. free gives the places back.
 func occupy(s *Store) (free func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.reading.Lock()
+	defer s.reading.Unlock()
 	for i := range concurrentReads - len(s.reads) {
-		s.reads[-1-i] = &pastRead{done: make(chan struct{})}
+		s.reads[fmt.Sprint("occupied ", i)] = &pastRead{done: make(chan struct{})}
 	}
 	return func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		maps.DeleteFunc(s.reads, func(id int, _ *pastRead) bool { return id < 0 })
+		s.reading.Lock()
+		defer s.reading.Unlock()
+		maps.DeleteFunc(s.reads, func(digest string, _ *pastRead) bool { return strings.HasPrefix(digest, "occupied") })
 	}
 }
 
 // reading begins a read of the answer of monday that ends with an answer when end is called.
 func reading(s *Store, answer *Snapshot) (end func()) {
-	r, id := &pastRead{done: make(chan struct{}), snapshot: answer}, s.index[key{monday, "gex-spx"}].id
-	s.reads[id] = r
+	r, digest := &pastRead{done: make(chan struct{}), snapshot: answer}, s.digest(key{monday, "gex-spx"})
+	s.reads[digest] = r
 	return func() {
-		s.mu.Lock()
-		delete(s.reads, id)
-		s.mu.Unlock()
+		s.reading.Lock()
+		delete(s.reads, digest)
+		s.reading.Unlock()
 		s.hangs.Store(false)
 		close(r.done)
 	}
@@ -229,14 +229,14 @@ func TestOverwriteDuringARead(t *testing.T) {
 	must(t, save(s, gamma, friday, large(0)))
 	for n := 1; n <= 10; n++ {
 		next, want := large(n), fmt.Sprintf(`{"n":%d,`, n)
-		s.history.Del(s.index[key{monday, "gex-spx"}].id)
+		s.history.Del(s.digest(key{monday, "gex-spx"}))
 		s.history.Wait()
 		var wg sync.WaitGroup
 		var done atomic.Bool
 		wg.Go(func() { s.Historical(gamma, monday); done.Store(true) })
 		await(t, "the reader reads", func() bool {
-			s.mu.Lock()
-			defer s.mu.Unlock()
+			s.reading.Lock()
+			defer s.reading.Unlock()
 			return len(s.reads) > 0 || done.Load()
 		})
 		must(t, save(s, gamma, monday, next))

@@ -5,17 +5,30 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/dgraph-io/ristretto/v2"
 )
 
-// What the store has in memory: the generation, which is all editions that are served now, behind one atomic pointer; and
-// the history, a cache of past answers, which may be forgotten: a miss costs the read of a file.
+// memory is what is served: the generation, which is all current editions, behind one atomic pointer; and the history, a cache
+// of past answers. A miss of the history costs the read of a file.
 //
 // Ristretto applies the first Set of a key in the background, even after a later Del, and of two such Sets it may keep the
-// older. So each file has a key of its own in the history: an answer that is read while its file is replaced stays under a key
-// that no request asks for any more.
+// older. So the key of an answer is the digest of its file: whatever is stored under a key is the right answer, and a request
+// never asks for the digest of a file that was replaced.
+type memory struct {
+	files        *files
+	dated, names []string                   // the dated products, and the names of their files
+	current      atomic.Pointer[generation] // never nil
+	publications atomic.Uint64              // see Publications
+	history      *ristretto.Cache[string, *Snapshot]
+	hangs        atomic.Bool // a request has waited in vain for a file, and no read has ended since
+
+	reading sync.Mutex           // guards reads; held only briefly
+	reads   map[string]*pastRead // those under way for requests, by the digest of the file; at most concurrentReads
+}
 
 // generation is an edition by resource. It is immutable.
 type generation map[string]*Edition
@@ -29,66 +42,75 @@ const longestWait = time.Second
 // ErrBusy says that requests are reading too many files at this moment, or that the file cannot be read now.
 var ErrBusy = errors.New("too many historical reads at once")
 
-// newHistory returns a cache for snapshots of up to room bytes together.
-func newHistory(room int64) (*ristretto.Cache[int, *Snapshot], error) {
-	c, err := ristretto.NewCache(&ristretto.Config[int, *Snapshot]{
+// open makes a memory of the dated products with a history of up to room bytes.
+func (m *memory) open(f *files, dated []string, room int64) (err error) {
+	m.files, m.dated, m.reads = f, dated, map[string]*pastRead{}
+	for _, product := range dated {
+		m.names = append(m.names, FileName(product))
+	}
+	m.current.Store(&generation{})
+	m.history, err = ristretto.NewCache(&ristretto.Config[string, *Snapshot]{
 		NumCounters: 1e5, MaxCost: room, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("create cache: %w", err)
-	}
-	return c, nil
-}
-
-// Publish makes editions current, by resource, all at the same instant. Other resources keep theirs, and so do those whose current
-// edition is newer, which Publish deletes from the map. It keeps the editions but not the map. It first makes the deltas of the answers in
-// Options.Deltas; its error is of these.
-func (s *Store) Publish(editions map[string]*Edition) (err error) {
-	s.publishing.Lock()
-	defer s.publishing.Unlock()
-	next := maps.Clone(*s.current.Load())
-	for resource, e := range editions {
-		if current := next[resource]; current != nil && current.Default.Newer(e.Default) {
-			delete(editions, resource)
-			continue
-		}
-		if s.opts.Deltas[resource] != nil {
-			if e, err = s.withDeltas(resource, e); err != nil {
-				return fmt.Errorf("publish: %w", err)
-			}
-		}
-		next[resource] = e
-	}
-	s.publications.Add(1)
-	s.current.Store(&next)
-	s.publications.Add(1)
-	for resource, e := range editions {
-		s.keepBases(resource, e)
+		return fmt.Errorf("create cache: %w", err)
 	}
 	return nil
 }
 
+// replace makes editions current, all at the same instant. Calls must not overlap.
+func (m *memory) replace(editions map[string]*Edition) {
+	next := maps.Clone(*m.current.Load())
+	maps.Copy(next, editions)
+	m.publications.Add(1)
+	m.current.Store(&next)
+	m.publications.Add(1)
+}
+
 // Current returns what a resource serves now, nil before its first publication. It does not allocate.
-func (s *Store) Current(resource string) *Edition { return (*s.current.Load())[resource] }
+func (m *memory) Current(resource string) *Edition { return (*m.current.Load())[resource] }
 
 // Publications counts the calls of [Store.Publish] that have begun to replace the current answers, and those that have done
 // so. As long as it is even and the same, Current returns the same editions.
-func (s *Store) Publications() uint64 { return s.publications.Load() }
+func (m *memory) Publications() uint64 { return m.publications.Load() }
+
+// keep puts the answers of dated files into the history, in place of the answers with the replaced digests. A request after
+// keep finds them there.
+func (m *memory) keep(batch []Packed, replaced []string) {
+	for _, digest := range replaced {
+		m.history.Del(digest)
+	}
+	for _, p := range batch {
+		if p.key.rank() == rankDated && slices.Contains(m.names, p.key.name) {
+			m.history.Set(p.SHA256, p.Answer, p.Answer.cost())
+		}
+	}
+	m.history.Wait()
+}
+
+// DatesOf returns the dates on which a product has a stored answer, rising. The slice is shared and must not be changed. For
+// a dated product, DatesOf does not allocate.
+func (m *memory) DatesOf(product string) []string {
+	if i := slices.Index(m.dated, product); i >= 0 {
+		return m.files.datesOf(m.names[i])
+	}
+	return m.files.datesOf(FileName(product))
+}
 
 // Historical returns the stored answer of a date of a dated product; an empty date is the newest that can be served. It
 // reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the date has no
-// answer that can be served, and ErrBusy if the file cannot be read now or within a second. The read then goes on, and a later call
-// finds the answer. It does not allocate if the answer is in memory.
-func (s *Store) Historical(product, date string) (*Snapshot, error) {
-	i := slices.Index(s.opts.DatedProducts, product)
+// answer that can be served, and ErrBusy if the file cannot be read now or within a second. The read then goes on, and a later
+// call finds the answer. It does not allocate if the answer is in memory.
+func (m *memory) Historical(product, date string) (*Snapshot, error) {
+	i := slices.Index(m.dated, product)
 	if i < 0 || date == currentDir {
 		return nil, ErrNoSnapshot
 	}
 	if date != "" {
-		return s.past(key{date, s.dated[i]})
+		return m.past(key{date, m.names[i]})
 	}
-	for _, date := range slices.Backward(s.datesOf(s.dated[i])) {
-		snapshot, err := s.past(key{date, s.dated[i]})
+	for _, date := range slices.Backward(m.files.datesOf(m.names[i])) {
+		snapshot, err := m.past(key{date, m.names[i]})
 		if !errors.Is(err, ErrNoSnapshot) {
 			return snapshot, err
 		}
@@ -97,29 +119,27 @@ func (s *Store) Historical(product, date string) (*Snapshot, error) {
 }
 
 // past returns the answer of a date. If it is not in memory, one caller reads the file for all callers.
-func (s *Store) past(k key) (*Snapshot, error) {
-	s.mu.Lock()
-	e := s.index[k]
-	s.mu.Unlock()
-	if e == nil {
+func (m *memory) past(k key) (*Snapshot, error) {
+	digest := m.files.digest(k)
+	if digest == "" {
 		return nil, ErrNoSnapshot
 	}
-	if snapshot, ok := s.history.Get(e.id); ok {
+	if snapshot, ok := m.history.Get(digest); ok {
 		return snapshot, nil
 	}
-	s.mu.Lock()
-	r := s.reads[e.id]
-	if r == nil && len(s.reads) < concurrentReads {
+	m.reading.Lock()
+	r := m.reads[digest]
+	if r == nil && len(m.reads) < concurrentReads {
 		r = &pastRead{done: make(chan struct{})}
-		s.reads[e.id] = r
-		go s.readFor(r, k, e.id)
+		m.reads[digest] = r
+		go m.readFor(r, k, digest)
 	}
-	s.mu.Unlock()
+	m.reading.Unlock()
 	if r == nil {
 		return nil, ErrBusy
 	}
 	limit := longestWait
-	if s.hangs.Load() {
+	if m.hangs.Load() {
 		limit = 0
 	}
 	wait := time.NewTimer(limit)
@@ -130,7 +150,7 @@ func (s *Store) past(k key) (*Snapshot, error) {
 		select {
 		case <-r.done: // on a busy machine, both may be over
 		default:
-			s.hangs.Store(true)
+			m.hangs.Store(true)
 			return nil, ErrBusy
 		}
 	}
@@ -144,32 +164,29 @@ type pastRead struct {
 	err      error
 }
 
-// readFor reads the answer of an entry, and ends r.
-func (s *Store) readFor(r *pastRead, k key, id int) {
-	r.snapshot, r.err = s.readPast(k, id)
-	s.mu.Lock()
-	delete(s.reads, id)
-	s.mu.Unlock()
-	s.hangs.Store(false)
+// readFor reads the answer of a date, and ends r, which is the read of a digest.
+func (m *memory) readFor(r *pastRead, k key, digest string) {
+	r.snapshot, r.err = m.readPast(k)
+	m.reading.Lock()
+	delete(m.reads, digest)
+	m.reading.Unlock()
+	m.hangs.Store(false)
 	close(r.done)
 }
 
 // readPast reads the file of a date and keeps the answer in memory.
-func (s *Store) readPast(k key, id int) (*Snapshot, error) {
-	f, err := s.load(k)
+func (m *memory) readPast(k key) (*Snapshot, error) {
+	f, err := m.files.load(k)
 	if errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrNoSnapshot
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
 	}
-	snapshot := f.Edition.Default
-	s.history.Set(id, snapshot, snapshot.cost())
-	s.mu.Lock()
-	e := s.index[k]
-	s.mu.Unlock()
-	if e == nil || e.id != id { // the file was replaced meanwhile: nobody asks for this id any more
-		s.history.Del(id)
+	snapshot, digest := f.Edition.Default, f.entry.digest
+	m.history.Set(digest, snapshot, snapshot.cost())
+	if m.files.digest(k) != digest { // the file was replaced meanwhile: no request asks for this digest
+		m.history.Del(digest)
 	}
 	return snapshot, nil
 }

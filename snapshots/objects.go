@@ -89,8 +89,8 @@ func ReadObject(dir, source, sha256 string) ([]byte, error) {
 }
 
 // Object returns the unpacked bytes of an object. The caller owns them. The error is ErrGone when the object is not stored.
-func (s *Store) Object(sha256 string) ([]byte, error) {
-	packed, _, err := s.raw(objectKey(sha256))
+func (f *files) Object(sha256 string) ([]byte, error) {
+	packed, _, err := f.raw(objectKey(sha256))
 	if errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrGone
 	}
@@ -100,11 +100,11 @@ func (s *Store) Object(sha256 string) ([]byte, error) {
 	return unpackObject(packed, sha256)
 }
 
-// missing returns the objects that are neither on the disk nor queued, packed. s.disk is held.
-func (s *Store) missing(objects []Object) (batch []Packed, err error) {
+// missing returns the objects that are neither on the disk nor queued, packed. f.disk is held.
+func (f *files) missing(objects []Object) (batch []Packed, err error) {
 	for i := range objects {
 		o, k := &objects[i], objectKey(objects[i].SHA256)
-		known := s.Digest(k.String()) != "" || slices.ContainsFunc(batch, func(p Packed) bool { return p.key == k })
+		known := f.digest(k) != "" || slices.ContainsFunc(batch, func(p Packed) bool { return p.key == k })
 		if known || o.Body == nil && o.Gzip == nil {
 			continue
 		}
@@ -119,63 +119,55 @@ func (s *Store) missing(objects []Object) (batch []Packed, err error) {
 
 // sweep removes the objects that no file names and that wait for none, and those that only files of dates before objectsBefore
 // name. While files wait for the disk, or if one could not be read at the start, it removes none from the disk: the files there may
-// still name them. s.disk is held.
-func (s *Store) sweep() {
-	s.mu.Lock()
+// still name them. f.disk is held.
+func (f *files) sweep() {
+	f.mu.Lock()
 	named := map[string]bool{}
-	for k, e := range s.index {
-		if k.dir != currentDir && k.dir < s.objectsBefore {
+	for k, e := range f.index {
+		if k.dir != currentDir && k.dir < f.objectsBefore {
 			continue // nothing that it names stays; in a directory of years, most files are such
 		}
 		for _, sum := range e.objects {
 			named[sum] = true
 		}
 	}
-	for sum, until := range s.waiting {
+	for sum, until := range f.waiting {
 		if named[sum] || time.Now().After(until) {
-			delete(s.waiting, sum)
+			delete(f.waiting, sum)
 			continue
 		}
 		named[sum] = true
 	}
 	var unnamed []key
-	for k, e := range s.index {
-		_, queued := s.queue[k]
+	for k, e := range f.index {
+		_, queued := f.queue[k]
 		switch {
 		case k.dir != objectsDir || named[e.digest]:
 		case queued:
-			delete(s.queue, k)
-			s.forget(k)
+			delete(f.queue, k)
+			f.forget(k)
 		default:
 			unnamed = append(unnamed, k)
 		}
 	}
-	if len(s.queue) > 0 || s.unread {
+	if len(f.queue) > 0 || f.unread {
 		unnamed = nil
 	}
-	s.mu.Unlock()
+	f.mu.Unlock()
 	for _, k := range unnamed {
-		_ = s.remove(k) // the next sweep tries again
+		_ = f.remove(k) // the next sweep tries again
 	}
 }
 
-// remove removes a file or an object from the disk, the queue and the index. s.disk is held.
-func (s *Store) remove(k key) error {
-	if err := os.Remove(s.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// remove removes a file or an object from the disk, the queue and the index. f.disk is held.
+func (f *files) remove(k key) error {
+	if err := os.Remove(f.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	s.mu.Lock()
-	s.forget(k)
-	delete(s.queue, k)
-	s.mu.Unlock()
-	s.opts.Removed(k.String())
+	f.mu.Lock()
+	f.forget(k)
+	delete(f.queue, k)
+	f.mu.Unlock()
+	f.removed(k.String())
 	return nil
-}
-
-// Has says whether an object is on the disk.
-func (s *Store) Has(sha256 string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := objectKey(sha256)
-	return s.index[k] != nil && s.queue[k] == nil
 }

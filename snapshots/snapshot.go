@@ -111,15 +111,24 @@ func (s *Snapshot) cost() int64 {
 
 // Newer says whether s describes a later instant than t, or the same instant from a later document. Two answers of one document
 // are equally new, so that all members of a fleet come to serve the same one.
-func (s *Snapshot) Newer(t *Snapshot) bool {
-	return cmp.Or(s.Meta.AsOf.Compare(t.Meta.AsOf), capturedAt(s).Compare(capturedAt(t))) > 0
+func (s *Snapshot) Newer(t *Snapshot) bool { return s.Meta.age().newer(t.Meta.age()) }
+
+// age is the order of answers: by as_of, then by captured_at, which may be zero.
+type age struct{ asOf, captured time.Time }
+
+func (a age) newer(b age) bool {
+	return cmp.Or(a.asOf.Compare(b.asOf), a.captured.Compare(b.captured)) > 0
 }
 
-func capturedAt(s *Snapshot) time.Time {
-	if s.Meta.CapturedAt == nil {
-		return time.Time{}
+// String returns as_of as meta has it.
+func (a age) String() string { return a.asOf.UTC().Format(time.RFC3339) }
+
+func (m *Meta) age() age {
+	a := age{asOf: m.AsOf}
+	if m.CapturedAt != nil {
+		a.captured = *m.CapturedAt
 	}
-	return *s.Meta.CapturedAt
+	return a
 }
 
 // Edition is what one resource serves at one time. It is immutable.

@@ -5,13 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
-	"time"
-
-	"github.com/dgraph-io/ristretto/v2"
 )
 
 // Options say how to open a [Store].
@@ -38,42 +33,24 @@ type Options struct {
 // Store keeps the answers of a source in memory and on disk:
 //
 //	<Dir>/<Source>/objects/<sha256>.gz      the documents and states that the answers were computed from
-//	<Dir>/<Source>/current/<product>        the answer that was published last
+//	<Dir>/<Source>/current/<product>        the answer that was stored last
 //	<Dir>/<Source>/<YYYY-MM-DD>/<product>   the last answer of that UTC date
 //
 // [Store.Save] writes in this order, so that after a crash at any instant every file on the disk has its objects. What a crash
-// leaves without a name is removed by the next [Open]. All methods are safe for concurrent use. Reads never wait for the disk
-// to take a write. A file that is not indexed is not read.
+// leaves without a name is removed by the next [Open]. In memory and on disk, an answer never replaces a newer one. All methods
+// are safe for concurrent use. Reads never wait for the disk to take a write. A file that is not indexed is not read.
+//
+// Each part holds its own methods: files what is on the disk, memory what is served, deltas the deltas of what is served.
+// Memory reads files. No part calls the store or a part before it.
 type Store struct {
-	opts         Options
-	dir          string   // <Dir>/<Source>
-	dated        []string // file names of the dated products
-	lock         *os.File // keeps other processes out of dir
-	writer       *writer
-	current      atomic.Pointer[generation]       // never nil
-	history      *ristretto.Cache[int, *Snapshot] // past answers, by the id of their entry
-	publications atomic.Uint64                    // see Publications
-	hangs        atomic.Bool                      // a request has waited in vain for a file, and no read has ended since
-	bad          atomic.Int64                     // stored files found that can never be served
-	stop         func()                           // ends the goroutine that writes the queue
-	retrying     sync.WaitGroup                   // that goroutine
+	files
+	memory
+	deltas
 
-	bases map[kind][]base // last answers of each kind in Options.Deltas, newest first; guarded by publishing
-
-	// A goroutine that holds one of these locks may wait for one further down, never for one further up.
-	publishing sync.Mutex // held while current answers are replaced
-	disk       sync.Mutex // held while files are written or removed
-	mu         sync.Mutex // guards the fields below; held only briefly
-
-	index         map[key]*entry       // the files and objects that may be read
-	lastID        int                  // of an entry
-	dates         map[string][]string  // by name, the dates that have a file in index, rising; the slices are never changed
-	waiting       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
-	objectsBefore string               // [Ages.ObjectsBefore]
-	unread        bool                 // a file could not be read at the start, so it may name any object
-	reads         map[int]*pastRead    // those under way for requests, by the id of their entry; at most concurrentReads
-	queue         map[key][]byte       // last write of each file that the disk refused
-	diskErr       error                // of the last write that failed
+	opts       Options
+	publishing sync.Mutex     // held while current answers are replaced; guards deltas
+	stop       func()         // ends the goroutine that writes the queue
+	retrying   sync.WaitGroup // that goroutine
 }
 
 // Open opens or creates the directory of a source, takes it for this process, checks every file, logs the bad ones and
@@ -81,46 +58,23 @@ type Store struct {
 // a file in current/ and its link under its date, Open makes the link. If another process holds the directory, Open returns
 // ErrLocked at once. The caller must call Close.
 func Open(opts Options) (*Store, error) {
-	s := &Store{
-		opts: opts, dir: filepath.Join(opts.Dir, opts.Source), writer: &writer{log: opts.Log},
-		reads: map[int]*pastRead{}, bases: map[kind][]base{}, index: map[key]*entry{},
-		dates: map[string][]string{}, waiting: map[string]time.Time{}, queue: map[key][]byte{},
-	}
-	s.current.Store(&generation{})
-	for _, product := range opts.DatedProducts {
-		s.dated = append(s.dated, FileName(product))
-	}
-	s.opts.Removed = func(string) {}
-	err := s.open()
-	if opts.Removed != nil {
-		s.opts.Removed = opts.Removed
+	s := &Store{opts: opts, deltas: newDeltas(opts.Deltas)}
+	s.files.init(filepath.Join(opts.Dir, opts.Source), opts.Log)
+	err := s.files.open()
+	if err == nil {
+		err = s.memory.open(&s.files, opts.DatedProducts, opts.HistoryBytes)
 	}
 	if err != nil {
 		err = errors.Join(err, s.release())
 		return nil, fmt.Errorf("open data directory %s: %w", s.dir, err)
 	}
+	if opts.Removed != nil {
+		s.removed = opts.Removed
+	}
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	s.retrying.Go(func() { s.retry(ctx) })
 	return s, nil
-}
-
-func (s *Store) open() (err error) {
-	if err = s.writer.makeDir(s.dir); err != nil {
-		return err
-	}
-	if err = s.lockDir(); err != nil {
-		return err
-	}
-	for _, dir := range []string{objectsDir, currentDir} {
-		if err = s.writer.makeDir(filepath.Join(s.dir, dir)); err != nil {
-			return err
-		}
-	}
-	if s.history, err = newHistory(s.opts.HistoryBytes); err != nil {
-		return err
-	}
-	return s.scan()
 }
 
 // Close tries once more to write what the disk has refused, and releases the directory. Snapshots already taken stay valid.
@@ -134,92 +88,131 @@ func (s *Store) Close() error {
 	return errors.Join(s.DiskError(), s.release())
 }
 
-func (s *Store) release() (err error) {
+func (s *Store) release() error {
 	if s.history != nil {
 		s.history.Close()
 	}
-	if s.lock != nil {
-		err = s.lock.Close()
-	}
-	return err
+	return s.unlockDir()
 }
 
-// scan removes temporary files, fills the index, makes the links that a crash prevented, and removes objects without a name.
-// No other goroutine uses the store yet.
-func (s *Store) scan() error {
-	linked := map[key]Packed{} // by the place under a date: the file in current/ that belongs there, too
-	err := walk(s.dir, func(k key) error {
-		if Temporary(k.name) {
-			return os.Remove(s.path(k))
+// Publish makes editions current, by resource, all at the same instant. Other resources keep theirs. An edition whose default
+// is older than the default of the current edition is left out. Publish keeps the editions but not the map. It first makes
+// the deltas of the answers in Options.Deltas; its error is of these.
+func (s *Store) Publish(editions map[string]*Edition) error {
+	s.publishing.Lock()
+	defer s.publishing.Unlock()
+	next := map[string]*Edition{}
+	for resource, e := range editions {
+		if now := s.Current(resource); now != nil && now.Default.Newer(e.Default) {
+			s.log.Warn("older answer not published", "product", resource, "as_of", e.Default.Meta.AsOf, "current", now.Default.Meta.AsOf)
+			continue
 		}
-		if k.dir == objectsDir {
-			if sum := digestOfObject(k.name); sum != "" {
-				s.remember(k, &entry{digest: sum})
-			}
-			return nil
-		}
-		file, err := readFile(s.path(k))
-		var h fileHeader
-		if err == nil {
-			h, _, err = unframe(file, k)
-		}
-		if err != nil {
-			s.passOver(k, nil, err)
-			s.unread = s.unread || !errors.Is(err, ErrTorn)
-			return nil
-		}
-		s.remember(k, newEntry(h, file))
-		if k.dir == currentDir && h.Dated {
-			dated := key{h.Date, k.name}
-			linked[dated] = packed(dated, file, newEntry(h, file), nil)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for k, p := range linked {
-		if stored := s.index[k]; stored == nil || stored.computed.Before(p.entry.computed) {
-			s.flush([]Packed{p})
-			s.remember(k, p.entry)
+		var err error
+		if next[resource], err = s.withDeltas(resource, e); err != nil {
+			return fmt.Errorf("publish: %w", err)
 		}
 	}
-	s.sweep()
+	s.replace(next)
+	for resource, e := range next {
+		s.keepBases(resource, e)
+	}
 	return nil
 }
 
-// walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file
-// or link that has the name of such a directory, or of a temporary file, is visited with dir "".
-func walk(source string, visit func(k key) error) error {
-	dirs, err := os.ReadDir(source)
+// Save stores the files of one publication, and the objects that they name and that are not stored yet. In this order it
+//
+//  1. leaves out each file that is older than the one stored in its place, and logs it,
+//  2. writes the files that the disk has refused before,
+//  3. writes the objects, then the files in current/, then those of the dates, each durably,
+//  4. lets reads find them, whether the disk took them or not,
+//  5. removes the objects that no file names any more.
+//
+// What the disk refuses stays in memory, in one queue, and is tried again every few seconds, by the next Save and by Close.
+// Nothing that names a refused object is written before it. The store logs the begin and the end of such an outage, and
+// [Store.DiskError] reports it. So the only errors are those of a file that cannot be encoded, and of [Options.Publish], which is
+// called after step 1. Save keeps the bodies of the editions and the Gzip of the objects.
+func (s *Store) Save(answers []File, objects []Object) error {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	batch, err := s.missing(objects)
 	if err != nil {
 		return err
 	}
-	for _, dir := range dirs {
-		name := dir.Name()
-		switch {
-		case name != currentDir && name != objectsDir && !isDate(name) && !Temporary(name):
-			continue
-		case !dir.IsDir() || Temporary(name):
-			if err := visit(key{"", name}); err != nil {
-				return err
-			}
-			continue
+	var dated []Packed
+	for i := range answers {
+		f := &answers[i]
+		h, body, err := encodeFile(f)
+		if err != nil {
+			return fmt.Errorf("save %s: %w", f.Product, err)
 		}
-		files, err := os.ReadDir(filepath.Join(source, name))
+		answer, name := f.Edition.Default, FileName(f.Product)
+		if f.Current {
+			batch = append(batch, packed(key{currentDir, name}, body, newEntry(h, body, answer.Meta.age()), answer))
+		}
+		if f.Dated {
+			dated = append(dated, packed(key{h.Date, name}, body, newEntry(h, body, answer.Meta.age()), answer))
+		}
+	}
+	batch, older := s.admit(append(batch, dated...))
+	if older != nil {
+		s.log.Warn("older answer not stored", "err", older)
+	}
+	if s.opts.Publish != nil {
+		stored, err := s.opts.Publish(batch)
 		if err != nil {
 			return err
 		}
-		for _, f := range files {
-			if f.IsDir() {
+		defer stored()
+	}
+	s.place(batch)
+	return nil
+}
+
+// place writes objects and files, and lets reads find them. s.disk is held.
+func (s *Store) place(batch []Packed) {
+	replaced := s.put(batch)
+	s.keep(batch, replaced)
+	s.sweep()
+}
+
+// Load reads and verifies a product's file of a date. It returns ErrNoSnapshot if there is none.
+func (s *Store) Load(product, date string) (File, error) { return s.load(key{date, FileName(product)}) }
+
+// LoadCurrent reads and verifies the current answer of a product, as it was stored last. It returns ErrNoSnapshot if there is
+// none.
+func (s *Store) LoadCurrent(product string) (File, error) { return s.Load(product, currentDir) }
+
+// Ages say what [Store.Expire] removes. A date is YYYY-MM-DD; "" removes nothing.
+type Ages struct {
+	FilesBefore   string   // the files of Products under earlier dates
+	Products      []string // whose files are removed
+	ObjectsBefore string   // the objects that only files of earlier dates name
+}
+
+// Expire removes old files and objects. It returns how many files it removed, and the first error.
+func (s *Store) Expire(ages Ages) (removed int, first error) {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	for _, product := range ages.Products {
+		for _, date := range s.DatesOf(product) {
+			if date >= ages.FilesBefore {
+				break
+			}
+			k := key{date, FileName(product)}
+			digest := s.digest(k)
+			if err := s.remove(k); err != nil {
+				if first == nil {
+					first = fmt.Errorf("expire old files: %w", err)
+				}
 				continue
 			}
-			if err := visit(key{name, f.Name()}); err != nil {
-				return err
-			}
+			s.history.Del(digest)
+			removed++
 		}
 	}
-	return nil
+	s.objectsBefore = max(s.objectsBefore, ages.ObjectsBefore)
+	s.sweep()
+	return removed, first
 }
 
 // Stats says what a [Store] has done since it was opened, and how much is pending now.

@@ -77,7 +77,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	s.history.Wait()
 	room := int64(0)
 	for _, date := range dates {
-		if snapshot, ok := s.history.Get(s.index[key{date, "gex-spx"}].id); ok {
+		if snapshot, ok := s.history.Get(s.index[key{date, "gex-spx"}].digest); ok {
 			room += snapshot.cost()
 		}
 	}

@@ -44,40 +44,14 @@ func CheckPath(path string) error {
 // IsObject says whether a path is that of an object.
 func IsObject(path string) bool { return strings.HasPrefix(path, objectsDir+"/") }
 
-// Paths returns the paths of all files and objects of the store, sorted.
-func (s *Store) Paths() (paths []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k := range s.index {
-		paths = append(paths, k.String())
-	}
-	slices.Sort(paths)
-	return paths
-}
-
-// Digest returns the digest in the header of a stored file, or the digest in the name of a stored object, and "" if the file
-// is not stored. It does not read the disk.
-func (s *Store) Digest(path string) string {
-	k, err := parsePath(path)
-	if err != nil {
-		return ""
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if e := s.index[k]; e != nil {
-		return e.digest
-	}
-	return ""
-}
-
 // Bytes returns a whole stored file, verified, and its [Store.Digest]. The bytes must not be changed. The error is
 // ErrNoSnapshot if the file is not stored.
-func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
+func (f *files) Bytes(path string) (file []byte, digest string, err error) {
 	k, err := parsePath(path)
 	if err != nil {
 		return nil, "", err
 	}
-	if file, _, err = s.raw(k); err == nil {
+	if file, _, err = f.raw(k); err == nil {
 		digest, err = checkFile(k, file)
 	}
 	if err != nil {
@@ -98,8 +72,8 @@ func checkFile(k key, file []byte) (digest string, err error) {
 
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
-// the products, is not older than the file that is stored there, and has no as_of after notAfter. The errors are those above,
-// ErrTorn and ErrNewerFormat. An object must come before the files that name it.
+// the products, has no as_of after notAfter, and is not older than the file that is stored there. The errors are those above,
+// ErrTorn and ErrNewerFormat. An object must come before the files that name it, and waits for them.
 func (s *Store) Accept(path, digest string, file []byte, products []string, notAfter time.Time) error {
 	k, err := parsePath(path)
 	if err != nil {
@@ -108,58 +82,47 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	if len(file) > MaxTransfer {
 		return fmt.Errorf("%w: over %d bytes", ErrForeign, MaxTransfer)
 	}
+	p := packed(k, file, &entry{digest: digest}, nil)
 	if k.dir == objectsDir {
-		return s.acceptObject(k, digest, file)
+		_, err = checkFile(k, file)
+	} else {
+		var f File
+		if f, err = decodeFile(file, k); err == nil {
+			err = vet(&f, s.opts.Source, products, notAfter)
+			p = packed(k, file, f.entry, f.Edition.Default)
+		}
 	}
-	f, err := decodeFile(file, k)
 	if err != nil {
 		return err
 	}
-	if f.entry.digest != digest {
-		return fmt.Errorf("%w: it is whole, but not the announced file", ErrTorn)
-	}
-	if err := s.vet(k, &f, products, notAfter); err != nil {
-		return err
+	if p.SHA256 != digest || k.dir == objectsDir && k != objectKey(digest) {
+		return fmt.Errorf("%w: it is whole, but not what was announced", ErrTorn)
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	s.place([]Packed{packed(k, file, f.entry, f.Edition.Default)})
-	return nil
-}
-
-// acceptObject stores an object that waits for the file that names it.
-func (s *Store) acceptObject(k key, digest string, file []byte) error {
-	if k != objectKey(digest) {
-		return fmt.Errorf("%w: another object is announced", ErrTorn)
-	}
-	if _, err := unpackObject(file, digest); err != nil {
+	batch, err := s.admit([]Packed{p})
+	if err != nil {
 		return err
 	}
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	s.mu.Lock()
-	s.waiting[digest] = time.Now().Add(unnamedFor)
-	s.mu.Unlock()
-	s.place([]Packed{packed(k, file, &entry{digest: digest}, nil)})
+	if k.dir == objectsDir {
+		s.waiting[digest] = time.Now().Add(unnamedFor)
+	}
+	s.place(batch)
 	return nil
 }
 
 // vet checks the answer of a file that another store has written.
-func (s *Store) vet(k key, f *File, products []string, notAfter time.Time) error {
+func vet(f *File, source string, products []string, notAfter time.Time) error {
 	if !slices.Contains(products, f.Product) {
 		return fmt.Errorf("%w: product %.40q is not known", ErrForeign, f.Product)
 	}
-	asOf := f.Edition.Default.Meta.AsOf
-	if asOf.After(notAfter) {
+	if asOf := f.Edition.Default.Meta.AsOf; asOf.After(notAfter) {
 		return fmt.Errorf("%w: as_of %s is in the future", ErrForeign, asOf)
 	}
 	for _, one := range f.Edition.snapshots {
-		if one.Meta.Source != s.opts.Source || one.Meta.Endpoint != f.Product {
+		if one.Meta.Source != source || one.Meta.Endpoint != f.Product {
 			return fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
 		}
 	}
-	if stored, err := s.load(k); err == nil && stored.Edition.Default.Newer(f.Edition.Default) {
-		return fmt.Errorf("%w: as_of %s, stored is %s", ErrOlder, asOf, stored.Edition.Default.Meta.AsOf)
-	}
-	return nil // also if the stored file cannot be served
+	return nil
 }

@@ -1,0 +1,287 @@
+package snapshots
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// files is what is on the disk, and what the disk has refused.
+type files struct {
+	dir     string // <Dir>/<Source>
+	log     *slog.Logger
+	removed func(path string) // see [Options.Removed]
+	lock    *os.File          // keeps other processes out of dir
+	writer  *writer
+	bad     atomic.Int64 // stored files found that can never be served
+
+	disk          sync.Mutex           // held while files are written or removed; its holder may lock mu; guards the next fields
+	waiting       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
+	objectsBefore string               // [Ages.ObjectsBefore]
+	unread        bool                 // a file could not be read at the start, so it may name any object
+
+	mu      sync.Mutex          // guards the fields below; held only briefly
+	index   map[key]*entry      // the files and objects that may be read
+	dates   map[string][]string // by name, the dates that have a file in index, rising; the slices are never changed
+	queue   map[key]Packed      // last write of each file that the disk refused; changed only by the holder of disk
+	diskErr error               // of the last write that failed
+}
+
+func (f *files) init(dir string, log *slog.Logger) {
+	f.dir, f.log, f.removed, f.writer = dir, log, func(string) {}, &writer{log: log}
+	f.waiting, f.index, f.dates, f.queue = map[string]time.Time{}, map[key]*entry{}, map[string][]string{}, map[key]Packed{}
+}
+
+// open takes the directory and indexes its files, as [Open] describes. No other goroutine uses f yet.
+func (f *files) open() error {
+	if err := f.writer.makeDir(f.dir); err != nil {
+		return err
+	}
+	if err := f.lockDir(); err != nil {
+		return err
+	}
+	for _, dir := range []string{objectsDir, currentDir} {
+		if err := f.writer.makeDir(filepath.Join(f.dir, dir)); err != nil {
+			return err
+		}
+	}
+	links := map[key]Packed{} // by the place under a date: the file in current/ that belongs there, too
+	if err := walk(f.dir, func(k key) error { return f.find(k, links) }); err != nil {
+		return err
+	}
+	for k, p := range links {
+		if e := f.index[k]; e == nil || !e.age.newer(p.entry.age) && e.computed.Before(p.entry.computed) {
+			f.put([]Packed{p})
+		}
+	}
+	f.sweep()
+	return nil
+}
+
+// find removes a temporary file, or indexes the file at k. It adds a file in current/ to links if it belongs under its date, too.
+func (f *files) find(k key, links map[key]Packed) error {
+	if Temporary(k.name) {
+		return os.Remove(f.path(k))
+	}
+	if k.dir == objectsDir {
+		if sum := digestOfObject(k.name); sum != "" {
+			f.remember(k, &entry{digest: sum})
+		}
+		return nil
+	}
+	var h fileHeader
+	var e *entry
+	file, err := readFile(f.path(k))
+	if err == nil {
+		h, e, err = readEntry(file, k)
+	}
+	if err != nil {
+		f.passOver(k, nil, err)
+		f.unread = f.unread || !errors.Is(err, ErrTorn)
+		return nil
+	}
+	f.remember(k, e)
+	if k.dir == currentDir && h.Dated {
+		dated := key{h.Date, k.name}
+		links[dated] = packed(dated, file, e, nil)
+	}
+	return nil
+}
+
+func (f *files) path(k key) string { return filepath.Join(f.dir, k.dir, k.name) }
+
+// walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file
+// or link that has the name of such a directory, or of a temporary file, is visited with dir "".
+func walk(source string, visit func(k key) error) error {
+	dirs, err := os.ReadDir(source)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		name := dir.Name()
+		switch {
+		case name != currentDir && name != objectsDir && !isDate(name) && !Temporary(name):
+			continue
+		case !dir.IsDir() || Temporary(name):
+			if err := visit(key{"", name}); err != nil {
+				return err
+			}
+			continue
+		}
+		files, err := os.ReadDir(filepath.Join(source, name))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			if f.IsDir() {
+				continue
+			}
+			if err := visit(key{name, f.Name()}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Packed is a file or an object as it is written. Nothing of it may be changed.
+type Packed struct {
+	Path   string
+	SHA256 string // what [Store.Digest] returns
+	Body   []byte
+	Answer *Snapshot // the default of a file; nil for an object
+
+	key   key
+	entry *entry
+}
+
+func packed(k key, body []byte, e *entry, answer *Snapshot) Packed {
+	return Packed{Path: k.String(), SHA256: e.digest, Body: body, Answer: answer, key: k, entry: e}
+}
+
+// admit returns a batch without the files that are older than those stored in their places, and an ErrOlder of the first of
+// them. Every file that is written goes through admit. f.disk is held.
+func (f *files) admit(batch []Packed) (admitted []Packed, older error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range batch {
+		if e := f.index[p.key]; e != nil && e.age.newer(p.entry.age) {
+			older = cmp.Or(older, fmt.Errorf("%w: %s of %v, stored is %v", ErrOlder, p.Path, p.entry.age, e.age))
+			continue
+		}
+		admitted = append(admitted, p)
+	}
+	return admitted, older
+}
+
+// put writes objects and files, and lets reads find them. It returns the digests of the files of dates that it replaced by
+// others. f.disk is held.
+func (f *files) put(batch []Packed) (replaced []string) {
+	f.flush(batch)
+	for _, p := range batch {
+		if old := f.digest(p.key); p.key.rank() == rankDated && old != p.SHA256 {
+			replaced = append(replaced, old)
+		}
+		f.remember(p.key, p.entry)
+	}
+	return replaced
+}
+
+// The ranks order the writes of a publication: what is named before what names it.
+const (
+	rankObject = iota
+	rankCurrent
+	rankDated
+	ranks
+)
+
+func (k key) rank() int {
+	switch k.dir {
+	case objectsDir:
+		return rankObject
+	case currentDir:
+		return rankCurrent
+	}
+	return rankDated
+}
+
+// flush writes the queue and a batch, which replaces what the queue has for the same places. What the disk refuses becomes the
+// queue. While an object is refused, no file is written. f.disk is held.
+func (f *files) flush(batch []Packed) {
+	before, all := len(f.queue), maps.Clone(f.queue)
+	for _, p := range batch {
+		p.Answer = nil // the queue does not need it
+		all[p.key] = p
+	}
+	if len(all) == 0 {
+		return
+	}
+	written := map[key]bool{}
+	var refusal error
+	for rank := range ranks {
+		refusal = cmp.Or(refusal, f.writeRank(all, rank, written))
+		if rank == rankObject && refusal != nil {
+			break
+		}
+	}
+	f.mu.Lock()
+	for k := range written {
+		delete(all, k)
+	}
+	f.queue, f.diskErr = all, refusal
+	f.mu.Unlock()
+	if before == 0 && len(all) > 0 {
+		f.log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", refusal)
+	}
+	if before > 0 && len(all) == 0 {
+		f.log.Info("disk writable again, all pending files saved")
+	}
+}
+
+// writeRank writes the files of a rank, adds those that the disk took to written, and returns the first error of the others.
+// The file of a date that is the same file as the one just written in current/, by its digest, becomes a link to it.
+func (f *files) writeRank(all map[key]Packed, rank int, written map[key]bool) (first error) {
+	var part []Packed
+	for _, p := range all {
+		if p.key.rank() == rank {
+			part = append(part, p)
+		}
+	}
+	slices.SortFunc(part, func(a, b Packed) int { return cmp.Compare(a.Path, b.Path) })
+	var batch []replacement
+	for _, p := range part {
+		w := replacement{dir: filepath.Join(f.dir, p.key.dir), name: p.key.name, body: p.Body}
+		if current := (key{currentDir, p.key.name}); rank == rankDated && written[current] && all[current].SHA256 == p.SHA256 {
+			w.link = f.path(current)
+		}
+		batch = append(batch, w)
+	}
+	for i, err := range f.writer.write(batch) {
+		if err == nil {
+			written[part[i].key] = true
+		}
+		first = cmp.Or(first, err)
+	}
+	return first
+}
+
+// retryEvery is the pause between two attempts to write the queue.
+const retryEvery = 5 * time.Second
+
+// retry writes the queue every few seconds until ctx ends.
+func (f *files) retry(ctx context.Context) {
+	tick := time.NewTicker(retryEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		f.disk.Lock()
+		if f.DiskError() != nil {
+			f.flush(nil)
+			f.sweep()
+		}
+		f.disk.Unlock()
+	}
+}
+
+// DiskError returns why files wait for the disk, or nil if none does.
+func (f *files) DiskError() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.queue) == 0 {
+		return nil
+	}
+	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(f.queue), f.diskErr)
+}

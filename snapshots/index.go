@@ -1,0 +1,190 @@
+package snapshots
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/goccy/go-json"
+)
+
+// ErrNoSnapshot says that no answer of that product and date is stored.
+var ErrNoSnapshot = errors.New("no snapshot of that date")
+
+// entry is what the store knows of the last write of a file or an object without reading it. It is immutable but for logged. An
+// object has only a digest.
+type entry struct {
+	digest   string    // in its header, or of the object
+	age      age       // of the default answer
+	computed time.Time // computed_at
+	objects  []string  // digests of the objects that it names
+	summary  []byte    // [File.Summary]
+	logged   bool      // a read of the file has failed, and the log says so; guarded by files.mu
+}
+
+// newEntry returns the entry of a file. It does not keep the file.
+func newEntry(h fileHeader, file []byte, of age) *entry {
+	e := &entry{digest: h.SHA256, age: of, computed: h.ComputedAt, summary: bytes.Clone(file[len(file)-h.Summary:])}
+	for _, in := range h.Inputs {
+		e.objects = append(e.objects, in.SHA256)
+	}
+	return e
+}
+
+// readEntry returns the header and the entry of a file that belongs at k. Of the answers it reads only the meta of the default.
+func readEntry(file []byte, k key) (h fileHeader, e *entry, err error) {
+	h, payload, err := unframe(file, k)
+	if err != nil {
+		return h, nil, err
+	}
+	answer, _, _ := bytes.Cut(payload, []byte{'\n'})
+	var envelope struct {
+		Meta Meta `json:"meta"`
+	}
+	if err := json.Unmarshal(answer, &envelope); err != nil {
+		return h, nil, fmt.Errorf("%w: no default answer: %w", ErrTorn, err)
+	}
+	return h, newEntry(h, file, envelope.Meta.age()), nil
+}
+
+func (f *files) datesOf(name string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.dates[name]
+}
+
+// Summary is the summary of a stored answer.
+type Summary struct {
+	Date string // YYYY-MM-DD
+	Body []byte // must not be changed
+}
+
+// Summaries returns the summaries of a product's stored dates, dates rising. It reads no file.
+func (f *files) Summaries(product string) (all []Summary) {
+	name := FileName(product)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, date := range f.dates[name] {
+		if e := f.index[key{date, name}]; len(e.summary) > 0 {
+			all = append(all, Summary{date, e.summary})
+		}
+	}
+	return all
+}
+
+// Paths returns the paths of all files and objects of the store, sorted.
+func (f *files) Paths() (paths []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for k := range f.index {
+		paths = append(paths, k.String())
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// Digest returns the digest in the header of a stored file, or the digest in the name of a stored object, and "" if the file
+// is not stored. It does not read the disk.
+func (f *files) Digest(path string) string {
+	k, err := parsePath(path)
+	if err != nil {
+		return ""
+	}
+	return f.digest(k)
+}
+
+func (f *files) digest(k key) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.index[k]; e != nil {
+		return e.digest
+	}
+	return ""
+}
+
+// Has says whether an object is on the disk.
+func (f *files) Has(sha256 string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k := objectKey(sha256)
+	_, queued := f.queue[k]
+	return f.index[k] != nil && !queued
+}
+
+// load reads and verifies a file. It passes over a bad file.
+func (f *files) load(k key) (out File, err error) {
+	file, e, err := f.raw(k)
+	if err == nil {
+		out, err = decodeFile(file, k)
+	}
+	if err != nil {
+		f.passOver(k, e, err)
+		return File{}, fmt.Errorf("load %s: %w", k, err)
+	}
+	return out, nil
+}
+
+// raw returns the last write of a file or an object, from memory while the write is pending, and its entry.
+func (f *files) raw(k key) (file []byte, e *entry, err error) {
+	f.mu.Lock()
+	e = f.index[k]
+	queued, pending := f.queue[k]
+	f.mu.Unlock()
+	switch {
+	case pending:
+		return queued.Body, e, nil
+	case e == nil:
+		return nil, nil, ErrNoSnapshot
+	}
+	if file, err = readFile(f.path(k)); errors.Is(err, fs.ErrNotExist) {
+		err = ErrNoSnapshot
+	}
+	return file, e, err
+}
+
+// passOver logs once that a file cannot be used. If the file can never be used, passOver counts it and takes it out of the
+// index, unless another file has replaced it since. A read that failed for another reason may succeed the next time. e is nil
+// for a file that is not indexed.
+func (f *files) passOver(k key, e *entry, err error) {
+	missing, bad := errors.Is(err, ErrNoSnapshot), errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat)
+	f.mu.Lock()
+	if e == nil {
+		e = &entry{}
+	}
+	if (missing || bad) && f.index[k] == e {
+		f.forget(k)
+	}
+	logged := e.logged || missing
+	e.logged = logged
+	f.mu.Unlock()
+	if logged {
+		return
+	}
+	if bad {
+		f.bad.Add(1)
+	}
+	f.log.Error("stored file passed over", "file", f.path(k), "err", err)
+}
+
+// remember indexes the last write of a file or an object.
+func (f *files) remember(k key, e *entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.index[k] = e
+	dates := f.dates[k.name]
+	if i, found := slices.BinarySearch(dates, k.dir); !found && k.rank() == rankDated {
+		f.dates[k.name] = slices.Concat(dates[:i], []string{k.dir}, dates[i:])
+	}
+}
+
+// forget takes a file or an object out of the index. f.mu is held.
+func (f *files) forget(k key) {
+	delete(f.index, k)
+	dates := f.dates[k.name]
+	if i, found := slices.BinarySearch(dates, k.dir); found {
+		f.dates[k.name] = slices.Concat(dates[:i], dates[i+1:])
+	}
+}
