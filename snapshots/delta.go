@@ -77,8 +77,6 @@ type deltas struct {
 	bases map[kind][]base     // last answers of each kind, newest first
 }
 
-func newDeltas(kinds map[string][]string) deltas { return deltas{kinds, map[kind][]base{}} }
-
 // withDeltas returns an edition with dictionaries in place of the answers in Options.Deltas. A dictionary is a copy of the answer
 // that has the deltas against the bases of its kind.
 func (d *deltas) withDeltas(resource string, e *Edition) (*Edition, error) {

@@ -89,20 +89,21 @@ func (f *files) Paths() (paths []string) {
 // Digest returns the digest in the header of a stored file, or the digest in the name of a stored object, and "" if the file
 // is not stored. It does not read the disk.
 func (f *files) Digest(path string) string {
-	k, err := parsePath(path)
-	if err != nil {
-		return ""
-	}
+	k, _ := parsePath(path)
 	return f.digest(k)
 }
 
 func (f *files) digest(k key) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if e := f.index[k]; e != nil {
+	if e := f.entry(k); e != nil {
 		return e.digest
 	}
 	return ""
+}
+
+func (f *files) entry(k key) *entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.index[k]
 }
 
 // Has says whether an object is on the disk.

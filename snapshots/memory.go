@@ -142,11 +142,9 @@ func (m *memory) past(k key) (*Snapshot, error) {
 	if m.hangs.Load() {
 		limit = 0
 	}
-	wait := time.NewTimer(limit)
-	defer wait.Stop()
 	select {
 	case <-r.done:
-	case <-wait.C:
+	case <-time.After(limit):
 		select {
 		case <-r.done: // on a busy machine, both may be over
 		default:
@@ -164,29 +162,24 @@ type pastRead struct {
 	err      error
 }
 
-// readFor reads the answer of a date, and ends r, which is the read of a digest.
+// readFor reads the file of a date, keeps the answer in memory, and ends r, which is the read of a digest.
 func (m *memory) readFor(r *pastRead, k key, digest string) {
-	r.snapshot, r.err = m.readPast(k)
+	f, err := m.files.load(k)
+	switch {
+	case err == nil:
+		r.snapshot = f.Edition.Default
+		m.history.Set(f.entry.digest, r.snapshot, r.snapshot.cost())
+		if m.files.digest(k) != f.entry.digest { // the file was replaced meanwhile: no request asks for this digest
+			m.history.Del(f.entry.digest)
+		}
+	case errors.Is(err, ErrTorn), errors.Is(err, ErrNewerFormat), errors.Is(err, ErrNoSnapshot):
+		r.err = ErrNoSnapshot
+	default:
+		r.err = fmt.Errorf("%w: %w", ErrBusy, err)
+	}
 	m.reading.Lock()
 	delete(m.reads, digest)
 	m.reading.Unlock()
 	m.hangs.Store(false)
 	close(r.done)
-}
-
-// readPast reads the file of a date and keeps the answer in memory.
-func (m *memory) readPast(k key) (*Snapshot, error) {
-	f, err := m.files.load(k)
-	if errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) || errors.Is(err, ErrNoSnapshot) {
-		return nil, ErrNoSnapshot
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrBusy, err)
-	}
-	snapshot, digest := f.Edition.Default, f.entry.digest
-	m.history.Set(digest, snapshot, snapshot.cost())
-	if m.files.digest(k) != digest { // the file was replaced meanwhile: no request asks for this digest
-		m.history.Del(digest)
-	}
-	return snapshot, nil
 }

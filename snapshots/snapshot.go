@@ -153,16 +153,13 @@ func (e *Edition) answer(variant string) *Snapshot {
 // snapshots yields every snapshot of the edition once, with its variant name; the default comes first.
 func (e *Edition) snapshots(yield func(name string, s *Snapshot) bool) {
 	names := e.Names()
-	first := "" // the name of the default
 	if i := slices.IndexFunc(names, func(name string) bool { return e.Variants[name] == e.Default }); i >= 0 {
-		first = names[i]
-		names = slices.Delete(names, i, i+1)
-	}
-	if !yield(first, e.Default) {
-		return
+		names = slices.Concat(names[i:i+1], names[:i], names[i+1:])
+	} else {
+		names = slices.Insert(names, 0, "")
 	}
 	for _, name := range names {
-		if !yield(name, e.Variants[name]) {
+		if !yield(name, e.answer(name)) {
 			return
 		}
 	}

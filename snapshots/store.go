@@ -58,7 +58,7 @@ type Store struct {
 // a file in current/ and its link under its date, Open makes the link. If another process holds the directory, Open returns
 // ErrLocked at once. The caller must call Close.
 func Open(opts Options) (*Store, error) {
-	s := &Store{opts: opts, deltas: newDeltas(opts.Deltas)}
+	s := &Store{opts: opts, deltas: deltas{opts.Deltas, map[kind][]base{}}}
 	s.files.init(filepath.Join(opts.Dir, opts.Source), opts.Log)
 	err := s.files.open()
 	if err == nil {

@@ -99,29 +99,28 @@ func (w *writer) write(batch []replacement) (errs []error) {
 
 func (w *writer) writePart(batch []replacement) []error {
 	temps, errs, synced := make([]string, len(batch)), make([]error, len(batch)), map[string]error{}
-	var files sync.WaitGroup
+	var writes sync.WaitGroup
 	for i, r := range batch {
-		files.Go(func() { temps[i], errs[i] = w.writeTemp(r) })
+		writes.Go(func() { temps[i], errs[i] = w.writeTemp(r) })
 	}
-	files.Wait()
+	writes.Wait()
 	for i, r := range batch {
-		if errs[i] != nil {
-			continue
+		if errs[i] == nil {
+			errs[i] = w.step(stepRename, r.path(), func() error { return os.Rename(temps[i], r.path()) })
 		}
-		if errs[i] = w.step(stepRename, r.path(), func() error { return os.Rename(temps[i], r.path()) }); errs[i] != nil {
-			os.Remove(temps[i])
+		if errs[i] != nil {
+			os.Remove(temps[i]) // leaves its room on the disk to others
 		}
 	}
 	for i, r := range batch {
-		if errs[i] != nil {
-			continue
+		if errs[i] == nil {
+			errs[i] = w.step(stepSyncDir, r.path(), func() error {
+				if _, done := synced[r.dir]; !done {
+					synced[r.dir] = syncDir(r.dir)
+				}
+				return synced[r.dir]
+			})
 		}
-		errs[i] = w.step(stepSyncDir, r.path(), func() error {
-			if _, done := synced[r.dir]; !done {
-				synced[r.dir] = syncDir(r.dir)
-			}
-			return synced[r.dir]
-		})
 		if errs[i] == nil {
 			w.files.Add(1)
 			w.bytes.Add(int64(len(r.body)))
@@ -135,46 +134,28 @@ func (w *writer) writeOne(dir, name string, b []byte) error {
 	return w.write([]replacement{{dir: dir, name: name, body: b}})[0]
 }
 
-// writeTemp writes the durable temporary file of a replacement. If a step fails, it removes the file, which leaves its room on
-// the disk to others.
+// writeTemp writes the durable temporary file of a replacement. After an error the path is that of a file to remove, or "".
 func (w *writer) writeTemp(r replacement) (path string, err error) {
 	var temp *os.File
-	for at, do := range []func() error{
-		stepCreate: func() (err error) { temp, err = w.create(r.dir, r.name); return err },
-		stepWrite: func() error {
-			if r.link != "" && linked(r.link, temp.Name()) {
+	err = w.step(stepCreate, r.path(), func() (err error) { temp, err = w.create(r.dir, r.name); return err })
+	if temp == nil {
+		return "", err
+	}
+	defer temp.Close()
+	if err == nil {
+		err = w.step(stepWrite, r.path(), func() error {
+			link := temp.Name() + "-link" // becomes the temporary file
+			if r.link != "" && os.Link(r.link, link) == nil && os.Rename(link, temp.Name()) == nil {
 				return nil
 			}
 			_, err := temp.Write(r.body)
 			return err
-		},
-		stepSync: func() error { return errors.Join(temp.Sync(), temp.Close()) },
-	} {
-		if err = w.step(step(at), r.path(), do); err != nil {
-			break
-		}
+		})
 	}
-	switch {
-	case temp == nil:
-		return "", err
-	case err != nil:
-		temp.Close()
-		os.Remove(temp.Name())
+	if err == nil {
+		err = w.step(stepSync, r.path(), temp.Sync)
 	}
 	return temp.Name(), err
-}
-
-// linked replaces a temporary file by a link to a file, and says whether it could.
-func linked(file, temp string) bool {
-	again := temp + "-link"
-	if os.Link(file, again) != nil {
-		return false
-	}
-	if os.Rename(again, temp) != nil {
-		os.Remove(again)
-		return false
-	}
-	return true
 }
 
 // step takes a step of writing a file. The debug log has a line before each step, so that the last lines tell at which step a
