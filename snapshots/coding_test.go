@@ -155,9 +155,7 @@ func TestCodings(t *testing.T) {
 			if limit := len(s.Body(Identity)) / 2; c != Identity && strings.HasPrefix(name, "table") && len(data) >= 4000 && len(s.Body(c)) > limit {
 				t.Errorf("%s: %d bytes in %v take %d", name, len(s.Body(Identity)), c, len(s.Body(c)))
 			}
-			if !bytes.Equal(keyed(s, c, []byte(anonymousUsage)), s.Body(c)) {
-				t.Errorf("%s: the anonymous body in %v is not its prefix and tail", name, c)
-			}
+			failIf(t, !bytes.Equal(keyed(s, c, []byte(anonymousUsage)), s.Body(c)), "%s: the anonymous body in %v is not its prefix and tail", name, c)
 			for _, size := range sizes {
 				usage := usageOf(size)
 				body := keyed(s, c, usage)
@@ -210,18 +208,12 @@ func TestSealIn(t *testing.T) {
 		sameSnapshot(t, fmt.Sprintf("again in %v", in), again, s)
 		for c := range Codings {
 			want := c <= Gzip || slices.Contains(in, c)
-			if s.Has(c) != want || (s.Body(c) != nil) != want || (s.Prefix(c) != nil) != want {
-				t.Errorf("in %v: has %v: %t", in, c, s.Has(c))
-			}
-			if want && !bytes.Equal(s.Body(c), whole.Body(c)) {
-				t.Errorf("in %v: the %v body differs", in, c)
-			}
+			failIf(t, s.Has(c) != want || (s.Body(c) != nil) != want || (s.Prefix(c) != nil) != want, "in %v: has %v: %t", in, c, s.Has(c))
+			failIf(t, want && !bytes.Equal(s.Body(c), whole.Body(c)), "in %v: the %v body differs", in, c)
 			if got := string(s.AppendTail([]byte("x"), c, []byte("1"))); !want && got != "x" {
 				t.Errorf("in %v: tail %q in %v", in, got, c)
 			}
-			if s.ETag(c) != whole.ETag(c) || !s.Matches([]byte(whole.ETag(c))) {
-				t.Errorf("in %v: tag %s in %v", in, s.ETag(c), c)
-			}
+			failIf(t, s.ETag(c) != whole.ETag(c) || !s.Matches([]byte(whole.ETag(c))), "in %v: tag %s in %v", in, s.ETag(c), c)
 		}
 	}
 }

@@ -66,9 +66,7 @@ func checkDelta(t *testing.T, d *Delta, answer, earlier *Snapshot) {
 		t.Errorf("the delta of %.30s against %.30s decodes to %.60q, %v", answer.Data(), earlier.Data(), got, err)
 	}
 	want := strings.TrimSuffix(answer.ETag(Identity), `"`) + "-dcz-" + hex.EncodeToString(sum[:8]) + `"`
-	if d.ETag != want || !answer.Matches([]byte(d.ETag)) || earlier.Matches([]byte(d.ETag)) {
-		t.Errorf("tag %s, want %s", d.ETag, want)
-	}
+	failIf(t, d.ETag != want || !answer.Matches([]byte(d.ETag)) || earlier.Matches([]byte(d.ETag)), "tag %s, want %s", d.ETag, want)
 }
 
 // An answer comes with deltas against the last four answers before it, whatever their size, and against no other. One that is
@@ -81,26 +79,18 @@ func TestDeltas(t *testing.T) {
 			all = append(all, answerOf(t, n, size+n*size/20))
 			got := s.publishOne(t, delta, all[n])
 			sameSnapshot(t, "published", got, all[n])
-			if !got.IsDictionary() {
-				t.Error("no dictionary")
-			}
+			failIf(t, !got.IsDictionary(), "no dictionary")
 			for m, earlier := range all {
 				if m < n-4 || m == n {
-					if got.Delta(announced(earlier)) != nil {
-						t.Errorf("answer %d has a delta against answer %d", n, m)
-					}
+					failIf(t, got.Delta(announced(earlier)) != nil, "answer %d has a delta against answer %d", n, m)
 					continue
 				}
 				d := got.Delta(announced(earlier))
 				checkDelta(t, d, all[n], earlier)
-				if d != nil && size == 3<<10 && m == n-1 && len(d.Body) > len(all[n].Body(Zstd))/2 {
-					t.Errorf("%d bytes, without a base %d", len(d.Body), len(all[n].Body(Zstd)))
-				}
+				failIf(t, d != nil && size == 3<<10 && m == n-1 && len(d.Body) > len(all[n].Body(Zstd))/2, "%d bytes, without a base %d", len(d.Body), len(all[n].Body(Zstd)))
 			}
 			for _, unknown := range []string{"", "::", ":AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:", string(announced(all[n]))[1:]} {
-				if got.Delta([]byte(unknown)) != nil {
-					t.Errorf("a delta against %q", unknown)
-				}
+				failIf(t, got.Delta([]byte(unknown)) != nil, "a delta against %q", unknown)
 			}
 			s.publishOne(t, delta, all[n])
 		}
@@ -120,25 +110,15 @@ func TestDeltasOfKinds(t *testing.T) {
 	now := s.Current(delta)
 	checkDelta(t, now.Default.Delta(announced(first)), e.Default, first)
 	checkDelta(t, now.Variants["100"].Delta(announced(large)), e.Variants["100"], large)
-	if now.Default.Delta(announced(large)) != nil || now.Variants["100"].Delta(announced(first)) != nil {
-		t.Error("a delta against an answer to another parameter value")
-	}
-	if now.Default != now.Variants["20"] || e.Default != e.Variants["20"] {
-		t.Error("the default is not one of the variants")
-	}
-	if now.Default.Variant() != "" || now.Variants["100"].Variant() != "100" {
-		t.Errorf("dictionaries of %q and %q", now.Default.Variant(), now.Variants["100"].Variant())
-	}
+	failIf(t, now.Default.Delta(announced(large)) != nil || now.Variants["100"].Delta(announced(first)) != nil, "a delta against an answer to another parameter value")
+	failIf(t, now.Default != now.Variants["20"] || e.Default != e.Variants["20"], "the default is not one of the variants")
+	failIf(t, now.Default.Variant() != "" || now.Variants["100"].Variant() != "100", "dictionaries of %q and %q", now.Default.Variant(), now.Variants["100"].Variant())
 	for name, other := range map[string]*Snapshot{
 		"published": e.Default, "published variant": e.Variants["100"], "another variant": now.Variants["1"], "another resource": s.Current(gamma).Default,
 	} {
-		if other.IsDictionary() || other.Delta(announced(first)) != nil {
-			t.Errorf("%s: a dictionary", name)
-		}
+		failIf(t, other.IsDictionary() || other.Delta(announced(first)) != nil, "%s: a dictionary", name)
 	}
-	if s.Current(gamma) != e {
-		t.Error("the edition of another resource was copied")
-	}
+	failIf(t, s.Current(gamma) != e, "the edition of another resource was copied")
 }
 
 // Servers of a fleet make their deltas themselves. The same answer and base give the same bytes under the same tag, from a new

@@ -90,9 +90,7 @@ func TestExpire(t *testing.T) {
 		if got, all := s.DatesOf(pain), s.DatesOf(gamma); !slices.Equal(got, []string{wednesday, thursday, friday}) || len(all) != 5 {
 			t.Errorf("dates %q and %q", got, all)
 		}
-		if exists(t, s, monday+"/"+pain) || !exists(t, s, monday+"/gex-spx") || objects(t, s) != 9 {
-			t.Errorf("held are %q", held(t, s))
-		}
+		failIf(t, exists(t, s, monday+"/"+pain) || !exists(t, s, monday+"/gex-spx") || objects(t, s) != 9, "held are %q", held(t, s))
 		s = reopen(t, s)
 	}
 	historical(t, s, monday)
@@ -207,9 +205,7 @@ func TestDamagedObjects(t *testing.T) {
 		_, _, two := s.Bytes(name)
 		_, three := ReadObject(s.opts.Dir, s.opts.Source, sum)
 		for _, err := range []error{one, two, three, s.Accept(name, sum, b, nil, asOf)} {
-			if !errors.Is(err, ErrTorn) {
-				t.Errorf("%s: %v", what, err)
-			}
+			failIf(t, !errors.Is(err, ErrTorn), "%s: %v", what, err)
 		}
 		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
 			t.Errorf("%s: verify finds %v, %v", what, bad, err)

@@ -125,9 +125,7 @@ func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
 			t.Errorf("%d errors of step %v, %d injected at %v", n, i, want, at)
 		}
 	}
-	if got.FilesWaiting != waiting || (s.DiskError() != nil) != (waiting > 0) {
-		t.Errorf("%d files wait, want %d; disk error %v", got.FilesWaiting, waiting, s.DiskError())
-	}
+	failIf(t, got.FilesWaiting != waiting || (s.DiskError() != nil) != (waiting > 0), "%d files wait, want %d; disk error %v", got.FilesWaiting, waiting, s.DiskError())
 }
 
 // after starts a store on a copy of the files and returns what find finds. It fails the test if a file is bad.
@@ -328,9 +326,7 @@ func TestFaultBatch(t *testing.T) {
 	}}
 	for i, err := range w.write(batch) {
 		body, _ := os.ReadFile(batch[i].path())
-		if i == 0 && !errors.Is(err, syscall.ENOSPC) || i > 0 && (err != nil || string(body) != "new") {
-			t.Errorf("%s: %v, %q", batch[i].name, err, body)
-		}
+		failIf(t, i == 0 && !errors.Is(err, syscall.ENOSPC) || i > 0 && (err != nil || string(body) != "new"), "%s: %v, %q", batch[i].name, err, body)
 	}
 	if left := len(names(t, dir)); left != len(batch)-1 || most > atOnce {
 		t.Errorf("%d files at the end, at most %d temporary ones", left, most)

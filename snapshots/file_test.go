@@ -62,18 +62,14 @@ func TestFileRoundTrip(t *testing.T) {
 			}
 		}
 		lines := bytes.SplitN(b, []byte{'\n'}, 3)
-		if len(lines) != 3 || !bytes.Equal(lines[1], f.Edition.Default.Body(Identity)) {
-			t.Errorf("%s: line 2 is %.200q", name, lines[1])
-		}
+		failIf(t, len(lines) != 3 || !bytes.Equal(lines[1], f.Edition.Default.Body(Identity)), "%s: line 2 is %.200q", name, lines[1])
 		rest, ok := bytes.CutPrefix(b, []byte(`{"format":1,"sha256":"`))
 		if !ok || sha(rest[64:]) != string(rest[:64]) || !bytes.HasPrefix(rest[64:], []byte(`","product":"`+pain+`","date":"`+friday+`"`)) {
 			t.Errorf("%s: line 1 is %s", name, lines[0])
 		}
 		// The default is one of the variants, not a copy: both cost memory once.
 		first := slices.IndexFunc(f.Edition.Names(), func(n string) bool { return f.Edition.Variants[n] == f.Edition.Default })
-		if first >= 0 && got.Edition.Default != got.Edition.Variants[f.Edition.Names()[first]] {
-			t.Errorf("%s: the default is a copy of its variant", name)
-		}
+		failIf(t, first >= 0 && got.Edition.Default != got.Edition.Variants[f.Edition.Names()[first]], "%s: the default is a copy of its variant", name)
 	}
 }
 
@@ -176,9 +172,7 @@ func TestForeignFiles(t *testing.T) {
 	}
 	for _, format := range []string{"2", "10", "9223372036854775807"} {
 		_, err := decodeFile([]byte(strings.Replace(whole, `"format":1`, `"format":`+format, 1)), keyOf(gamma))
-		if !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format) {
-			t.Errorf("format %s: %v", format, err)
-		}
+		failIf(t, !errors.Is(err, ErrNewerFormat) || !strings.Contains(err.Error(), format), "format %s: %v", format, err)
 	}
 }
 

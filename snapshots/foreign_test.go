@@ -93,9 +93,7 @@ func TestForeignDecoders(t *testing.T) {
 				t.Fatalf("%d bodies, want %d", len(got), len(want))
 			}
 			for i := range got {
-				if !bytes.Equal(got[i], want[i]) {
-					t.Errorf("body %d: %d bytes, want %d", i, len(got[i]), len(want[i]))
-				}
+				failIf(t, !bytes.Equal(got[i], want[i]), "body %d: %d bytes, want %d", i, len(got[i]), len(want[i]))
 			}
 		})
 	}
@@ -109,8 +107,6 @@ func TestZstdProgramDecodesDeltas(t *testing.T) {
 	must(t, os.WriteFile(dictionary, earlier.Body(Identity), 0o600))
 	for _, with := range [][]string{{"-D", dictionary}, {"--patch-from=" + dictionary}} {
 		got := foreign(t, [][]byte{now.Delta(announced(earlier)).Body}, path, append(with, "-dcq", "--memory=8MB")...)
-		if !bytes.Equal(got[0], now.Body(Identity)) {
-			t.Errorf("%q: %d bytes, want %d", with, len(got[0]), len(now.Body(Identity)))
-		}
+		failIf(t, !bytes.Equal(got[0], now.Body(Identity)), "%q: %d bytes, want %d", with, len(got[0]), len(now.Body(Identity)))
 	}
 }

@@ -52,19 +52,13 @@ func TestForms(t *testing.T) {
 		must(t, one.verify())
 		for c := range Codings {
 			tags[one.ETag(c)] = true
-			if !one.Has(c) || !one.Matches([]byte(one.ETag(c))) || one != s && s.Matches([]byte(one.ETag(c))) {
-				t.Errorf("%s in %v", one.form, c)
-			}
+			failIf(t, !one.Has(c) || !one.Matches([]byte(one.ETag(c))) || one != s && s.Matches([]byte(one.ETag(c))), "%s in %v", one.form, c)
 		}
 	}
 	equal(t, len(tags), 3*int(Codings), "tags")
 	few := formed(t, sealedIn(t, `{"a":1}`)).Form("csv")
-	if few.Has(Brotli) || few.Has(Zstd) || !few.Has(Gzip) {
-		t.Error("a form has codings that its answer does not have")
-	}
-	if s.cost() <= plain.cost()+csv.cost() {
-		t.Errorf("with forms %d bytes, without %d", s.cost(), plain.cost())
-	}
+	failIf(t, few.Has(Brotli) || few.Has(Zstd) || !few.Has(Gzip), "a form has codings that its answer does not have")
+	failIf(t, s.cost() <= plain.cost()+csv.cost(), "with forms %d bytes, without %d", s.cost(), plain.cost())
 	for _, short := range []string{"", "x"} {
 		if _, err := s.WithForms(Form{Name: "csv", Body: []byte(short)}); err == nil {
 			t.Errorf("sealed %q", short)

@@ -80,9 +80,7 @@ func check(t *testing.T, b []byte) {
 	t.Helper()
 	got, err := decodeFile(b, keyOf(gamma))
 	if err != nil {
-		if !refused(err) {
-			t.Errorf("refused with %v", err)
-		}
+		failIf(t, !refused(err), "refused with %v", err)
 		return
 	}
 	again, err := decodeFile(encoded(t, gamma, got), keyOf(gamma))

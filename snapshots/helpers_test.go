@@ -141,9 +141,7 @@ func document(size int) []byte {
 func sameSnapshot(t testing.TB, name string, got, want *Snapshot) {
 	t.Helper()
 	for c := range Codings {
-		if !bytes.Equal(got.Body(c), want.Body(c)) {
-			t.Errorf("%s: %v body\n got %.200q\nwant %.200q", name, c, got.Body(c), want.Body(c))
-		}
+		failIf(t, !bytes.Equal(got.Body(c), want.Body(c)), "%s: %v body\n got %.200q\nwant %.200q", name, c, got.Body(c), want.Body(c))
 		if !bytes.Equal(got.Prefix(c), want.Prefix(c)) || !bytes.Equal(got.AppendTail(nil, c, null), want.AppendTail(nil, c, null)) {
 			t.Errorf("%s: the tail in %v differs", name, c)
 		}
@@ -349,4 +347,12 @@ func bytesOf(t testing.TB, s *Store, path string) []byte {
 	b, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(path)))
 	must(t, err)
 	return b
+}
+
+// failIf fails the test if a condition holds that must not.
+func failIf(t testing.TB, wrong bool, what string, args ...any) {
+	t.Helper()
+	if wrong {
+		t.Errorf(what, args...)
+	}
 }

@@ -16,9 +16,7 @@ func TestOpenTakesTheDirectory(t *testing.T) {
 	first := open(t, dir)
 	_, err := Open(options(dir))
 	for _, want := range []string{"another process", filepath.Join(dir, "simulated"), fmt.Sprint(os.Getpid())} {
-		if !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), want) {
-			t.Errorf("a second store of the directory: %v, want %s", err, want)
-		}
+		failIf(t, !errors.Is(err, ErrLocked) || !strings.Contains(err.Error(), want), "a second store of the directory: %v, want %s", err, want)
 	}
 	other := options(dir)
 	other.Source = "cboe"

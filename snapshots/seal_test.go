@@ -61,9 +61,7 @@ func TestSealPage(t *testing.T) {
 			}
 			tags[s.ETag(c)] = true
 		}
-		if len(tags) != int(Codings) || s.LastModified() != "Fri, 20 Nov 2026 15:00:00 GMT" {
-			t.Errorf("%v %s", tags, s.LastModified())
-		}
+		failIf(t, len(tags) != int(Codings) || s.LastModified() != "Fri, 20 Nov 2026 15:00:00 GMT", "%v %s", tags, s.LastModified())
 	}
 }
 

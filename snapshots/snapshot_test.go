@@ -17,9 +17,7 @@ func TestTags(t *testing.T) {
 	} {
 		for c, suffix := range map[Coding]string{Identity: "", Gzip: "-gz", Brotli: "-br", Zstd: "-zs"} {
 			tag := s.ETag(c)
-			if !regexp.MustCompile(`^"[0-9a-f]{32}` + suffix + `"$`).MatchString(tag) {
-				t.Errorf("%s, %v: tag %s", name, c, tag)
-			}
+			failIf(t, !regexp.MustCompile(`^"[0-9a-f]{32}`+suffix+`"$`).MatchString(tag), "%s, %v: tag %s", name, c, tag)
 			if before, ok := seen[tag]; ok {
 				t.Errorf("%s and %s, %v share the tag %s", before, name, c, tag)
 			}
@@ -37,9 +35,7 @@ func TestFreshnessEqual(t *testing.T) {
 			equal(t, f.Equal(g), i == j, "%v equal to %v", f, g)
 		}
 	}
-	if !states[2].Equal(Freshness{State: "fresh", Reason: &same}) {
-		t.Error("reasons are compared by pointer")
-	}
+	failIf(t, !states[2].Equal(Freshness{State: "fresh", Reason: &same}), "reasons are compared by pointer")
 }
 
 func TestNewer(t *testing.T) {

@@ -66,9 +66,7 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 	path := put(t, s, cmp.Or(kind.dir, friday)+"/gex-spx", string(b))
 	must(t, s.Close())
 	_, bad, err := Verify(o.Dir)
-	if err != nil || len(bad) != 1 || bad[0].Path != path {
-		t.Errorf("verify finds %v, %v", bad, err)
-	}
+	failIf(t, err != nil || len(bad) != 1 || bad[0].Path != path, "verify finds %v, %v", bad, err)
 	o.Log = log.logger(slog.LevelInfo)
 	s = openWith(t, o)
 	named := func(when string) {
@@ -89,9 +87,7 @@ func startWithBadFile(t *testing.T, kind stored, b []byte) {
 		if f, err := s.Load(gamma, friday); err == nil {
 			t.Errorf("loaded %.40q", f.Edition.Default.Data())
 		}
-		if slices.Contains(s.DatesOf(gamma), friday) {
-			t.Error("its date is listed")
-		}
+		failIf(t, slices.Contains(s.DatesOf(gamma), friday), "its date is listed")
 	}
 	named("after it was asked for")
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {

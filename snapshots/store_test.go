@@ -161,14 +161,10 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 		s = reopen(t, s)
 	}
 	for _, name := range append(foreign, monday+"/gex-spx", ".lock") {
-		if !exists(t, s, name) {
-			t.Errorf("%s is gone", name)
-		}
+		failIf(t, !exists(t, s, name), "%s is gone", name)
 	}
 	for _, name := range left {
-		if exists(t, s, name) {
-			t.Errorf("%s is still there", name)
-		}
+		failIf(t, exists(t, s, name), "%s is still there", name)
 	}
 }
 
@@ -184,9 +180,7 @@ func TestSummaries(t *testing.T) {
 	}
 	for range 2 {
 		got := s.Summaries(gamma)
-		if len(got) != 2 || got[0].Date != monday || string(got[0].Body) != "row of "+monday || string(got[1].Body) != "row of "+friday {
-			t.Errorf("summaries %q", got)
-		}
+		failIf(t, len(got) != 2 || got[0].Date != monday || string(got[0].Body) != "row of "+monday || string(got[1].Body) != "row of "+friday, "summaries %q", got)
 		s = reopen(t, s)
 	}
 }

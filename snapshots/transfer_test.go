@@ -101,9 +101,7 @@ func TestAcceptedObjectsWaitForTheirFile(t *testing.T) {
 					time.Sleep(2 * time.Hour)
 					must(t, save(s, pain, monday, single(t, `1`)))
 				}
-				if exists(t, s, path) || len(s.waiting) != 0 {
-					t.Errorf("refusing %t, its file comes %t: it stays", refusing, comes)
-				}
+				failIf(t, exists(t, s, path) || len(s.waiting) != 0, "refusing %t, its file comes %t: it stays", refusing, comes)
 				must(t, s.Close())
 			})
 		}

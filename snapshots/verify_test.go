@@ -49,9 +49,7 @@ func TestReadingWithoutTheLock(t *testing.T) {
 	if _, err := ReadFile(o.Dir, o.Source, gamma, friday); !errors.Is(err, ErrTorn) {
 		t.Errorf("damaged: %v", err)
 	}
-	if !exists(t, s, thursday+"/.tmp-gex-spx-1") {
-		t.Error("another process's temporary file is gone")
-	}
+	failIf(t, !exists(t, s, thursday+"/.tmp-gex-spx-1"), "another process's temporary file is gone")
 }
 
 // The server ignores symbolic links among its dated files. The start and verify name each of them.
@@ -71,14 +69,10 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 	put(t, s, friday, "a file with the name of a date")
 	want := []string{filepath.Join(s.dir, monday, "gex-spx"), filepath.Join(s.dir, tuesday), filepath.Join(s.dir, friday)}
 	_, bad, err := Verify(o.Dir)
-	if err != nil || len(bad) != len(want) {
-		t.Errorf("verify finds %v, %v", bad, err)
-	}
+	failIf(t, err != nil || len(bad) != len(want), "verify finds %v, %v", bad, err)
 	s = reopen(t, s)
 	for i, path := range want {
-		if i < len(bad) && (bad[i].Path != path || !errors.Is(bad[i].Err, ErrTorn)) {
-			t.Errorf("verify names %s, %v, want %s", bad[i].Path, bad[i].Err, path)
-		}
+		failIf(t, i < len(bad) && (bad[i].Path != path || !errors.Is(bad[i].Err, ErrTorn)), "verify names %s, %v, want %s", bad[i].Path, bad[i].Err, path)
 		equal(t, log.count(passedOver+`" file=`+path+" "), 1, "lines of the start with %s: %s", path, log)
 	}
 	if n := s.Stats().BadFiles; n != 3 || len(s.DatesOf(gamma)) != 0 {

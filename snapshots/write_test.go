@@ -21,9 +21,7 @@ func TestWriteFile(t *testing.T) {
 				t.Errorf("%q, %v, want %q", b, err, want)
 			}
 			info, err := os.Stat(path)
-			if err != nil || info.Mode() != mode && runtime.GOOS != "windows" {
-				t.Errorf("mode %v, %v, want %v", info.Mode(), err, mode)
-			}
+			failIf(t, err != nil || info.Mode() != mode && runtime.GOOS != "windows", "mode %v, %v, want %v", info.Mode(), err, mode)
 			must(t, os.Chmod(path, 0o640))
 		}
 		equal(t, names(t, dir), []string{"gex"}, "directory holds")
