@@ -5,11 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,7 +28,7 @@ type files struct {
 	bad     atomic.Int64 // stored files found that can never be served
 
 	disk          sync.Mutex           // held while files are written or removed; its holder may lock mu; guards the next fields
-	waiting       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
+	unnamed       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
 	objectsBefore string               // [Ages.ObjectsBefore]
 	unread        bool                 // a file could not be read at the start, so it may name any object
 
@@ -36,26 +39,28 @@ type files struct {
 	diskErr error               // of the last write that failed
 }
 
-func (f *files) init(dir string, log *slog.Logger) {
-	f.dir, f.log, f.removed, f.writer = dir, log, func(string) {}, &writer{log: log}
-	f.waiting, f.index, f.dates, f.queue = map[string]time.Time{}, map[key]*entry{}, map[string][]string{}, map[key]Packed{}
+func newFiles(dir string, log *slog.Logger) *files {
+	return &files{
+		dir: dir, log: log, removed: func(string) {}, writer: &writer{log: log}, unnamed: map[string]time.Time{},
+		index: map[key]*entry{}, dates: map[string][]string{}, queue: map[key]Packed{},
+	}
 }
 
 // open takes the directory and indexes its files, as [Open] describes. No other goroutine uses f yet.
-func (f *files) open() error {
-	if err := f.writer.makeDir(f.dir); err != nil {
+func (f *files) open() (err error) {
+	if err = f.writer.makeDir(f.dir); err != nil {
 		return err
 	}
-	if err := f.lockDir(); err != nil {
+	if f.lock, err = lockDir(f.dir); err != nil {
 		return err
 	}
 	for _, dir := range []string{objectsDir, currentDir} {
-		if err := f.writer.makeDir(filepath.Join(f.dir, dir)); err != nil {
+		if err = f.writer.makeDir(filepath.Join(f.dir, dir)); err != nil {
 			return err
 		}
 	}
 	links := map[key]Packed{} // by the place under a date: the file in current/ that belongs there, too
-	if err := walk(f.dir, func(k key) error { return f.find(k, links) }); err != nil {
+	if err = walk(f.dir, func(k key) error { return f.find(k, links) }); err != nil {
 		return err
 	}
 	for k, p := range links {
@@ -102,35 +107,24 @@ func (f *files) path(k key) string { return filepath.Join(f.dir, k.dir, k.name) 
 // walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file
 // or link that has the name of such a directory, or of a temporary file, is visited with dir "".
 func walk(source string, visit func(k key) error) error {
-	dirs, err := os.ReadDir(source)
-	if err != nil {
-		return err
-	}
-	for _, dir := range dirs {
-		name := dir.Name()
+	return fs.WalkDir(os.DirFS(source), ".", func(at string, entry fs.DirEntry, err error) error {
+		dir, name := path.Split(at)
+		known := name == currentDir || name == objectsDir || isDate(name) || Temporary(name)
 		switch {
-		case name != currentDir && name != objectsDir && !isDate(name) && !Temporary(name):
-			continue
-		case !dir.IsDir() || Temporary(name):
-			if err := visit(key{"", name}); err != nil {
-				return err
-			}
-			continue
-		}
-		files, err := os.ReadDir(filepath.Join(source, name))
-		if err != nil {
+		case err != nil:
 			return err
+		case at == "." || dir == "" && known && entry.IsDir() && !Temporary(name):
+			return nil // visits what is in it
+		case entry.IsDir() && (dir != "" || !known):
+			return fs.SkipDir
+		case dir == "" && !known:
+			return nil
 		}
-		for _, f := range files {
-			if f.IsDir() {
-				continue
-			}
-			if err := visit(key{name, f.Name()}); err != nil {
-				return err
-			}
+		if err = visit(key{strings.TrimSuffix(dir, "/"), name}); err == nil && entry.IsDir() {
+			return fs.SkipDir // a folder in the place of a temporary file
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 // Packed is a file or an object as it is written. Nothing of it may be changed.
@@ -276,7 +270,7 @@ func (f *files) retry(ctx context.Context) {
 	}
 }
 
-// DiskError returns why files wait for the disk, or nil if none does.
+// DiskError returns why files are queued, or nil if no file is queued.
 func (f *files) DiskError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

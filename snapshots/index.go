@@ -128,14 +128,14 @@ func (f *files) load(k key) (out File, err error) {
 	return out, nil
 }
 
-// raw returns the last write of a file or an object, from memory while the write is pending, and its entry.
+// raw returns the last write of a file or an object, from memory while it is queued, and its entry.
 func (f *files) raw(k key) (file []byte, e *entry, err error) {
 	f.mu.Lock()
 	e = f.index[k]
-	queued, pending := f.queue[k]
+	queued, found := f.queue[k]
 	f.mu.Unlock()
 	switch {
-	case pending:
+	case found:
 		return queued.Body, e, nil
 	case e == nil:
 		return nil, nil, ErrNoSnapshot

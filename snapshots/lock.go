@@ -19,44 +19,37 @@ const (
 	identityName = "identity"
 )
 
-// lockDir takes the directory, or returns ErrLocked. The kernel releases the lock when the process ends. The lock file has
-// the number of this process, for people to read.
-func (f *files) lockDir() (err error) {
-	f.lock, err = os.OpenFile(filepath.Join(f.dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+// lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
+// The lock file has the number of this process, for people to read.
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("open lock file: %w", err)
+		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	if err := lockFile(f.lock); err != nil {
+	if err := lockFile(lock); err != nil {
 		text := make([]byte, 20)
-		n, _ := f.lock.Read(text)
-		return fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n])))
+		n, _ := lock.Read(text)
+		return nil, errors.Join(fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n]))), lock.Close())
 	}
-	if f.lock.Truncate(0) == nil {
-		fmt.Fprintln(f.lock, os.Getpid()) // the lock does not need it
+	if lock.Truncate(0) == nil {
+		fmt.Fprintln(lock, os.Getpid()) // the lock does not need it
 	}
-	return nil
-}
-
-func (f *files) unlockDir() error {
-	if f.lock == nil {
-		return nil
-	}
-	return f.lock.Close()
+	return lock, nil
 }
 
 // Bind records what the directory holds. The first call stores the identity. A later call fails if its identity is another.
-func (f *files) Bind(identity string) error {
-	path := filepath.Join(f.dir, identityName)
+func (s *Store) Bind(identity string) error {
+	path := filepath.Join(s.dir, identityName)
 	held, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		f.disk.Lock()
-		defer f.disk.Unlock()
-		return f.writer.writeOne(f.dir, identityName, []byte(identity+"\n"))
+		s.disk.Lock()
+		defer s.disk.Unlock()
+		return s.writer.writeOne(s.dir, identityName, []byte(identity+"\n"))
 	case err != nil:
 		return fmt.Errorf("read %s: %w", path, err)
 	case string(held) != identity+"\n":
-		return fmt.Errorf("%s holds the %.200s, as %s says, not the %s", f.dir, bytes.TrimSpace(held), path, identity)
+		return fmt.Errorf("%s holds the %.200s, as %s says, not the %s", s.dir, bytes.TrimSpace(held), path, identity)
 	}
 	return nil
 }

@@ -89,8 +89,8 @@ func ReadObject(dir, source, sha256 string) ([]byte, error) {
 }
 
 // Object returns the unpacked bytes of an object. The caller owns them. The error is ErrGone when the object is not stored.
-func (f *files) Object(sha256 string) ([]byte, error) {
-	packed, _, err := f.raw(objectKey(sha256))
+func (s *Store) Object(sha256 string) ([]byte, error) {
+	packed, _, err := s.raw(objectKey(sha256))
 	if errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrGone
 	}
@@ -117,9 +117,9 @@ func (f *files) missing(objects []Object) (batch []Packed, err error) {
 	return batch, nil
 }
 
-// sweep removes the objects that no file names and that wait for none, and those that only files of dates before objectsBefore
-// name. While files wait for the disk, or if one could not be read at the start, it removes none from the disk: the files there may
-// still name them. f.disk is held.
+// sweep removes the objects that no file names and that are not in unnamed, and those that only files of dates before
+// objectsBefore name. While files are queued, or if a file could not be read at the start, sweep removes no object from the disk:
+// the files there may still name it. f.disk is held.
 func (f *files) sweep() {
 	f.mu.Lock()
 	named := map[string]bool{}
@@ -131,14 +131,14 @@ func (f *files) sweep() {
 			named[sum] = true
 		}
 	}
-	for sum, until := range f.waiting {
+	for sum, until := range f.unnamed {
 		if named[sum] || time.Now().After(until) {
-			delete(f.waiting, sum)
+			delete(f.unnamed, sum)
 			continue
 		}
 		named[sum] = true
 	}
-	var unnamed []key
+	var orphans []key
 	for k, e := range f.index {
 		_, queued := f.queue[k]
 		switch {
@@ -147,14 +147,14 @@ func (f *files) sweep() {
 			delete(f.queue, k)
 			f.forget(k)
 		default:
-			unnamed = append(unnamed, k)
+			orphans = append(orphans, k)
 		}
 	}
 	if len(f.queue) > 0 || f.unread {
-		unnamed = nil
+		orphans = nil
 	}
 	f.mu.Unlock()
-	for _, k := range unnamed {
+	for _, k := range orphans {
 		_ = f.remove(k) // the next sweep tries again
 	}
 }

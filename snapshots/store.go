@@ -21,7 +21,7 @@ type Options struct {
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
 	// Publish, unless nil, is called by Save with all that Save is to write, objects first and files of dates last, before
-	// anything is written. If it fails, Save writes nothing. Otherwise Save calls stored when reads find the files. Neither may
+	// anything is written. If it fails, Save writes nothing. Otherwise Save calls stored when reads find the files. Neither function may
 	// call the store.
 	Publish func([]Packed) (stored func(), err error)
 	// Removed, unless nil, is called with the path of each file and object that was removed after Open. It must return soon and
@@ -43,7 +43,7 @@ type Options struct {
 // Each part holds its own methods: files what is on the disk, memory what is served, deltas the deltas of what is served.
 // Memory reads files. No part calls the store or a part before it.
 type Store struct {
-	files
+	*files
 	memory
 	deltas
 
@@ -58,11 +58,12 @@ type Store struct {
 // a file in current/ and its link under its date, Open makes the link. If another process holds the directory, Open returns
 // ErrLocked at once. The caller must call Close.
 func Open(opts Options) (*Store, error) {
-	s := &Store{opts: opts, deltas: deltas{opts.Deltas, map[kind][]base{}}}
-	s.files.init(filepath.Join(opts.Dir, opts.Source), opts.Log)
+	s := &Store{
+		files: newFiles(filepath.Join(opts.Dir, opts.Source), opts.Log), deltas: deltas{opts.Deltas, map[kind][]base{}}, opts: opts,
+	}
 	err := s.files.open()
 	if err == nil {
-		err = s.memory.open(&s.files, opts.DatedProducts, opts.HistoryBytes)
+		err = s.memory.open(s.files, opts.DatedProducts, opts.HistoryBytes)
 	}
 	if err != nil {
 		err = errors.Join(err, s.release())
@@ -92,7 +93,10 @@ func (s *Store) release() error {
 	if s.history != nil {
 		s.history.Close()
 	}
-	return s.unlockDir()
+	if s.lock != nil {
+		return s.lock.Close()
+	}
+	return nil
 }
 
 // Publish makes editions current, by resource, all at the same instant. Other resources keep theirs. An edition whose default
@@ -215,14 +219,14 @@ func (s *Store) Expire(ages Ages) (removed int, first error) {
 	return removed, first
 }
 
-// Stats says what a [Store] has done since it was opened, and how much is pending now.
+// Stats says what a [Store] has done since it was opened, and how much is queued now.
 type Stats struct {
 	FilesWritten int64
 	BytesWritten int64
 	// DiskErrors counts the writes that failed, by the step that failed, retries included. The steps are create (of a directory
 	// or a temporary file), write, sync, rename and sync_dir.
 	DiskErrors map[string]int64
-	// FilesWaiting is the number of pending files, which the disk has refused and the store serves from memory.
+	// FilesWaiting is the number of queued files, which the disk has refused and the store serves from memory.
 	FilesWaiting int
 	// BadFiles is the number of stored files found torn, altered, foreign or of a newer format.
 	BadFiles int64
@@ -233,7 +237,7 @@ type Stats struct {
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
 	s.mu.Lock()
-	waiting := len(s.queue)
+	queued := len(s.queue)
 	s.mu.Unlock()
 	w, m := s.writer, s.history.Metrics
 	failed := map[string]int64{}
@@ -241,7 +245,7 @@ func (s *Store) Stats() Stats {
 		failed[at.String()] = w.failed[at].Load()
 	}
 	return Stats{
-		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(), DiskErrors: failed, FilesWaiting: waiting, BadFiles: s.bad.Load(),
+		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(), DiskErrors: failed, FilesWaiting: queued, BadFiles: s.bad.Load(),
 		HistoryRejected: int64(m.SetsRejected()), HistoryDropped: int64(m.SetsDropped()), HistoryEvicted: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
 	}
 }

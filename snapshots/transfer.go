@@ -46,12 +46,12 @@ func IsObject(path string) bool { return strings.HasPrefix(path, objectsDir+"/")
 
 // Bytes returns a whole stored file, verified, and its [Store.Digest]. The bytes must not be changed. The error is
 // ErrNoSnapshot if the file is not stored.
-func (f *files) Bytes(path string) (file []byte, digest string, err error) {
+func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
 	k, err := parsePath(path)
 	if err != nil {
 		return nil, "", err
 	}
-	if file, _, err = f.raw(k); err == nil {
+	if file, _, err = s.raw(k); err == nil {
 		digest, err = checkFile(k, file)
 	}
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 		return err
 	}
 	if k.dir == objectsDir {
-		s.waiting[digest] = time.Now().Add(unnamedFor)
+		s.unnamed[digest] = time.Now().Add(unnamedFor)
 	}
 	s.place(batch)
 	return nil

@@ -101,7 +101,7 @@ func TestAcceptedObjectsWaitForTheirFile(t *testing.T) {
 					time.Sleep(2 * time.Hour)
 					must(t, save(s, pain, monday, single(t, `1`)))
 				}
-				failIf(t, exists(t, s, path) || len(s.waiting) != 0, "refusing %t, its file comes %t: it stays", refusing, comes)
+				failIf(t, exists(t, s, path) || len(s.unnamed) != 0, "refusing %t, its file comes %t: it stays", refusing, comes)
 				must(t, s.Close())
 			})
 		}

@@ -166,25 +166,14 @@ func (w *writer) step(at step, path string, do func() error) error {
 	if err == nil {
 		err = do()
 	}
-	if err != nil {
-		w.failed[at].Add(1)
-		return fmt.Errorf("write %s: %s: %w", path, at, cause(err))
+	if err == nil {
+		return nil
 	}
-	return nil
-}
-
-// cause returns an error of the operating system without the name of the temporary file. So the same failure has the same
-// text every time, and is logged once.
-func cause(err error) error {
-	var path *fs.PathError
-	var link *os.LinkError
-	switch {
-	case errors.As(err, &path):
-		return path.Err
-	case errors.As(err, &link):
-		return link.Err
+	w.failed[at].Add(1)
+	for cause := err; cause != nil; cause = errors.Unwrap(cause) {
+		err = cause // without the name of the temporary file: the same failure has the same text every time, and is logged once
 	}
-	return err
+	return fmt.Errorf("write %s: %s: %w", path, at, err)
 }
 
 // refusal returns the error that a test injects in place of an operation.
