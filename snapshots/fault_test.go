@@ -1,7 +1,6 @@
 package snapshots
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -82,38 +81,22 @@ func openFaulty(t *testing.T, c diskFault, o Options) (*Store, *fault) {
 	return s, c.in(s.writer)
 }
 
-// stored is a kind of file: how it is saved and found.
-type stored struct {
-	name string
-	dir  string // "" for the date
-	save func(s *Store, date, text string) error
+// saveIn stores an answer of friday in current/ or under its date alone.
+func saveIn(t *testing.T, s *Store, dir, text string) {
+	t.Helper()
+	f := single(t, `"`+text+strings.Repeat(" more", 2000)+`"`)
+	f.Product, f.Current, f.Dated = gamma, dir == currentDir, dir != currentDir
+	must(t, s.Save([]File{f}, nil))
 }
 
-// found returns the first word of the file of a kind, "none" if there is none.
-func (k stored) found(s *Store, date string) string {
-	f, err := s.Load(gamma, cmp.Or(k.dir, date))
-	if err != nil || f.Date() != date {
+// wordIn returns the first word of the answer in a directory, "none" if there is none.
+func wordIn(s *Store, dir string) string {
+	f, err := s.Load(gamma, dir)
+	if err != nil {
 		return "none"
 	}
 	first, _, _ := strings.Cut(strings.Trim(string(f.Edition.Default.Data()), `"`), " ")
 	return first
-}
-
-func storedKinds(t *testing.T) []stored {
-	answer := func(date, text string) File {
-		f, err := datedOn(date, single(t, `"`+text+strings.Repeat(" more", 2000)+`"`))
-		must(t, err)
-		f.Product = gamma
-		return f
-	}
-	return []stored{
-		{"dated", "", func(s *Store, date, text string) error { return save(s, gamma, date, answer(date, text)) }},
-		{"current", currentDir, func(s *Store, date, text string) error {
-			f := answer(date, text)
-			f.Current = true
-			return s.Save([]File{f}, nil)
-		}},
-	}
 }
 
 // stats checks the counts of a store whose disk is faulty.
@@ -128,16 +111,13 @@ func (f *fault) stats(t *testing.T, s *Store, at step, waiting int) {
 	failIf(t, got.FilesWaiting != waiting || (s.DiskError() != nil) != (waiting > 0), "%d files wait, want %d; disk error %v", got.FilesWaiting, waiting, s.DiskError())
 }
 
-// after starts a store on a copy of the files and returns what find finds. It fails the test if a file is bad.
-func after(t *testing.T, s *Store, find func(s *Store) string) string {
+// after starts a store on a copy of the files, of which none is bad, and returns what [wordIn] finds.
+func after(t *testing.T, s *Store, dir string) string {
 	t.Helper()
-	dir := t.TempDir()
-	must(t, os.CopyFS(dir, os.DirFS(s.opts.Dir)))
-	verified(t, dir)
-	again := open(t, dir)
-	defer again.Close()
-	equal(t, again.Stats().BadFiles, 0, "bad files found at the start")
-	return find(again)
+	again := t.TempDir()
+	must(t, os.CopyFS(again, os.DirFS(s.opts.Dir)))
+	verified(t, again)
+	return wordIn(open(t, again), dir)
 }
 
 // Each step of each kind of write fails, for a new file and for one that replaces another. The old file stays, the new one
@@ -145,19 +125,15 @@ func after(t *testing.T, s *Store, find func(s *Store) string) string {
 func TestFaultDiskSteps(t *testing.T) {
 	injected := int64(0)
 	for _, c := range diskFaults {
-		for _, kind := range storedKinds(t) {
-			for _, replacing := range []bool{false, true} {
-				if c.fresh && (replacing || kind.dir != "") {
+		for _, dir := range []string{friday, currentDir} {
+			for _, old := range []string{"none", "old"} {
+				if c.fresh && (old != "none" || dir == currentDir) {
 					continue
 				}
-				name := c.name + "/" + kind.name + "/new"
-				if replacing {
-					name = c.name + "/" + kind.name + "/replacing"
-				}
-				t.Run(name, func(t *testing.T) {
+				t.Run(c.name+"/"+dir+"/"+old, func(t *testing.T) {
 					s, f := openFaulty(t, c, options(t.TempDir()))
 					noRetries(s)
-					failStep(t, s, f, kind, c.step, c.err, replacing)
+					failStep(t, s, f, dir, c, old)
 					injected += f.fired.Load()
 				})
 			}
@@ -166,37 +142,30 @@ func TestFaultDiskSteps(t *testing.T) {
 	t.Logf("figure: %d disk faults injected, %d kinds at %d steps; no file lost or bad", injected, len(diskFaults), steps)
 }
 
-func failStep(t *testing.T, s *Store, f *fault, kind stored, at step, cause error, replacing bool) {
-	path, stands := filepath.Join(s.dir, cmp.Or(kind.dir, friday), "gex-spx"), "none"
-	if replacing {
-		stands = "old"
-		must(t, kind.save(s, friday, "old"))
+func failStep(t *testing.T, s *Store, f *fault, dir string, c diskFault, stands string) {
+	path := filepath.Join(s.dir, dir, "gex-spx")
+	if stands == "old" {
+		saveIn(t, s, dir, stands)
 	}
 	f.on.Store(true)
 	for i, text := range []string{"first", "second"} {
-		must(t, kind.save(s, friday, text))
-		if err := s.DiskError(); !errors.Is(err, cause) || !strings.Contains(err.Error(), path) {
-			t.Errorf("disk error %v, want %v", err, cause)
-		}
-		if got := f.fired.Load(); got != int64(i+1) {
-			t.Fatalf("%d faults fired, want %d", got, i+1)
-		}
-		equal(t, kind.found(s, friday), text, "from memory")
-		if got := historical(t, s, friday); kind.dir == "" && got != text+strings.Repeat(" more", 2000) {
-			t.Errorf("the history has %.20s", got)
-		}
-		f.stats(t, s, at, 1)
-		if at == stepSyncDir { // the rename succeeded: the whole new file is in place
+		saveIn(t, s, dir, text)
+		err := s.DiskError()
+		failIf(t, !errors.Is(err, c.err) || !strings.Contains(err.Error(), path), "disk error %v, want %v", err, c.err)
+		equal(t, f.fired.Load(), int64(i+1), "faults fired")
+		equal(t, wordIn(s, dir), text, "from memory")
+		failIf(t, dir == friday && !strings.HasPrefix(historical(t, s, friday), text+" "), "the history has another answer")
+		f.stats(t, s, c.step, 1)
+		if c.step == stepSyncDir { // the rename succeeded: the whole new file is in place
 			stands = text
 		}
-		equal(t, after(t, s, func(s *Store) string { return kind.found(s, friday) }), stands, "after a crash")
+		equal(t, after(t, s, dir), stands, "after a crash")
 		equal(t, Unfinished(filepath.Dir(path), "gex-spx"), nil, "left behind")
 	}
 	f.on.Store(false)
 	must(t, save(s, pain, monday, single(t, `1`)))
-	f.stats(t, s, at, 0)
-	s = reopen(t, s)
-	equal(t, kind.found(s, friday), "second", "after a restart")
+	f.stats(t, s, c.step, 0)
+	equal(t, wordIn(reopen(t, s), dir), "second", "after a restart")
 }
 
 // No file that names a refused object is written before the object. Both are served meanwhile, and written when the disk

@@ -2,12 +2,7 @@ package snapshots
 
 import (
 	"bytes"
-	"cmp"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 )
 
@@ -33,67 +28,39 @@ func badFiles(whole, otherProduct []byte) map[string][]byte {
 // A start finds every bad file, as a crash, a failing disk or a person may leave it. The file is logged once, whatever asks
 // for it later. It is counted, never served and not changed.
 func TestFaultBadFilesAtTheStart(t *testing.T) {
-	kinds := storedKinds(t)
 	tried := 0
-	for _, kind := range kinds {
-		whole, other := wholeFile(t, kind), encoded(t, pain, single(t, `1`))
-		for name, b := range badFiles(whole, other) {
+	for _, dir := range []string{friday, currentDir} {
+		s := open(t, t.TempDir())
+		saveIn(t, s, dir, "good")
+		whole := bytesOf(t, s, dir+"/gex-spx")
+		for name, b := range badFiles(whole, encoded(t, pain, single(t, `1`))) {
 			tried++
-			if bytes.Equal(b, whole) {
-				t.Fatalf("%s: nothing was injected", name)
-			}
-			t.Run(kind.name+" "+name, func(t *testing.T) { startWithBadFile(t, kind, b) })
+			failIf(t, bytes.Equal(b, whole), "%s: nothing was injected", name)
+			t.Run(dir+" "+name, func(t *testing.T) { startWithBadFile(t, dir, b) })
 		}
 	}
 	t.Logf("figure: %d bad files at the start: each named once, none served", tried)
 }
 
-// wholeFile returns the bytes of a good file of friday.
-func wholeFile(t *testing.T, kind stored) []byte {
-	s := open(t, t.TempDir())
-	defer s.Close()
-	must(t, kind.save(s, friday, "good"))
-	b, err := os.ReadFile(filepath.Join(s.dir, cmp.Or(kind.dir, friday), "gex-spx"))
-	must(t, err)
-	return b
-}
-
-func startWithBadFile(t *testing.T, kind stored, b []byte) {
-	kinds := storedKinds(t)
+func startWithBadFile(t *testing.T, dir string, b []byte) {
 	o, log := options(t.TempDir()), &testLog{}
 	s := openWith(t, o)
-	must(t, kinds[0].save(s, thursday, "before"))
-	path := put(t, s, cmp.Or(kind.dir, friday)+"/gex-spx", string(b))
+	must(t, save(s, gamma, thursday, single(t, `"before"`)))
+	path := put(t, s, dir+"/gex-spx", string(b))
 	must(t, s.Close())
 	_, bad, err := Verify(o.Dir)
 	failIf(t, err != nil || len(bad) != 1 || bad[0].Path != path, "verify finds %v, %v", bad, err)
 	o.Log = log.logger(slog.LevelInfo)
 	s = openWith(t, o)
-	named := func(when string) {
-		t.Helper()
-		if n := log.count(passedOver); n != 1 || log.count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1 {
-			t.Errorf("%s: %d lines, %d bad files: %s", when, n, s.Stats().BadFiles, log)
-		}
-	}
-	named("when it opens")
 	for range 2 {
-		equal(t, kind.found(s, friday), "none", "found")
-		equal(t, kinds[0].found(s, thursday), "before", "the good file of the day before")
-		for _, date := range []string{"", friday} {
-			if got := historical(t, s, date); strings.Contains(got, "good") {
-				t.Errorf("historical %q: %.40q", date, got)
-			}
-		}
-		if f, err := s.Load(gamma, friday); err == nil {
-			t.Errorf("loaded %.40q", f.Edition.Default.Data())
-		}
-		failIf(t, slices.Contains(s.DatesOf(gamma), friday), "its date is listed")
+		failIf(t, log.count(passedOver) != 1 || log.count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1, "%d bad files: %s", s.Stats().BadFiles, log)
+		equal(t, wordIn(s, dir), "none", "found")
+		equal(t, historical(t, s, ""), "before", "newest, the good file of the day before")
+		equal(t, historical(t, s, friday), "none", "of its date")
+		equal(t, s.DatesOf(gamma), []string{thursday}, "dates")
 	}
-	named("after it was asked for")
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, b) {
-		t.Errorf("the bad file was changed: %v", err)
-	}
-	must(t, kind.save(s, friday, "again"))
-	equal(t, kind.found(s, friday), "again", "after a new one was written")
-	equal(t, after(t, s, func(s *Store) string { return kind.found(s, friday) }), "again", "and after a restart")
+	equal(t, string(bytesOf(t, s, dir+"/gex-spx")), string(b), "the bad file now")
+	saveIn(t, s, dir, "again")
+	equal(t, wordIn(s, dir), "again", "after a new one was written")
+	equal(t, after(t, s, dir), "again", "and after a restart")
 }
