@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -43,86 +42,67 @@ func reading(s *Store, answer *Snapshot) (end func()) {
 	}
 }
 
-// Writing a past date, as back-fill does, leaves the newest date the newest, in a new store and after a restart.
+// Each dated product has its own dates and answers. A product that is not dated has no past answers. Writing a past date, as
+// back-fill does, leaves the newest date the newest.
 func TestHistorical(t *testing.T) {
-	s := open(t, t.TempDir())
+	const track = "gex/spx/intraday"
+	o := options(t.TempDir())
+	o.DatedProducts = []string{gamma, track}
+	s := openWith(t, o)
 	equal(t, historical(t, s, ""), "none", "before the first")
 	for _, date := range []string{wednesday, monday, friday} {
 		must(t, save(s, gamma, date, single(t, `"`+date+`"`)))
 	}
-	for range 2 {
+	for _, product := range []string{track, pain} {
+		must(t, save(s, product, monday, single(t, `"`+product+`"`)))
+	}
+	for range 2 { // before and after a restart
 		for range 2 { // first from the disk, then from memory
 			for date, want := range map[string]string{
 				"": friday, friday: friday, wednesday: wednesday, monday: monday, tuesday: "none", "2026-11-15": "none", "2026-11-21": "none",
 			} {
 				equal(t, historical(t, s, date), want, "%q", date)
 			}
+			for product, want := range map[string]string{track: track, pain: "none"} {
+				equal(t, historicalOf(t, s, product, monday), want, "%s", product)
+			}
+			equal(t, historicalOf(t, s, track, friday), "none", "a date that only gex/spx has")
+			s.history.Wait()
 		}
 		s = reopen(t, s)
 		must(t, save(s, gamma, monday, single(t, `"`+monday+`"`)))
 	}
+	must(t, save(s, track, monday, single(t, `"one more row"`)))
+	equal(t, historicalOf(t, s, track, monday), "one more row", "after a write of the track")
+	equal(t, historical(t, s, monday), monday, "the other product after it")
+	equal(t, s.DatesOf(track), []string{monday}, "dates")
+	n := testing.AllocsPerRun(1000, func() { s.DatesOf(track); s.Historical(track, monday) })
+	failIf(t, n != 0 && !raceEnabled, "%v allocations", n)
 }
 
-// A date that is not stored never costs a read, whatever it looks like. Here every read would be refused, and none is
-// tried.
-func TestUnknownDatesDoNotTouchTheDisk(t *testing.T) {
-	s := week(t, options(t.TempDir()), monday, friday)
-	put(t, s, tuesday+"/gex-spx", "written behind the store's back")
-	defer occupy(s)()
-	for _, date := range []string{tuesday, "2026-11-21", "0000-00-00", "../../etc", monday + "/../" + monday, strings.Repeat("9", 1000), "\x00", " "} {
-		equal(t, historical(t, s, date), "none", "%.40q", date)
-	}
-	equal(t, historical(t, s, monday), "busy", "a date that needs the disk")
-	must(t, os.RemoveAll(s.dir))
-	equal(t, historical(t, s, tuesday), "none", "without a directory")
-	equal(t, s.DatesOf(gamma), []string{monday, friday}, "dates")
-}
-
-// An answer that was written or read once is served without the disk and without allocation.
-func TestHistoricalFromMemory(t *testing.T) {
+// An answer that was written or read once is served without the disk and without allocation. A date that is not stored never
+// costs a read, whatever it looks like. Here every read would be refused.
+func TestHistoricalWithoutTheDisk(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, tuesday)
 	must(t, save(s, gamma, friday, single(t, `"`+friday+`"`)))
+	put(t, s, thursday+"/gex-spx", "written behind the store's back")
 	first, err := s.Historical(gamma, monday)
 	must(t, err)
 	s.history.Wait()
 	must(t, os.RemoveAll(s.dir))
 	defer occupy(s)()
-	if again, err := s.Historical(gamma, monday); again != first {
-		t.Errorf("%s: %p, %v, want %p", monday, again, err, first)
+	again, err := s.Historical(gamma, monday)
+	failIf(t, again != first, "%s: %p, %v, want %p", monday, again, err, first)
+	want := map[string]string{"": friday, friday: friday, monday: monday, tuesday: "busy"}
+	for _, date := range []string{wednesday, thursday, "2026-11-21", "0000-00-00", "../../etc", monday + "/../" + monday, strings.Repeat("9", 1000), "\x00", " "} {
+		want[date] = "none"
 	}
-	for date, want := range map[string]string{"": friday, friday: friday, monday: monday, wednesday: "none", tuesday: "busy"} {
-		equal(t, historical(t, s, date), want, "%q", date)
-		if n := testing.AllocsPerRun(1000, func() { s.Historical(gamma, date) }); n != 0 && date != tuesday && !raceEnabled {
-			t.Errorf("%q: %v allocations", date, n)
-		}
+	for date, want := range want {
+		equal(t, historical(t, s, date), want, "%.40q", date)
+		n := testing.AllocsPerRun(1000, func() { s.Historical(gamma, date) })
+		failIf(t, n != 0 && want != "busy" && !raceEnabled, "%.40q: %v allocations", date, n)
 	}
-}
-
-// Each dated product has its own dates and answers. A product that is not dated has no past answers.
-func TestHistoricalProducts(t *testing.T) {
-	const track, pain = "gex/spx/intraday", "spx-max-pain"
-	o := options(t.TempDir())
-	o.DatedProducts = []string{gamma, track}
-	s := week(t, o, monday, friday)
-	for _, product := range []string{track, pain} {
-		must(t, save(s, product, monday, single(t, `"`+product+`"`)))
-	}
-	s = reopen(t, s)
-	for range 2 { // from the disk, and from memory
-		for product, want := range map[string]string{gamma: monday, track: track, pain: "none"} {
-			equal(t, historicalOf(t, s, product, monday), want, "%s", product)
-		}
-		s.history.Wait()
-	}
-	equal(t, historicalOf(t, s, track, friday), "none", "a date that only gex/spx has")
-	must(t, save(s, track, monday, single(t, `"one more row"`)))
-	if got, other := historicalOf(t, s, track, monday), historical(t, s, monday); got != "one more row" || other != monday {
-		t.Errorf("after a write of the track: %s, gex/spx %s", got, other)
-	}
-	equal(t, s.DatesOf(track), []string{monday}, "dates")
-	if n := testing.AllocsPerRun(1000, func() { s.DatesOf(track); s.Historical(track, monday) }); n != 0 && !raceEnabled {
-		t.Errorf("%v allocations", n)
-	}
+	equal(t, s.DatesOf(gamma), []string{monday, tuesday, friday}, "dates")
 }
 
 // A damaged file is not served and is logged once. Its date is not listed until it is written again.
@@ -144,9 +124,8 @@ func TestHistoricalDamage(t *testing.T) {
 	equal(t, log.count(passedOver), 3, "lines for 3 bad files")
 	equal(t, historical(t, s, ""), tuesday, "newest")
 	must(t, save(s, gamma, monday, single(t, `"mended"`)))
-	if got := historical(t, s, monday); got != "mended" || !slices.Equal(s.DatesOf(gamma), []string{monday, tuesday}) {
-		t.Errorf("after another write: %s, dates %q", got, s.DatesOf(gamma))
-	}
+	equal(t, historical(t, s, monday), "mended", "after another write")
+	equal(t, s.DatesOf(gamma), []string{monday, tuesday}, "dates after another write")
 }
 
 // Of many requests for one date, one reads the file and all get its answer. The test holds the reader back until all the others
@@ -212,9 +191,8 @@ func TestSaveDuringAReadOfADamagedFile(t *testing.T) {
 	must(t, err)
 	must(t, save(s, gamma, monday, single(t, `"new"`)))
 	s.passOver(k, e, ErrTorn)
-	if got := historical(t, s, monday); got != "new" || !slices.Equal(s.DatesOf(gamma), []string{monday, friday}) {
-		t.Errorf("the date has %s, dates %q", got, s.DatesOf(gamma))
-	}
+	equal(t, historical(t, s, monday), "new", "the date has")
+	equal(t, s.DatesOf(gamma), []string{monday, friday}, "dates")
 }
 
 // If an answer is replaced while its old file is read, requests after Save always get the new answer.

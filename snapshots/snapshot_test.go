@@ -38,19 +38,6 @@ func TestFreshnessEqual(t *testing.T) {
 	failIf(t, !states[2].Equal(Freshness{State: "fresh", Reason: &same}), "reasons are compared by pointer")
 }
 
-func TestNewer(t *testing.T) {
-	at := func(asOf time.Time, captured *time.Time) *Snapshot {
-		return &Snapshot{Meta: Meta{AsOf: asOf, CapturedAt: captured}}
-	}
-	early, late := asOf.Add(time.Minute), asOf.Add(time.Hour)
-	rising := []*Snapshot{at(asOf, nil), at(asOf, &early), at(asOf, &late), at(asOf.Add(time.Second), nil), at(asOf.Add(time.Second), &early)}
-	for i, s := range rising {
-		for j, o := range rising {
-			equal(t, s.Newer(o), i > j, "%d newer than %d", i, j)
-		}
-	}
-}
-
 func TestLastModified(t *testing.T) {
 	computed := asOf.Add(16 * time.Minute)
 	for name, c := range map[string]struct {
