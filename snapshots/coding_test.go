@@ -146,9 +146,7 @@ func TestCodings(t *testing.T) {
 		}
 		s := sealed(t, data)
 		for c := range Codings {
-			if got := unpack(t, c, s.Body(c)); !bytes.Equal(got, s.Body(Identity)) {
-				t.Errorf("%s: %v unpacks to %d bytes, want %d", name, c, len(got), len(s.Body(Identity)))
-			}
+			sameBytes(t, unpack(t, c, s.Body(c)), s.Body(Identity), "%s: %v", name, c)
 			if p := s.Prefix(c); len(p) == 0 || &p[0] != &s.Body(c)[0] || len(p) >= len(s.Body(c)) || cap(p) != len(p) {
 				t.Errorf("%s: %v prefix of %d bytes, room for %d, is not part of the body", name, c, len(p), cap(p))
 			}

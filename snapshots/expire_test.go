@@ -82,14 +82,11 @@ func TestExpire(t *testing.T) {
 	expire(t, s, Ages{}, 0)
 	expire(t, s, Ages{FilesBefore: monday, Products: []string{gamma, pain}}, 0)
 	expire(t, s, Ages{FilesBefore: forever}, 0)
-	if got := held(t, s); !slices.Equal(got, all) {
-		t.Fatalf("held are %q", got)
-	}
+	equal(t, held(t, s), all, "held")
 	expire(t, s, Ages{FilesBefore: wednesday, Products: []string{pain}}, 2)
 	for range 2 {
-		if got, all := s.DatesOf(pain), s.DatesOf(gamma); !slices.Equal(got, []string{wednesday, thursday, friday}) || len(all) != 5 {
-			t.Errorf("dates %q and %q", got, all)
-		}
+		equal(t, s.DatesOf(pain), []string{wednesday, thursday, friday}, "dates")
+		equal(t, len(s.DatesOf(gamma)), 5, "dates of the other")
 		failIf(t, exists(t, s, monday+"/"+pain) || !exists(t, s, monday+"/gex-spx") || objects(t, s) != 9, "held are %q", held(t, s))
 		s = reopen(t, s)
 	}
@@ -97,15 +94,11 @@ func TestExpire(t *testing.T) {
 	s.history.Wait()
 	digest := s.digest(key{monday, "gex-spx"})
 	expire(t, s, Ages{FilesBefore: forever, Products: []string{gamma}}, 5)
-	if _, kept := s.history.Get(digest); kept {
-		t.Error("an expired answer is kept in memory")
-	}
-	if got := historical(t, s, monday); got != "none" { // although it was in memory
-		t.Errorf("an expired date: %s", got)
-	}
-	if f, err := s.LoadCurrent(gamma); err != nil || f.Date() != friday {
-		t.Errorf("the current file: %v, %v", f, err)
-	}
+	_, kept := s.history.Get(digest)
+	failIf(t, kept, "an expired answer is kept in memory")
+	equal(t, historical(t, s, monday), "none", "an expired date") // although it was in memory
+	f, err := s.LoadCurrent(gamma)
+	failIf(t, err != nil || f.Date() != friday, "the current file: %v, %v", f, err)
 }
 
 // Objects go with their age; the files that name them stay. A start does not miss them.
@@ -113,16 +106,12 @@ func TestExpireObjects(t *testing.T) {
 	s := stocked(t)
 	expire(t, s, Ages{ObjectsBefore: friday}, 0)
 	for range 2 {
-		if n := objects(t, s); n != 3 { // friday's two, and the shared one
-			t.Errorf("%d objects: %q", n, held(t, s))
-		}
+		equal(t, objects(t, s), 3, "friday's two, and the shared one")
 		equal(t, len(s.DatesOf(gamma)), 5, "dates")
 		s = reopen(t, s)
 	}
 	stock(t, s, gamma, "2026-11-21")
-	if n := objects(t, s); n != 4 { // that of friday's answer in current/ is still that of its date
-		t.Errorf("%d objects: %q", n, held(t, s))
-	}
+	equal(t, objects(t, s), 4, "that of friday's answer in current/ is still that of its date")
 }
 
 // A publication does not pay for the objects of dates whose objects have expired: a year has thousands of files.
@@ -167,9 +156,7 @@ func TestObjectsOfReplacedAnswers(t *testing.T) {
 	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) || removed != nil {
 		t.Errorf("after a start: %q, told of %q", got, removed) // nobody may be listening yet
 	}
-	if body, err := s.Object(sha([]byte("second"))); err != nil || string(body) != "second" {
-		t.Errorf("%q, %v", body, err)
-	}
+	equal(t, text(s.Object(sha([]byte("second")))), "second", "bytes")
 }
 
 // If a kill came between the file in current/ and its link under the date, a start makes the link.
@@ -212,9 +199,7 @@ func TestDamagedObjects(t *testing.T) {
 		}
 	}
 	for _, none := range []string{sha([]byte("never stored")), "../../" + sum, ""} {
-		if _, err := s.Object(none); !errors.Is(err, ErrGone) {
-			t.Errorf("%q: %v", none, err)
-		}
+		fails(t, second(s.Object(none)), ErrGone, "%q", none)
 	}
 }
 

@@ -109,9 +109,7 @@ func TestFileDamage(t *testing.T) {
 		}
 	}
 	for _, more := range []string{"\n", "x", string(b)} {
-		if _, err := decodeFile(append(bytes.Clone(b), more...), keyOf(pain)); !errors.Is(err, ErrTorn) {
-			t.Errorf("with %d bytes more: %v", len(more), err)
-		}
+		fails(t, second(decodeFile(append(bytes.Clone(b), more...), keyOf(pain))), ErrTorn, "with %d bytes more", len(more))
 	}
 }
 
@@ -178,12 +176,8 @@ func TestForeignFiles(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := readFile(filepath.Join(dir, "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
-	}
-	if _, err := readFile(dir); !errors.Is(err, ErrTorn) {
-		t.Errorf("a directory: %v", err)
-	}
+	fails(t, second(readFile(filepath.Join(dir, "none"))), os.ErrNotExist, "no file")
+	fails(t, second(readFile(dir)), ErrTorn, "a directory")
 	path := filepath.Join(dir, "file")
 	for size, want := range map[int64]error{0: nil, 1000: nil, MaxTransfer + 1: ErrTorn} {
 		must(t, os.WriteFile(path, nil, 0o644))
@@ -193,9 +187,7 @@ func TestReadFile(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat("/dev/zero"); err == nil {
-		if _, err := readFile("/dev/zero"); !errors.Is(err, ErrTorn) { // reading it would never end
-			t.Errorf("a device: %v", err)
-		}
+		fails(t, second(readFile("/dev/zero")), ErrTorn, "a device") // reading it would never end
 	}
 }
 

@@ -79,21 +79,24 @@ func TestForms(t *testing.T) {
 	verified(t, store.opts.Dir)
 }
 
-// With another meta a form has the same bytes, other header fields, and another tag: a client that polls learns of the freshness.
-func TestResealKeepsForms(t *testing.T) {
+// With another meta, the data and the bytes of the forms stay. A form has other header fields and another tag: a client that polls
+// learns of the freshness.
+func TestReseal(t *testing.T) {
 	s := formed(t, sealed(t, `{"a":1}`))
 	m := s.Meta
 	reason := "upstream_lag\r\nX-Injected: 1"
 	m.Freshness = Freshness{State: "stale", Reason: &reason, Since: asOf.Add(time.Hour)}
 	again, err := s.Reseal(m)
 	must(t, err)
+	equal(t, string(again.Data()), `{"a":1}`, "data")
+	equal(t, again.Meta, m, "meta")
+	failIf(t, !strings.Contains(string(gunzip(t, again.Body(Gzip))), `"state":"stale","reason":"upstream_lag\r\nX-Injected: 1","since":"2026-11-20T21:00:00Z"`), "meta in %s", again.Body(Identity))
 	was, is := s.Form("csv"), again.Form("csv")
-	if !strings.Contains(is.Lines, "\r\nX-Freshness: stale; reason=upstream_lagX-Injected: 1\r\n") || is.ETag(Gzip) == was.ETag(Gzip) || is.LastModified() == was.LastModified() ||
-		!reflect.DeepEqual(is.Meta, m) || &is.Body(Zstd)[0] != &was.Body(Zstd)[0] {
-		t.Errorf("%+v", is)
-	}
+	failIf(t, !strings.Contains(is.Lines, "\r\nX-Freshness: stale; reason=upstream_lagX-Injected: 1\r\n") || !reflect.DeepEqual(is.Meta, m), "%+v", is)
+	failIf(t, is.ETag(Gzip) == was.ETag(Gzip) || is.LastModified() == was.LastModified() || &is.Body(Zstd)[0] != &was.Body(Zstd)[0], "%+v", is)
 	back, err := again.Reseal(s.Meta)
 	must(t, err)
+	sameSnapshot(t, "with the meta before", back, s)
 	sameForms(t, "with the meta before", back, s)
 }
 

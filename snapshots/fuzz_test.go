@@ -35,9 +35,7 @@ func FuzzAltered(f *testing.F) {
 			}
 			sameFile(t, got, File{Edition: &many, Build: "00ff", Summary: []byte(`["2026-11-20",7000]`)})
 			for _, place := range []key{{friday, pain}, {thursday, "gex-spx"}, {}} {
-				if _, err := decodeFile(b, place); !errors.Is(err, ErrTorn) {
-					t.Errorf("as %q: %v", place, err)
-				}
+				fails(t, second(decodeFile(b, place)), ErrTorn, "as %q", place)
 			}
 			return
 		}
@@ -134,12 +132,8 @@ func FuzzKeyedBody(f *testing.F) {
 		s := sealed(t, string(data))
 		want := expected(s, usage)
 		for c := range Codings {
-			if got := unpack(t, c, s.Body(c)); !bytes.Equal(got, s.Body(Identity)) {
-				t.Errorf("%v: %d bytes, want %d", c, len(got), len(s.Body(Identity)))
-			}
-			if got := unpack(t, c, keyed(s, c, usage)); !bytes.Equal(got, want) {
-				t.Errorf("%v, keyed: %d bytes, want %d", c, len(got), len(want))
-			}
+			sameBytes(t, unpack(t, c, s.Body(c)), s.Body(Identity), "%v", c)
+			sameBytes(t, unpack(t, c, keyed(s, c, usage)), want, "%v, keyed", c)
 		}
 	})
 }

@@ -356,3 +356,27 @@ func failIf(t testing.TB, wrong bool, what string, args ...any) {
 		t.Errorf(what, args...)
 	}
 }
+
+// fails fails the test unless an error is the wanted one.
+func fails(t testing.TB, err, want error, what string, args ...any) {
+	t.Helper()
+	failIf(t, !errors.Is(err, want), "%s: %v, want %v", fmt.Sprintf(what, args...), err, want)
+}
+
+// second returns the error of a call.
+func second[T any](_ T, err error) error { return err }
+
+// text returns bytes as a string, or the error.
+func text(b []byte, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+func sameBytes(t testing.TB, got, want []byte, what string, args ...any) {
+	t.Helper()
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s: %d bytes, want %d", fmt.Sprintf(what, args...), len(got), len(want))
+	}
+}

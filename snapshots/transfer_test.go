@@ -2,16 +2,17 @@ package snapshots
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// Files and objects go from one store to another as they are, also while the disk of either refuses them.
+// Files and objects go from one store to another as they are, also while the disk of either refuses them. What could not be
+// published is not stored.
 func TestTransfer(t *testing.T) {
 	for _, refusing := range []bool{false, true} {
 		var published []string
@@ -23,9 +24,8 @@ func TestTransfer(t *testing.T) {
 				published = append(published, f.Path)
 				k, err := parsePath(f.Path)
 				must(t, err)
-				if has, err := checkFile(k, f.Body); err != nil || has != f.SHA256 || (f.Answer == nil) != IsObject(f.Path) {
-					t.Errorf("%s %v: %q, %v", f.Path, f.Answer, has, err)
-				}
+				has, err := checkFile(k, f.Body)
+				failIf(t, err != nil || has != f.SHA256 || (f.Answer == nil) != IsObject(f.Path), "%s: %q, %v", f.Path, has, err)
 			}
 			return func() {}, refused
 		}
@@ -38,38 +38,59 @@ func TestTransfer(t *testing.T) {
 		}
 		f, body := withObject(t, "carried")
 		f.Summary = []byte("row")
-		if err := from.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}); !errors.Is(err, refused) || len(from.Paths()) > 0 {
-			t.Errorf("what could not be published is stored: %v, %v", err, from.Paths())
-		}
+		documents := []Object{{SHA256: sha(body), Body: body}}
+		fails(t, from.Save([]File{f}, documents), refused, "save")
+		equal(t, from.Paths(), nil, "stored, but not published")
 		refused = nil
-		must(t, from.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+		must(t, from.Save([]File{f}, documents))
 		object := "objects/" + sha(body) + ".gz"
 		paths := []string{object, "current/gex-spx", friday + "/gex-spx"}
-		if got := from.Paths(); !refusing && !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", object}) {
-			t.Errorf("paths %v", got)
-		}
+		equal(t, from.Paths(), []string{friday + "/gex-spx", "current/gex-spx", object}, "paths")
 		equal(t, published, paths, "published")
 		for _, path := range paths {
 			file, digest, err := from.Bytes(path)
-			if err != nil || digest == "" || digest != from.Digest(path) {
-				t.Fatalf("%s: digest %q and %q, %v", path, digest, from.Digest(path), err)
-			}
-			if err := to.Accept(path, digest, file, []string{gamma}, time.Now().AddDate(10, 0, 0)); err != nil || (to.DiskError() != nil) != refusing {
-				t.Fatal(err, to.DiskError())
-			}
-			if again, _, err := to.Bytes(path); err != nil || !bytes.Equal(again, file) || to.Digest(path) != digest {
-				t.Errorf("%s: %v", path, err)
-			}
+			failIf(t, err != nil || digest == "" || digest != from.Digest(path), "%s: digest %q, %v", path, digest, err)
+			must(t, to.Accept(path, digest, file, []string{gamma}, asOf))
+			equal(t, to.DiskError() != nil, refusing, "refusing")
+			again, is, err := to.Bytes(path)
+			failIf(t, err != nil || !bytes.Equal(again, file) || is != digest, "%s: %v", path, err)
 		}
 		got, err := to.Load(gamma, friday)
 		must(t, err)
-		want := f
-		sameFile(t, got, want)
+		sameFile(t, got, f)
 		equal(t, historical(t, to, friday), "carried", "the history serves")
-		if got, err := to.Object(sha(body)); err != nil || string(got) != "carried" {
-			t.Errorf("object %q, %v", got, err)
-		}
+		equal(t, text(to.Object(sha(body))), "carried", "object")
 	}
+}
+
+// A file is accepted only if it is what was announced, an answer of this source, of a known product and not of the future.
+func TestAcceptRefuses(t *testing.T) {
+	s, m := open(t, t.TempDir()), meta()
+	m.Source = "cboe"
+	file, foreign := encoded(t, gamma, single(t, `1`)), encoded(t, gamma, File{Edition: &Edition{Default: sealedWith(t, `1`, m)}})
+	for name, c := range map[string]struct {
+		path   string
+		file   []byte
+		digest string
+		until  time.Time
+		want   error
+	}{
+		"right":             {"current/gex-spx", file, "", asOf, nil},
+		"another path":      {"../gex-spx", file, "", asOf, ErrPath},
+		"another date":      {monday + "/gex-spx", file, "", asOf, ErrTorn},
+		"another product":   {"current/" + pain, file, "", asOf, ErrTorn},
+		"another digest":    {"current/gex-spx", file, sha(file), asOf, ErrTorn},
+		"another object":    {"objects/" + sha(file) + ".gz", file, sha(file), asOf, ErrTorn},
+		"cut off":           {"current/gex-spx", file[:len(file)-1], "", asOf, ErrTorn},
+		"too large":         {"current/gex-spx", make([]byte, MaxTransfer+1), "", asOf, ErrForeign},
+		"of the future":     {"current/gex-spx", file, "", asOf.Add(-time.Second), ErrForeign},
+		"of another source": {"current/gex-spx", foreign, "", asOf, ErrForeign},
+	} {
+		h, _, _ := unframe(c.file, key{currentDir, "gex-spx"})
+		fails(t, s.Accept(c.path, cmp.Or(c.digest, h.SHA256), c.file, []string{gamma}, c.until), c.want, "%s", name)
+	}
+	h, _, _ := unframe(file, key{currentDir, "gex-spx"})
+	fails(t, s.Accept("current/gex-spx", h.SHA256, file, []string{pain}, asOf), ErrForeign, "not a product of this server")
 }
 
 // An object of another store waits a day for the file that names it, also while the disk refuses it. Afterwards it goes like any

@@ -42,13 +42,9 @@ func TestReadingWithoutTheLock(t *testing.T) {
 	f, err := ReadFile(o.Dir, o.Source, gamma, friday)
 	must(t, err)
 	sameFile(t, f, single(t, `"`+friday+`"`))
-	if _, err := ReadFile(o.Dir, o.Source, gamma, wednesday); !errors.Is(err, ErrNoSnapshot) {
-		t.Errorf("of a date without the product: %v", err)
-	}
+	fails(t, second(ReadFile(o.Dir, o.Source, gamma, wednesday)), ErrNoSnapshot, "of a date without the product")
 	damage(t, s, friday+"/gex-spx")
-	if _, err := ReadFile(o.Dir, o.Source, gamma, friday); !errors.Is(err, ErrTorn) {
-		t.Errorf("damaged: %v", err)
-	}
+	fails(t, second(ReadFile(o.Dir, o.Source, gamma, friday)), ErrTorn, "damaged")
 	failIf(t, !exists(t, s, thursday+"/.tmp-gex-spx-1"), "another process's temporary file is gone")
 }
 
@@ -78,9 +74,7 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 	if n := s.Stats().BadFiles; n != 3 || len(s.DatesOf(gamma)) != 0 {
 		t.Errorf("%d bad files, dates %q", n, s.DatesOf(gamma))
 	}
-	if _, err := ReadFile(o.Dir, o.Source, gamma, monday); !errors.Is(err, ErrTorn) {
-		t.Errorf("read through the link: %v", err)
-	}
+	fails(t, second(ReadFile(o.Dir, o.Source, gamma, monday)), ErrTorn, "read through the link")
 }
 
 // The data directory itself, and that of a source, may be links: an operator moves them to another disk.

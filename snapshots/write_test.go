@@ -17,9 +17,7 @@ func TestWriteFile(t *testing.T) {
 		path := filepath.Join(dir, "gex")
 		for _, want := range []string{"first", "second, longer", "3"} {
 			must(t, w.writeOne(dir, "gex", []byte(want)))
-			if b, err := os.ReadFile(path); err != nil || string(b) != want {
-				t.Errorf("%q, %v, want %q", b, err, want)
-			}
+			equal(t, text(os.ReadFile(path)), want, "bytes")
 			info, err := os.Stat(path)
 			failIf(t, err != nil || info.Mode() != mode && runtime.GOOS != "windows", "mode %v, %v, want %v", info.Mode(), err, mode)
 			must(t, os.Chmod(path, 0o640))
