@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -41,6 +40,14 @@ func withObject(t testing.TB, text string) (File, []byte) {
 	f.Product, f.Current, f.Dated = gamma, true, true
 	f.Inputs = []StoredInput{{Input: Input{"options/_SPX.json", sha([]byte(text))}}}
 	return f, []byte(text)
+}
+
+// saveWithObject stores such an answer and its object, and returns the object's digest.
+func saveWithObject(t testing.TB, s *Store, text string) string {
+	t.Helper()
+	f, body := withObject(t, text)
+	must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+	return sha(body)
 }
 
 // held lists the files of a store.
@@ -140,32 +147,28 @@ func TestObjectsOfReplacedAnswers(t *testing.T) {
 	o, removed := options(t.TempDir()), []string(nil)
 	o.Removed = func(path string) { removed = append(removed, path) }
 	s := openWith(t, o)
+	object := func(text string) string { return "objects/" + sha([]byte(text)) + ".gz" }
 	for _, text := range []string{"first", "second"} {
-		f, body := withObject(t, text)
-		must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+		saveWithObject(t, s, text)
 	}
-	second := "objects/" + sha([]byte("second")) + ".gz"
-	equal(t, held(t, s), []string{friday + "/gex-spx", "current/gex-spx", second}, "held")
-	equal(t, removed, []string{"objects/" + sha([]byte("first")) + ".gz"}, "removed")
-	left, b := sha([]byte("left")), Object{Body: []byte("left")}
-	packed, err := b.pack()
+	want := []string{friday + "/gex-spx", "current/gex-spx", object("second")}
+	equal(t, held(t, s), want, "held")
+	equal(t, removed, []string{object("first")}, "removed")
+	packed, err := (&Object{Body: []byte("left")}).pack()
 	must(t, err)
-	put(t, s, "objects/"+left+".gz", string(packed))
-	removed = nil
+	put(t, s, object("left"), string(packed))
 	s = reopen(t, s)
-	if got := held(t, s); !slices.Equal(got, []string{friday + "/gex-spx", "current/gex-spx", second}) || removed != nil {
-		t.Errorf("after a start: %q, told of %q", got, removed) // nobody may be listening yet
-	}
-	equal(t, text(s.Object(sha([]byte("second")))), "second", "bytes")
+	equal(t, held(t, s), want, "held after a start")
+	equal(t, removed, []string{object("first")}, "removed") // at the start no one may be listening yet
+	equal(t, text(s.Object(sha([]byte("second")))), "second", "object")
 }
 
 // If a kill came between the file in current/ and its link under the date, a start makes the link.
 func TestAStartMakesTheLink(t *testing.T) {
 	s := open(t, t.TempDir())
-	f, body := withObject(t, "before")
-	must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
+	saveWithObject(t, s, "before")
 	old := string(bytesOf(t, s, friday+"/gex-spx"))
-	f, body = withObject(t, "after")
+	f, body := withObject(t, "after")
 	m := f.Edition.Default.Meta
 	m.ComputedAt = m.ComputedAt.Add(1e9)
 	f.Edition = &Edition{Default: sealedWith(t, `"after"`, m)}
@@ -180,12 +183,10 @@ func TestAStartMakesTheLink(t *testing.T) {
 // An object that is not what its name says is never returned, sent or accepted, and verify names it.
 func TestDamagedObjects(t *testing.T) {
 	s := open(t, t.TempDir())
-	f, body := withObject(t, "whole")
-	must(t, s.Save([]File{f}, []Object{{SHA256: sha(body), Body: body}}))
-	other := Object{Body: []byte("other")}
-	packed, err := other.pack()
+	sum := saveWithObject(t, s, "whole")
+	name := "objects/" + sum + ".gz"
+	packed, err := (&Object{Body: []byte("other")}).pack()
 	must(t, err)
-	sum, name := sha(body), "objects/"+sha(body)+".gz"
 	for what, b := range map[string][]byte{"another": packed, "cut off": packed[:len(packed)-1], "no gzip": []byte("x"), "empty": {}} {
 		path := put(t, s, name, string(b))
 		_, one := s.Object(sum)
@@ -194,9 +195,7 @@ func TestDamagedObjects(t *testing.T) {
 		for _, err := range []error{one, two, three, s.Accept(name, sum, b, nil, asOf)} {
 			failIf(t, !errors.Is(err, ErrTorn), "%s: %v", what, err)
 		}
-		if _, bad, err := Verify(s.opts.Dir); err != nil || len(bad) != 1 || bad[0].Path != path {
-			t.Errorf("%s: verify finds %v, %v", what, bad, err)
-		}
+		verified(t, s.opts.Dir, path)
 	}
 	for _, none := range []string{sha([]byte("never stored")), "../../" + sum, ""} {
 		fails(t, second(s.Object(none)), ErrGone, "%q", none)
@@ -217,7 +216,6 @@ func TestObjectsOfAnUnreadFile(t *testing.T) {
 	equal(t, objects(t, s), want, "objects")
 	must(t, errors.Join(s.Close(), os.WriteFile(path, file, 0o600)))
 	s = openWith(t, s.opts)
-	if got := historical(t, s, monday); got != monday || objects(t, s) != want {
-		t.Errorf("when the file can be read again: %s, %d of %d objects", got, objects(t, s), want)
-	}
+	equal(t, historical(t, s, monday), monday, "when the file can be read again")
+	equal(t, objects(t, s), want, "objects when the file can be read again")
 }

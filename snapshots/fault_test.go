@@ -177,16 +177,13 @@ func TestFaultObjectBeforeItsFiles(t *testing.T) {
 	s, f := openFaulty(t, refuse, options(t.TempDir()))
 	noRetries(s)
 	f.on.Store(true)
-	answer, body := withObject(t, "a document")
-	must(t, s.Save([]File{answer}, []Object{{SHA256: sha(body), Body: body}}))
+	sum := saveWithObject(t, s, "a document")
 	equal(t, held(t, s), nil, "written")
-	equal(t, text(s.Object(sha(body))), string(body), "bytes")
-	if f, err := s.LoadCurrent(gamma); err != nil || len(f.Inputs) != 1 {
-		t.Errorf("current: %v, %v", f, err)
-	}
+	equal(t, text(s.Object(sum)), "a document", "object")
+	equal(t, wordIn(s, currentDir), "a", "current")
 	f.on.Store(false)
 	must(t, save(s, pain, monday, single(t, `1`)))
-	want := []string{monday + "/" + pain, friday + "/gex-spx", "current/gex-spx", "objects/" + sha(body) + ".gz"}
+	want := []string{monday + "/" + pain, friday + "/gex-spx", "current/gex-spx", "objects/" + sum + ".gz"}
 	equal(t, held(t, s), want, "written")
 }
 

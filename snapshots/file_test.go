@@ -75,9 +75,7 @@ func TestFileRoundTrip(t *testing.T) {
 
 func TestFilesWithoutADefault(t *testing.T) {
 	for _, e := range []*Edition{nil, {}} {
-		if err := open(t, t.TempDir()).Save([]File{{Product: gamma, Edition: e, Current: true}}, nil); err == nil {
-			t.Errorf("saved %v", e)
-		}
+		failIf(t, open(t, t.TempDir()).Save([]File{{Product: gamma, Edition: e, Current: true}}, nil) == nil, "saved %v", e)
 	}
 }
 

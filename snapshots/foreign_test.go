@@ -9,46 +9,26 @@ import (
 	"testing"
 )
 
-// foreign decodes bodies in one run of a foreign program. Each body follows its length. A single body has no length.
-func foreign(t *testing.T, bodies [][]byte, program string, args ...string) [][]byte {
+// foreign returns what a foreign program makes of its input.
+func foreign(t *testing.T, in []byte, program string, args ...string) []byte {
 	t.Helper()
-	var in, stderr bytes.Buffer
-	bare := len(bodies) == 1
-	for _, b := range bodies {
-		if !bare {
-			binary.Write(&in, binary.LittleEndian, uint32(len(b)))
-		}
-		in.Write(b)
-	}
+	var stderr bytes.Buffer
 	cmd := exec.Command(program, args...)
-	cmd.Stdin, cmd.Stderr = &in, &stderr
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%v: %s", err, &stderr)
 	}
-	if bare {
-		return [][]byte{out}
-	}
-	var decoded [][]byte
-	for len(out) >= 4 {
-		n := int(binary.LittleEndian.Uint32(out)) + 4
-		if n > len(out) {
-			t.Fatal("the output is cut off")
-		}
-		decoded, out = append(decoded, out[4:n]), out[n:]
-	}
-	return decoded
+	return out
 }
 
+// inNode decodes bodies, each after its length.
 const inNode = `
-const zlib = require("zlib"), unpack = zlib[process.argv[1]]
-let b = require("fs").readFileSync(0)
-const out = []
-for (; b.length; ) {
-  const n = b.readUInt32LE(0), {buffer, engine} = unpack(b.subarray(4, 4 + n), {info: true}), size = Buffer.alloc(4)
+const zlib = require("zlib"), unpack = zlib[process.argv[1]], out = []
+for (let b = require("fs").readFileSync(0); b.length; ) {
+  const n = b.readUInt32LE(0), {buffer, engine} = unpack(b.subarray(4, 4 + n), {info: true})
   if (engine.bytesWritten !== n) throw new Error("took " + engine.bytesWritten + " of " + n + " bytes")
-  size.writeUInt32LE(buffer.length)
-  out.push(size, buffer)
+  out.push(buffer)
   b = b.subarray(4 + n)
 }
 require("fs").writeFileSync(1, Buffer.concat(out))
@@ -69,7 +49,7 @@ func TestForeignDecoders(t *testing.T) {
 	}{
 		{Gzip, "node", []string{"-e", inNode, "gunzipSync"}, ""},
 		{Brotli, "node", []string{"-e", inNode, "brotliDecompressSync"}, ""},
-		{Zstd, "zstd", []string{"-dc"}, ""},
+		{Zstd, "zstd", []string{"-dc"}, ""}, // decodes frame after frame, and knows no lengths
 		{Zstd, "node", []string{"-e", inNode, "zstdDecompressSync"}, `require("zlib").zstdDecompressSync.name`},
 	} {
 		t.Run(p.coding.String()+" in "+p.program, func(t *testing.T) {
@@ -77,24 +57,20 @@ func TestForeignDecoders(t *testing.T) {
 			if p.probe != "" && exec.Command(path, "-e", p.probe).Run() != nil {
 				t.Skipf("needs %s with %v: this one is too old", p.program, p.coding)
 			}
-			var bodies, want [][]byte
+			var in, want []byte
+			add := func(body, identity []byte) {
+				if p.program == "node" {
+					in = binary.LittleEndian.AppendUint32(in, uint32(len(body)))
+				}
+				in, want = append(in, body...), append(want, identity...)
+			}
 			for _, s := range snapshots {
-				bodies, want = append(bodies, s.Body(p.coding)), append(want, s.Body(Identity))
+				add(s.Body(p.coding), s.Body(Identity))
 			}
 			for _, size := range usageSizes {
-				bodies = append(bodies, keyed(continued, p.coding, usageOf(size)))
-				want = append(want, keyed(continued, Identity, usageOf(size)))
+				add(keyed(continued, p.coding, usageOf(size)), keyed(continued, Identity, usageOf(size)))
 			}
-			if p.program == "zstd" { // decodes frame after frame, and knows no lengths
-				bodies, want = [][]byte{bytes.Join(bodies, nil)}, [][]byte{bytes.Join(want, nil)}
-			}
-			got := foreign(t, bodies, path, p.args...)
-			if len(got) != len(want) {
-				t.Fatalf("%d bodies, want %d", len(got), len(want))
-			}
-			for i := range got {
-				failIf(t, !bytes.Equal(got[i], want[i]), "body %d: %d bytes, want %d", i, len(got[i]), len(want[i]))
-			}
+			sameBytes(t, foreign(t, in, path, p.args...), want, "all bodies")
 		})
 	}
 }
@@ -106,7 +82,7 @@ func TestZstdProgramDecodesDeltas(t *testing.T) {
 	now := s.publishOne(t, delta, answerOf(t, 2, 100_000))
 	must(t, os.WriteFile(dictionary, earlier.Body(Identity), 0o600))
 	for _, with := range [][]string{{"-D", dictionary}, {"--patch-from=" + dictionary}} {
-		got := foreign(t, [][]byte{now.Delta(announced(earlier)).Body}, path, append(with, "-dcq", "--memory=8MB")...)
-		failIf(t, !bytes.Equal(got[0], now.Body(Identity)), "%q: %d bytes, want %d", with, len(got[0]), len(now.Body(Identity)))
+		got := foreign(t, now.Delta(announced(earlier)).Body, path, append(with, "-dcq", "--memory=8MB")...)
+		sameBytes(t, got, now.Body(Identity), "%q", with)
 	}
 }

@@ -60,13 +60,10 @@ func TestForms(t *testing.T) {
 	failIf(t, few.Has(Brotli) || few.Has(Zstd) || !few.Has(Gzip), "a form has codings that its answer does not have")
 	failIf(t, s.cost() <= plain.cost()+csv.cost(), "with forms %d bytes, without %d", s.cost(), plain.cost())
 	for _, short := range []string{"", "x"} {
-		if _, err := s.WithForms(Form{Name: "csv", Body: []byte(short)}); err == nil {
-			t.Errorf("sealed %q", short)
-		}
+		failIf(t, second(s.WithForms(Form{Name: "csv", Body: []byte(short)})) == nil, "sealed %q", short)
 	}
-	if again, err := s.WithForms(); err != nil || again.Form("csv") != nil || s.Form("csv") == nil {
-		t.Error("WithForms keeps or changes the forms before")
-	}
+	again, err := s.WithForms()
+	failIf(t, err != nil || again.Form("csv") != nil || s.Form("csv") == nil, "WithForms keeps or changes the forms before")
 
 	store := open(t, t.TempDir())
 	must(t, save(store, gamma, friday, File{Edition: &Edition{Default: s}}))

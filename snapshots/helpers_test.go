@@ -219,12 +219,17 @@ func damage(t testing.TB, s *Store, name string) {
 	put(t, s, name, string(b))
 }
 
-// verified returns how many files Verify finds, of which none is bad.
-func verified(t testing.TB, dir string) int {
+// verified fails the test unless Verify finds just these bad files, and returns how many files it finds.
+func verified(t testing.TB, dir string, bad ...string) (files int) {
 	t.Helper()
-	files, bad, err := Verify(dir)
+	files, found, err := Verify(dir)
 	must(t, err)
-	equal(t, bad, nil, "bad files")
+	var paths []string
+	for _, f := range found {
+		paths = append(paths, f.Path)
+		failIf(t, !refused(f.Err), "%s: %v", f.Path, f.Err)
+	}
+	equal(t, paths, bad, "bad files")
 	return files
 }
 

@@ -49,14 +49,11 @@ func TestBind(t *testing.T) {
 		for range 2 {
 			must(t, s.Bind(market))
 		}
-		if err := s.Bind(otherMarket); err == nil || !strings.Contains(err.Error(), market) || !strings.Contains(err.Error(), otherMarket) {
-			t.Errorf("another: %v", err)
-		}
+		err := fmt.Sprint(s.Bind(otherMarket))
+		failIf(t, !strings.Contains(err, market) || !strings.Contains(err, otherMarket), "another: %s", err)
 		s = reopen(t, s)
 	}
-	if b, err := os.ReadFile(filepath.Join(s.dir, identityName)); string(b) != market+"\n" || err != nil {
-		t.Errorf("the text is %q, %v", b, err)
-	}
+	equal(t, text(os.ReadFile(filepath.Join(s.dir, identityName))), market+"\n", "text")
 	equal(t, verified(t, s.opts.Dir), 0, "dated files beside the identity")
 }
 

@@ -47,9 +47,7 @@ func TestSealedBody(t *testing.T) {
 
 func TestSealPage(t *testing.T) {
 	body := bytes.Repeat([]byte("<p>a page</p>\n"), 100)
-	if _, err := SealPage(body[:1], time.Time{}); err == nil {
-		t.Error("a page of one byte was sealed")
-	}
+	failIf(t, second(SealPage(body[:1], time.Time{})) == nil, "a page of one byte was sealed")
 	for _, body := range [][]byte{body, body[:2]} {
 		s, err := SealPage(body, time.Date(2026, 11, 20, 15, 0, 0, 999, time.UTC))
 		must(t, err)
@@ -67,20 +65,15 @@ func TestSealRefusesMeta(t *testing.T) {
 	for _, quality := range []string{"", "{", "{}x", `{"a":NaN}`, `{"a":Infinity}`, `{},"notice":"x"`} {
 		m := meta()
 		m.Quality = json.RawMessage(quality)
-		if s, err := Seal([]byte(`1`), m); err == nil {
-			t.Errorf("quality %q was sealed: %s", quality, s.Body(Identity))
-		}
+		failIf(t, second(Seal([]byte(`1`), m)) == nil, "quality %q was sealed", quality)
 	}
 	m := meta()
 	m.AsOf = time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC) // RFC 3339 has four digits
-	if _, err := Seal([]byte(`1`), m); err == nil {
-		t.Error("the year 10000 was sealed")
-	}
+	failIf(t, second(Seal([]byte(`1`), m)) == nil, "the year 10000 was sealed")
 	m = meta()
 	m.Notice = "</script>\xff\x00\u2028\""
-	if s := sealedWith(t, `1`, m); !json.Valid(s.Body(Identity)) {
-		t.Errorf("notice breaks the body: %s", s.Body(Identity))
-	}
+	body := sealedWith(t, `1`, m).Body(Identity)
+	failIf(t, !json.Valid(body), "notice breaks the body: %s", body)
 }
 
 // A compressor that many goroutines have used gives the same bytes as a new one.

@@ -48,8 +48,7 @@ func startWithBadFile(t *testing.T, dir string, b []byte) {
 	must(t, save(s, gamma, thursday, single(t, `"before"`)))
 	path := put(t, s, dir+"/gex-spx", string(b))
 	must(t, s.Close())
-	_, bad, err := Verify(o.Dir)
-	failIf(t, err != nil || len(bad) != 1 || bad[0].Path != path, "verify finds %v, %v", bad, err)
+	verified(t, o.Dir, path)
 	o.Log = log.logger(slog.LevelInfo)
 	s = openWith(t, o)
 	for range 2 {

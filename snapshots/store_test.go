@@ -148,12 +148,10 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 	other := options(s.opts.Dir)
 	other.Source = "cboe"
 	must(t, save(openWith(t, other), vix, friday, single(t, `1`)))
-	if n, bad, err := Verify(s.opts.Dir); n != 7 || len(bad) != 2 || err != nil || !exists(t, s, left[0]) {
-		t.Errorf("verify finds %d files, bad %v, %v, want 5 good ones and 2 without a header", n, bad, err)
-	}
-	if n, bad, err := Verify(filepath.Join(s.opts.Dir, "none")); n != 0 || len(bad) != 0 || err == nil {
-		t.Errorf("no directory: %d, %v, %v", n, bad, err)
-	}
+	equal(t, verified(t, s.opts.Dir, filepath.Join(s.dir, monday, ".hidden"), filepath.Join(s.dir, monday, "README")), 7, "files")
+	failIf(t, !exists(t, s, left[0]), "verify removes files")
+	n, bad, err := Verify(filepath.Join(s.opts.Dir, "none"))
+	failIf(t, n != 0 || len(bad) != 0 || err == nil, "no directory: %d, %v, %v", n, bad, err)
 	for range 2 { // before and after a restart
 		for product, want := range map[string][]string{gamma: {monday, wednesday, friday}, "gex/spx/series": {tuesday}, vix: nil} {
 			equal(t, s.DatesOf(product), want, "dates of %s", product)

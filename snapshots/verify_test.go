@@ -16,9 +16,7 @@ func TestVerifyComparesCodings(t *testing.T) {
 		mixed := *sealed(t, `{"a":1}`)
 		mixed.bodies[c] = sealed(t, `{"a":2}`).bodies[c]
 		must(t, save(s, gamma, friday, File{Edition: &Edition{Default: &mixed}}))
-		if _, err := s.Load(gamma, friday); err != nil {
-			t.Fatalf("%v: %v", c, err)
-		}
+		must(t, second(s.Load(gamma, friday)))
 		files, bad, err := Verify(s.opts.Dir)
 		if err != nil || files != 1 || len(bad) != 1 || !errors.Is(bad[0].Err, ErrTorn) || !strings.Contains(bad[0].Err.Error(), c.String()) {
 			t.Errorf("%v: %d files, %v, %v", c, files, bad, err)
@@ -63,17 +61,14 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 		must(t, errors.Join(os.Rename(filepath.Join(s.dir, path), target), os.Symlink(target, filepath.Join(s.dir, path))))
 	}
 	put(t, s, friday, "a file with the name of a date")
-	want := []string{filepath.Join(s.dir, monday, "gex-spx"), filepath.Join(s.dir, tuesday), filepath.Join(s.dir, friday)}
-	_, bad, err := Verify(o.Dir)
-	failIf(t, err != nil || len(bad) != len(want), "verify finds %v, %v", bad, err)
+	links := []string{filepath.Join(s.dir, monday, "gex-spx"), filepath.Join(s.dir, tuesday), filepath.Join(s.dir, friday)}
+	verified(t, o.Dir, links...)
 	s = reopen(t, s)
-	for i, path := range want {
-		failIf(t, i < len(bad) && (bad[i].Path != path || !errors.Is(bad[i].Err, ErrTorn)), "verify names %s, %v, want %s", bad[i].Path, bad[i].Err, path)
+	for _, path := range links {
 		equal(t, log.count(passedOver+`" file=`+path+" "), 1, "lines of the start with %s: %s", path, log)
 	}
-	if n := s.Stats().BadFiles; n != 3 || len(s.DatesOf(gamma)) != 0 {
-		t.Errorf("%d bad files, dates %q", n, s.DatesOf(gamma))
-	}
+	equal(t, s.Stats().BadFiles, 3, "bad files")
+	equal(t, len(s.DatesOf(gamma)), 0, "dates")
 	fails(t, second(ReadFile(o.Dir, o.Source, gamma, monday)), ErrTorn, "read through the link")
 }
 
@@ -87,8 +82,6 @@ func TestVerifyFollowsTheDirectory(t *testing.T) {
 	for _, path := range []string{s.dir, o.Dir} {
 		target := filepath.Join(away, filepath.Base(path))
 		must(t, errors.Join(os.Rename(path, target), os.Symlink(target, path)))
-		if files, bad, err := Verify(o.Dir); files != 1 || len(bad) != 1 || err != nil {
-			t.Errorf("%s is a link: %d files, %v, %v", path, files, bad, err)
-		}
+		equal(t, verified(t, o.Dir, filepath.Join(s.dir, monday, "gex-spx")), 1, "files where %s is a link", path)
 	}
 }

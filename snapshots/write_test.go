@@ -1,7 +1,6 @@
 package snapshots
 
 import (
-	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -40,18 +39,15 @@ func TestFaultPrivateFileSteps(t *testing.T) {
 		}
 		f := c.in(w)
 		f.on.Store(true)
-		if err := w.writeOne(dir, "keys.json", []byte("new")); !errors.Is(err, c.err) || f.fired.Load() != 1 {
-			t.Errorf("%s: written with %v, %d faults", c.name, err, f.fired.Load())
-		}
+		fails(t, w.writeOne(dir, "keys.json", []byte("new")), c.err, "%s", c.name)
+		equal(t, f.fired.Load(), 1, "%s: faults", c.name)
 		if c.step == stepSyncDir {
 			want = "new"
 		}
-		if b, _ := os.ReadFile(filepath.Join(dir, "keys.json")); string(b) != want || len(Unfinished(dir, "keys.json")) != 0 {
-			t.Errorf("%s: the file holds %q, want %q; left behind %q", c.name, b, want, Unfinished(dir, "keys.json"))
-		}
+		b, _ := os.ReadFile(filepath.Join(dir, "keys.json"))
+		equal(t, string(b), want, "%s: the file holds", c.name)
+		equal(t, Unfinished(dir, "keys.json"), nil, "%s: left behind", c.name)
 		f.on.Store(false)
-		if err := w.writeOne(dir, "keys.json", []byte("next")); err != nil {
-			t.Errorf("%s: after the fault: %v", c.name, err)
-		}
+		must(t, w.writeOne(dir, "keys.json", []byte("next")))
 	}
 }
