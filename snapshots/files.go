@@ -149,7 +149,7 @@ func (f *files) admit(batch []Packed) (admitted []Packed, older error) {
 	defer f.mu.Unlock()
 	for _, p := range batch {
 		if e := f.index[p.key]; e != nil && e.age.newer(p.entry.age) {
-			older = cmp.Or(older, fmt.Errorf("%w: %s of %v, stored is %v", ErrOlder, p.Path, p.entry.age, e.age))
+			older = cmp.Or(older, fmt.Errorf("%w: %s has %v, stored is %v", ErrOlder, p.Path, p.entry.age, e.age))
 			continue
 		}
 		admitted = append(admitted, p)

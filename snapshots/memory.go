@@ -53,9 +53,9 @@ func (m *memory) open(f *files, dated []string, room int64) (err error) {
 		NumCounters: 1e5, MaxCost: room, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
 	})
 	if err != nil {
-		return fmt.Errorf("create cache: %w", err)
+		err = fmt.Errorf("create cache: %w", err)
 	}
-	return nil
+	return err
 }
 
 // replace makes editions current, all at the same instant. Calls must not overlap.

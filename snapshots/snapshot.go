@@ -17,6 +17,7 @@ package snapshots
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -120,8 +121,9 @@ func (a age) newer(b age) bool {
 	return cmp.Or(a.asOf.Compare(b.asOf), a.captured.Compare(b.captured)) > 0
 }
 
-// String returns as_of as meta has it.
-func (a age) String() string { return a.asOf.UTC().Format(time.RFC3339) }
+func (a age) String() string {
+	return fmt.Sprintf("as_of %s, captured_at %s", a.asOf.UTC().Format(time.RFC3339), a.captured.UTC().Format(time.RFC3339))
+}
 
 func (m *Meta) age() age {
 	a := age{asOf: m.AsOf}

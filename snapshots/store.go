@@ -1,11 +1,15 @@
 package snapshots
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -108,7 +112,7 @@ func (s *Store) Publish(editions map[string]*Edition) error {
 	next := map[string]*Edition{}
 	for resource, e := range editions {
 		if now := s.Current(resource); now != nil && now.Default.Newer(e.Default) {
-			s.log.Warn("older answer not published", "product", resource, "as_of", e.Default.Meta.AsOf, "current", now.Default.Meta.AsOf)
+			s.log.Warn("older answer not published", "product", resource, "has", e.Default.Meta.age(), "current", now.Default.Meta.age())
 			continue
 		}
 		var err error
@@ -149,12 +153,14 @@ func (s *Store) Save(answers []File, objects []Object) error {
 		if err != nil {
 			return fmt.Errorf("save %s: %w", f.Product, err)
 		}
-		answer, name := f.Edition.Default, FileName(f.Product)
+		at := func(dir string) Packed {
+			return packed(key{dir, FileName(f.Product)}, body, newEntry(h, body, f.Edition.Default.Meta.age()), f.Edition.Default)
+		}
 		if f.Current {
-			batch = append(batch, packed(key{currentDir, name}, body, newEntry(h, body, answer.Meta.age()), answer))
+			batch = append(batch, at(currentDir))
 		}
 		if f.Dated {
-			dated = append(dated, packed(key{h.Date, name}, body, newEntry(h, body, answer.Meta.age()), answer))
+			dated = append(dated, at(h.Date))
 		}
 	}
 	batch, older := s.admit(append(batch, dated...))
@@ -174,8 +180,7 @@ func (s *Store) Save(answers []File, objects []Object) error {
 
 // place writes objects and files, and lets reads find them. s.disk is held.
 func (s *Store) place(batch []Packed) {
-	replaced := s.put(batch)
-	s.keep(batch, replaced)
+	s.keep(batch, s.put(batch))
 	s.sweep()
 }
 
@@ -248,4 +253,48 @@ func (s *Store) Stats() Stats {
 		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(), DiskErrors: failed, FilesWaiting: queued, BadFiles: s.bad.Load(),
 		HistoryRejected: int64(m.SetsRejected()), HistoryDropped: int64(m.SetsDropped()), HistoryEvicted: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
 	}
+}
+
+// ErrLocked says that another process has taken the directory.
+var ErrLocked = errors.New("another process uses this directory")
+
+const (
+	lockName = ".lock"
+	// identityName is the file that says what the directory holds.
+	identityName = "identity"
+)
+
+// lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
+// The lock file has the number of this process, for people to read.
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	if err := lockFile(lock); err != nil {
+		text := make([]byte, 20)
+		n, _ := lock.Read(text)
+		return nil, errors.Join(fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n]))), lock.Close())
+	}
+	if lock.Truncate(0) == nil {
+		fmt.Fprintln(lock, os.Getpid()) // the lock does not need it
+	}
+	return lock, nil
+}
+
+// Bind records what the directory holds. The first call stores the identity. A later call fails if its identity is another.
+func (s *Store) Bind(identity string) error {
+	path := filepath.Join(s.dir, identityName)
+	held, err := readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		s.disk.Lock()
+		defer s.disk.Unlock()
+		return s.writer.writeOne(s.dir, identityName, []byte(identity+"\n"))
+	case err != nil:
+		return fmt.Errorf("read %s: %w", path, err)
+	case string(held) != identity+"\n":
+		return fmt.Errorf("%s holds the %.200s, as %s says, not the %s", s.dir, bytes.TrimSpace(held), path, identity)
+	}
+	return nil
 }

@@ -82,21 +82,16 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	if len(file) > MaxTransfer {
 		return fmt.Errorf("%w: over %d bytes", ErrForeign, MaxTransfer)
 	}
+	has, err := checkFile(k, file)
+	if err == nil && has != digest {
+		err = fmt.Errorf("%w: it is whole, but not what was announced", ErrTorn)
+	}
 	p := packed(k, file, &entry{digest: digest}, nil)
-	if k.dir == objectsDir {
-		_, err = checkFile(k, file)
-	} else {
-		var f File
-		if f, err = decodeFile(file, k); err == nil {
-			err = vet(&f, s.opts.Source, products, notAfter)
-			p = packed(k, file, f.entry, f.Edition.Default)
-		}
+	if err == nil && k.dir != objectsDir {
+		p, err = vet(k, file, s.opts.Source, products, notAfter)
 	}
 	if err != nil {
 		return err
-	}
-	if p.SHA256 != digest || k.dir == objectsDir && k != objectKey(digest) {
-		return fmt.Errorf("%w: it is whole, but not what was announced", ErrTorn)
 	}
 	s.disk.Lock()
 	defer s.disk.Unlock()
@@ -111,18 +106,22 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	return nil
 }
 
-// vet checks the answer of a file that another store has written.
-func vet(f *File, source string, products []string, notAfter time.Time) error {
+// vet decodes and checks the answer of a file that another store has written.
+func vet(k key, file []byte, source string, products []string, notAfter time.Time) (p Packed, err error) {
+	f, err := decodeFile(file, k)
+	if err != nil {
+		return p, err
+	}
 	if !slices.Contains(products, f.Product) {
-		return fmt.Errorf("%w: product %.40q is not known", ErrForeign, f.Product)
+		return p, fmt.Errorf("%w: product %.40q is not known", ErrForeign, f.Product)
 	}
 	if asOf := f.Edition.Default.Meta.AsOf; asOf.After(notAfter) {
-		return fmt.Errorf("%w: as_of %s is in the future", ErrForeign, asOf)
+		return p, fmt.Errorf("%w: as_of %s is in the future", ErrForeign, asOf)
 	}
 	for _, one := range f.Edition.snapshots {
 		if one.Meta.Source != source || one.Meta.Endpoint != f.Product {
-			return fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
+			return p, fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
 		}
 	}
-	return nil
+	return packed(k, file, f.entry, f.Edition.Default), nil
 }
