@@ -157,9 +157,7 @@ func TestCodings(t *testing.T) {
 			for _, size := range sizes {
 				usage := usageOf(size)
 				body := keyed(s, c, usage)
-				if got, want := unpack(t, c, body), expected(s, usage); !bytes.Equal(got, want) {
-					t.Errorf("%s, usage of %d, %v: %d bytes, want %d", name, size, c, len(got), len(want))
-				}
+				sameBytes(t, unpack(t, c, body), expected(s, usage), "%s, usage of %d, %v", name, size, c)
 				longest = max(longest, len(body)-len(s.Prefix(c))-size)
 			}
 		}
@@ -221,11 +219,9 @@ func TestDecompressIsBounded(t *testing.T) {
 	s := sealed(t, `"`+strings.Repeat("a", 1<<20)+`"`)
 	size := len(s.Body(Identity))
 	for c := range Codings {
-		if out, err := decompress(c, s.Body(c), size); err != nil || !bytes.Equal(out, s.Body(Identity)) {
-			t.Errorf("%v: %d bytes, %v", c, len(out), err)
-		}
-		if out, err := decompress(c, s.Body(c), size-1); err == nil {
-			t.Errorf("%v: %d bytes where %d are allowed", c, len(out), size-1)
-		}
+		out, err := decompress(c, s.Body(c), size)
+		must(t, err)
+		sameBytes(t, out, s.Body(Identity), "%v", c)
+		failIf(t, second(decompress(c, s.Body(c), size-1)) == nil, "%v: over the limit of %d bytes", c, size-1)
 	}
 }

@@ -163,6 +163,29 @@ func TestObjectsOfReplacedAnswers(t *testing.T) {
 	equal(t, text(s.Object(sha([]byte("second")))), "second", "object")
 }
 
+// The file of a date is a link to the file in current/ if both are written at once and are the same, also after an outage.
+func TestADateIsALink(t *testing.T) {
+	s, f := openFaulty(t, notSynced, options(t.TempDir()))
+	noRetries(s)
+	linked := func(want bool, when string) {
+		t.Helper()
+		current, err1 := os.Stat(filepath.Join(s.dir, currentDir, "gex-spx"))
+		dated, err2 := os.Stat(filepath.Join(s.dir, friday, "gex-spx"))
+		must(t, errors.Join(err1, err2))
+		equal(t, os.SameFile(current, dated), want, "linked %s", when)
+	}
+	saveWithObject(t, s, "first")
+	linked(true, "when written")
+	f.on.Store(true)
+	saveWithObject(t, s, "second")
+	f.on.Store(false)
+	must(t, save(s, pain, monday, single(t, `1`)))
+	linked(true, "when the disk is writable again")
+	saveIn(t, s, currentDir, "third")
+	linked(false, "after a write of the file in current/ alone")
+	equal(t, historical(t, reopen(t, s), friday), "second", "the date has")
+}
+
 // If a kill came between the file in current/ and its link under the date, a start makes the link.
 func TestAStartMakesTheLink(t *testing.T) {
 	s := open(t, t.TempDir())
