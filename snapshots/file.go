@@ -38,6 +38,33 @@ func FileName(product string) string { return strings.ReplaceAll(product, "/", "
 // CurrentPath returns the path of a product's current file in the directory of the source.
 func CurrentPath(product string) string { return key{currentDir, FileName(product)}.String() }
 
+// ErrPath is a path that no file of a store can have, such as one that leaves the directory.
+var ErrPath = errors.New("not the path of a stored file")
+
+// parsePath returns the key of a path, such as current/gex-spx, 2026-11-20/gex-spx or objects/<sha256>.gz. It accepts only the
+// spelling that [Store] writes.
+func parsePath(path string) (k key, err error) {
+	dir, name, _ := strings.Cut(path, "/")
+	odd := func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
+	}
+	switch {
+	case dir == objectsDir && digestOfObject(name) != "":
+	case dir != currentDir && !isDate(dir), name == "", name[0] == '.', len(name) > 100, strings.ContainsFunc(name, odd):
+		return k, fmt.Errorf("%w: %.200q", ErrPath, path)
+	}
+	return key{dir, name}, nil
+}
+
+// CheckPath returns an [ErrPath] if a path is not the path that a file of a store has.
+func CheckPath(path string) error {
+	_, err := parsePath(path)
+	return err
+}
+
+// IsObject says whether a path is that of an object.
+func IsObject(path string) bool { return strings.HasPrefix(path, objectsDir+"/") }
+
 // fileFormat is the format that this program writes. A higher one gives ErrNewerFormat.
 const fileFormat = 1
 

@@ -102,6 +102,29 @@ func (f *files) find(k key, links map[key]Packed) error {
 	return nil
 }
 
+// ErrLocked says that another process has taken the directory.
+var ErrLocked = errors.New("another process uses this directory")
+
+const lockName = ".lock"
+
+// lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
+// The lock file has the number of this process, for people to read.
+func lockDir(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	if err := lockFile(lock); err != nil {
+		text := make([]byte, 20)
+		n, _ := lock.Read(text)
+		return nil, errors.Join(fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n]))), lock.Close())
+	}
+	if lock.Truncate(0) == nil {
+		fmt.Fprintln(lock, os.Getpid()) // the lock does not need it
+	}
+	return lock, nil
+}
+
 func (f *files) path(k key) string { return filepath.Join(f.dir, k.dir, k.name) }
 
 // walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file
@@ -141,6 +164,9 @@ type Packed struct {
 func packed(k key, body []byte, e *entry, answer *Snapshot) Packed {
 	return Packed{Path: k.String(), SHA256: e.digest, Body: body, Answer: answer, key: k, entry: e}
 }
+
+// ErrOlder is an answer older than the one stored under its path.
+var ErrOlder = errors.New("answer is older than the stored one")
 
 // admit returns a batch without the files that are older than those stored in their places, and an ErrOlder of the first of
 // them. Every file that is written goes through admit. f.disk is held.

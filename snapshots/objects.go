@@ -71,6 +71,16 @@ func unpackObject(packed []byte, sha256 string) ([]byte, error) {
 	return body, nil
 }
 
+// checkFile checks that the bytes of a file or an object are whole and belong at k, and returns their digest.
+func checkFile(k key, file []byte) (digest string, err error) {
+	if sum := digestOfObject(k.name); k.dir == objectsDir {
+		_, err = unpackObject(file, sum)
+		return sum, err
+	}
+	h, _, err := unframe(file, k)
+	return h.SHA256, err
+}
+
 // ReadObject reads and checks an object in the directory of a source. The error is ErrGone when it is not there. It takes no
 // lock, and a running server may keep writing.
 func ReadObject(dir, source, sha256 string) ([]byte, error) {
@@ -80,18 +90,6 @@ func ReadObject(dir, source, sha256 string) ([]byte, error) {
 	}
 	packed, err := readFile(filepath.Join(dir, source, k.dir, k.name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrGone
-	}
-	if err != nil {
-		return nil, err
-	}
-	return unpackObject(packed, sha256)
-}
-
-// Object returns the unpacked bytes of an object. The caller owns them. The error is ErrGone when the object is not stored.
-func (s *Store) Object(sha256 string) ([]byte, error) {
-	packed, _, err := s.raw(objectKey(sha256))
-	if errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrGone
 	}
 	if err != nil {

@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 )
 
@@ -255,32 +253,8 @@ func (s *Store) Stats() Stats {
 	}
 }
 
-// ErrLocked says that another process has taken the directory.
-var ErrLocked = errors.New("another process uses this directory")
-
-const (
-	lockName = ".lock"
-	// identityName is the file that says what the directory holds.
-	identityName = "identity"
-)
-
-// lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
-// The lock file has the number of this process, for people to read.
-func lockDir(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w", err)
-	}
-	if err := lockFile(lock); err != nil {
-		text := make([]byte, 20)
-		n, _ := lock.Read(text)
-		return nil, errors.Join(fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n]))), lock.Close())
-	}
-	if lock.Truncate(0) == nil {
-		fmt.Fprintln(lock, os.Getpid()) // the lock does not need it
-	}
-	return lock, nil
-}
+// identityName is the file that says what the directory holds.
+const identityName = "identity"
 
 // Bind records what the directory holds. The first call stores the identity. A later call fails if its identity is another.
 func (s *Store) Bind(identity string) error {
@@ -297,4 +271,16 @@ func (s *Store) Bind(identity string) error {
 		return fmt.Errorf("%s holds the %.200s, as %s says, not the %s", s.dir, bytes.TrimSpace(held), path, identity)
 	}
 	return nil
+}
+
+// Object returns the unpacked bytes of an object. The caller owns them. The error is ErrGone when the object is not stored.
+func (s *Store) Object(sha256 string) ([]byte, error) {
+	packed, _, err := s.raw(objectKey(sha256))
+	if errors.Is(err, ErrNoSnapshot) {
+		return nil, ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	return unpackObject(packed, sha256)
 }

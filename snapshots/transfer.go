@@ -4,45 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
-// The functions of this file carry whole files from one store to another. A path is that of a file in the directory of the
-// source, such as current/gex-spx, 2026-11-20/gex-spx or objects/<sha256>.gz.
-
-// Errors of [Store.Accept], besides ErrTorn and ErrNewerFormat.
-var (
-	// ErrPath is a path that no file of a store can have, such as one that leaves the directory.
-	ErrPath = errors.New("not the path of a stored file")
-	// ErrForeign is a file of another source or of the future, or of a product that this store does not have.
-	ErrForeign = errors.New("file is foreign")
-	// ErrOlder is an answer older than the one stored under its path.
-	ErrOlder = errors.New("answer is older than the stored one")
-)
-
-// parsePath returns the key of a path. It accepts only the spelling that [Store] writes.
-func parsePath(path string) (k key, err error) {
-	dir, name, _ := strings.Cut(path, "/")
-	odd := func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '.'
-	}
-	switch {
-	case dir == objectsDir && digestOfObject(name) != "":
-	case dir != currentDir && !isDate(dir), name == "", name[0] == '.', len(name) > 100, strings.ContainsFunc(name, odd):
-		return k, fmt.Errorf("%w: %.200q", ErrPath, path)
-	}
-	return key{dir, name}, nil
-}
-
-// CheckPath returns an [ErrPath] if a path is not the path that a file of a store has.
-func CheckPath(path string) error {
-	_, err := parsePath(path)
-	return err
-}
-
-// IsObject says whether a path is that of an object.
-func IsObject(path string) bool { return strings.HasPrefix(path, objectsDir+"/") }
+// ErrForeign is a file of another source or of the future, or of a product that this store does not have.
+var ErrForeign = errors.New("file is foreign")
 
 // Bytes returns a whole stored file, verified, and its [Store.Digest]. The bytes must not be changed. The error is
 // ErrNoSnapshot if the file is not stored.
@@ -60,20 +26,10 @@ func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
 	return file, digest, nil
 }
 
-// checkFile checks that the bytes of a file or an object are whole and belong at k, and returns their digest.
-func checkFile(k key, file []byte) (digest string, err error) {
-	if sum := digestOfObject(k.name); k.dir == objectsDir {
-		_, err = unpackObject(file, sum)
-		return sum, err
-	}
-	h, _, err := unframe(file, k)
-	return h.SHA256, err
-}
-
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
-// the products, has no as_of after notAfter, and is not older than the file that is stored there. The errors are those above,
-// ErrTorn and ErrNewerFormat. An object must come before the files that name it, and waits for them.
+// the products, has no as_of after notAfter, and is not older than the file that is stored there. The errors are ErrPath,
+// ErrForeign, ErrOlder, ErrTorn and ErrNewerFormat. An object must come before the files that name it, and waits for them.
 func (s *Store) Accept(path, digest string, file []byte, products []string, notAfter time.Time) error {
 	k, err := parsePath(path)
 	if err != nil {
