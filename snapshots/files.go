@@ -188,7 +188,7 @@ func (f *files) admit(batch []Packed) (admitted []Packed, older error) {
 func (f *files) put(batch []Packed) (replaced []string) {
 	f.flush(batch)
 	for _, p := range batch {
-		if old := f.digest(p.key); p.key.rank() == rankDated && old != p.SHA256 {
+		if old := f.digest(p.key); p.key.rank() == rankDated && old != "" && old != p.SHA256 {
 			replaced = append(replaced, old)
 		}
 		f.remember(p.key, p.entry)
