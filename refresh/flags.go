@@ -55,6 +55,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	r := &Refresher{}
 	options := snapshots.Options{
 		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(f.Underlyings), Deltas: product.All(f.Underlyings).Deltas(), HistoryBytes: historyBytes, Log: log,
+		Latest: func() time.Time { return cfg.Clock.Now().Add(feed.MaxAhead) },
 	}
 	if f.Fleet.NATS != "" {
 		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is saved before New

@@ -23,6 +23,7 @@ type files struct {
 	dir     string // <Dir>/<Source>
 	log     *slog.Logger
 	removed func(path string) // see [Options.Removed]
+	latest  func() time.Time  // [Options.Latest]
 	lock    *os.File          // keeps other processes out of dir
 	writer  *writer
 	bad     atomic.Int64 // stored files found that can never be served
@@ -168,13 +169,18 @@ func packed(k key, body []byte, e *entry, answer *Snapshot) Packed {
 // ErrOlder is an answer older than the one stored under its path.
 var ErrOlder = errors.New("answer is older than the stored one")
 
+// keepsOut says whether an answer that is there keeps another out, because it is newer.
+func (f *files) keepsOut(there, other age) bool {
+	return there.newer(other) && (f.latest == nil || !there.asOf.After(f.latest()))
+}
+
 // admit returns a batch without the files that are older than those stored in their places, and an ErrOlder of the first of
 // them. Every file that is written goes through admit. f.disk is held.
 func (f *files) admit(batch []Packed) (admitted []Packed, older error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range batch {
-		if e := f.index[p.key]; e != nil && e.age.newer(p.entry.age) {
+		if e := f.index[p.key]; e != nil && f.keepsOut(e.age, p.entry.age) {
 			older = cmp.Or(older, fmt.Errorf("%w: %s has %v, stored is %v", ErrOlder, p.Path, p.entry.age, e.age))
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // Options say how to open a [Store].
@@ -29,7 +30,10 @@ type Options struct {
 	// Removed, unless nil, is called with the path of each file and object that was removed after Open. It must return soon and
 	// not call the store.
 	Removed func(path string)
-	Log     *slog.Logger
+	// Latest, unless nil, returns the latest instant that an answer may describe. One of a later instant, from a clock that was ahead, keeps
+	// no other answer out.
+	Latest func() time.Time
+	Log    *slog.Logger
 }
 
 // Store keeps the answers of a source in memory and on disk:
@@ -74,6 +78,7 @@ func Open(opts Options) (*Store, error) {
 	if opts.Removed != nil {
 		s.removed = opts.Removed
 	}
+	s.latest = opts.Latest
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	s.retrying.Go(func() { s.retry(ctx) })
@@ -102,15 +107,15 @@ func (s *Store) release() error {
 }
 
 // Publish makes editions current, by resource, all at the same instant. Other resources keep theirs. An edition whose default
-// is older than the default of the current edition is left out. Publish keeps the editions but not the map. It first makes
-// the deltas of the answers in Options.Deltas; its error is of these.
+// is older than the default of the current edition is left out, and deleted from the map. Publish keeps the editions but not the map.
+// It first makes the deltas of the answers in Options.Deltas; its error is of these.
 func (s *Store) Publish(editions map[string]*Edition) error {
 	s.publishing.Lock()
 	defer s.publishing.Unlock()
 	next := map[string]*Edition{}
 	for resource, e := range editions {
-		if now := s.Current(resource); now != nil && now.Default.Newer(e.Default) {
-			s.log.Warn("older answer not published", "product", resource, "has", e.Default.Meta.age(), "current", now.Default.Meta.age())
+		if now := s.Current(resource); now != nil && s.keepsOut(now.Default.Meta.age(), e.Default.Meta.age()) {
+			delete(editions, resource)
 			continue
 		}
 		var err error
