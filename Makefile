@@ -43,7 +43,7 @@ test: ## Vet and run every test, the long tests in a short form; failed tests ar
 
 # Left out is what one goroutine does: compute, the simulated market but for one test, and generated files.
 race: ## Run the tests of concurrent code, and tests of the binary, under the race detector.
-	$(call gotest,-timeout 30m -race -short . $(addprefix ./refresh,/ /cboe /fleet /folder) $(addprefix ./server,/ /admin /keys /limits /lines /loop /mcp /watch) ./snapshots)
+	$(call gotest,-timeout 30m -race -short . $(addprefix ./refresh,/ /cboe /feed /fleet /folder) $(addprefix ./server,/ /admin /keys /limits /lines /loop /mcp /watch) ./snapshots)
 	$(call gotest,-timeout 30m -race -run '^Test(ConcurrentUse|FirstStart|TLS|Keys|FaultDrain|SecondSignal)$$' ./refresh/simulated ./bench/e2e)
 
 faults: ## Run the fault tests in full and list their figures; make test runs a short form of them.
