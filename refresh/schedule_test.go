@@ -60,28 +60,6 @@ func TestScheduleAdvances(t *testing.T) {
 	}
 }
 
-func TestClock(t *testing.T) {
-	start := ny(t, "2026-11-20 11:00:00")
-	for _, speed := range []float64{0.5, 1, 60, 10_000} {
-		c := NewClock(start, speed)
-		for _, d := range []time.Duration{0, time.Second, time.Hour, 24 * time.Hour} {
-			if got := c.At(c.Wall(start.Add(d))).Sub(start.Add(d)); got.Abs() > time.Millisecond {
-				t.Errorf("speed %v: %v there and back is off by %v", speed, d, got)
-			}
-		}
-	}
-	frozen := NewClock(start, 0)
-	if !frozen.Now().Equal(start) || !frozen.Wall(start.Add(time.Second)).IsZero() {
-		t.Error("a clock at speed 0 moves")
-	}
-	if next := (schedule{frozen, cal, time.Minute, 0}).Next(time.Now()); !next.IsZero() {
-		t.Errorf("a clock that stands still schedules %v", next)
-	}
-	if now := MachineClock().Now(); time.Since(now).Abs() > time.Minute {
-		t.Errorf("machine clock says %v", now)
-	}
-}
-
 func TestFreshness(t *testing.T) {
 	const none = ""
 	for _, c := range []struct {
@@ -169,17 +147,6 @@ func TestFreshnessSince(t *testing.T) {
 	}
 }
 
-func TestLateAnswers(t *testing.T) {
-	a := answer{asOf: ny(t, "2026-11-20 16:14:59")} // 21:14:59 UTC
-	for arrived, want := range map[string]bool{"2026-11-20T21:40:00Z": false, "2026-11-21T00:10:00Z": false, "2026-11-21T00:10:01Z": true, "2026-11-23T09:00:00Z": true} {
-		at, err := time.Parse(time.RFC3339, arrived)
-		must(t, err)
-		if dateClosed(a.date(), at) != want || a.date().String() != "2026-11-20" {
-			t.Errorf("computed %s: late %v, want %v", arrived, !want, want)
-		}
-	}
-}
-
 func TestSettlementDue(t *testing.T) {
 	for now, want := range map[string]string{
 		"2026-11-20 18:29:59": "2026-11-19", "2026-11-20 18:30:00": "2026-11-20", "2026-11-22 12:00:00": "2026-11-20",
@@ -187,37 +154,6 @@ func TestSettlementDue(t *testing.T) {
 	} {
 		if got := settlementDue(ny(t, now), cal); got.String() != want {
 			t.Errorf("at %s: %s, want %s", now, got, want)
-		}
-	}
-}
-
-func TestTrackHours(t *testing.T) {
-	for asOf, want := range map[string]bool{
-		"2026-11-20 09:29:59": false, "2026-11-20 09:30:00": true, "2026-11-20 12:00:00": true, "2026-11-20 16:00:00": true,
-		"2026-11-20 16:15:00": true, "2026-11-20 16:15:01": false, "2026-11-20 23:00:00": false,
-		"2026-11-27 13:00:00": true, "2026-11-27 13:15:00": true, "2026-11-27 13:15:01": false, // an early close
-		"2026-11-21 12:00:00": false, "2026-11-26 12:00:00": false, // a Saturday, a holiday
-	} {
-		if got := inTrack(ny(t, asOf), cal); got != want {
-			t.Errorf("%s: %v, want %v", asOf, got, want)
-		}
-	}
-}
-
-// A track of more than 1,200 rows keeps every second row, the first and the last.
-func TestTrackIsThinned(t *testing.T) {
-	for n, want := range map[int]int{1200: 1200, 1201: 601, 1202: 602, 1300: 651, 2401: 1201/2 + 1} {
-		rows := make([]json.RawMessage, n)
-		for i := range rows {
-			rows[i] = json.RawMessage(strconv.Itoa(i))
-		}
-		var got []int
-		for _, row := range thinned(rows) {
-			i, _ := strconv.Atoi(string(row))
-			got = append(got, i)
-		}
-		if len(got) != want || got[0] != 0 || n > 1200 && got[1]%2 != 0 || got[len(got)-1] != n-1 || !slices.IsSorted(got) {
-			t.Errorf("of %d rows %d stay, want %d: %v … %v", n, len(got), want, got[:3], got[len(got)-3:])
 		}
 	}
 }

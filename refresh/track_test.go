@@ -242,16 +242,3 @@ func TestTodaysTrackIsBackfilled(t *testing.T) {
 		}
 	})
 }
-
-// Rows that an earlier method made, with columns less, go on in the track of their session: the later columns are null in them.
-func TestRowsOfAnEarlierMethod(t *testing.T) {
-	const earlier = `{"date":"2026-11-20","session_date":"2026-11-20","columns":["as_of","spot","effective_spot","net_gex_dollars","zero_gamma_flip",` +
-		`"call_wall","put_wall","gamma_regime","expected_move_1d","zero_dte_net_gex_dollars","zero_dte_gross_share_pct","flip_low","flip_high"],` +
-		`"rows":[["2026-11-20T14:30:52Z",7551.86,7551.86,-8693514,7551.88,7700,7500,"neutral",69.61,6370763033,6.2332,7543.36,7575.67]]}`
-	s, err := snapshots.Seal([]byte(earlier), snapshots.Meta{Quality: []byte("{}")})
-	must(t, err)
-	rows, err := refresh.TrackRows(s)
-	if err != nil || len(rows) != 1 || !bytes.HasSuffix(rows[0], []byte(`,7543.36,7575.67,null,null]`)) || !json.Valid(rows[0]) {
-		t.Errorf("%s, %v", rows, err)
-	}
-}

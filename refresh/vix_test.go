@@ -30,21 +30,6 @@ const (
 	february       = "VX,VX/G7,2027-02-17,19.4\r\n"
 )
 
-// The reason of a percentile that is null is the history, or that today's value is unknown.
-func TestUnknownVIX(t *testing.T) {
-	known := new(compute.Ratio(1))
-	c := compute.VIXCurve{ContangoM1M2: known}
-	c.Percentiles.ContangoM1M2.Percentile = known
-	why := unknownVIX(&c, compute.NewDate(2026, 11, 20))
-	if why["percentiles"] != "" || !strings.Contains(why["vix"], "percentile") {
-		t.Errorf("without a close of VIX: %v", why)
-	}
-	c.SpotBasis = known
-	if why = unknownVIX(&c, compute.NewDate(2026, 11, 20)); why["percentiles"] == "" {
-		t.Errorf("with a short history: %v", why)
-	}
-}
-
 // files is a source of files by their names.
 type files map[upstream.Name]string
 

@@ -1,4 +1,4 @@
-package refresh_test
+package product
 
 import (
 	"bytes"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh"
 	"strikecache/refresh/cboe"
 )
 
@@ -190,8 +189,8 @@ func TestMadeSettlementsAreVerified(t *testing.T) {
 			u.AsOf, u.CapturedAt = at, at
 			moved := newSynthetic(t, u, m.rate, m.rows)
 			g.count(m.chain, a.every(moved))
-			a.seal(refresh.GammaResource, m.rate, refresh.MadeInput{Name: spx, Body: moved.body},
-				refresh.MadeInput{Name: "state/closed-dates", Body: []byte(`{"closed":["2026-08-12","2026-08-24"],"early":["2026-08-11","2026-08-25"]}`)})
+			a.seal(GammaResource, m.rate, madeInput{Name: spx, Body: moved.body},
+				madeInput{Name: "state/closed-dates", Body: []byte(`{"closed":["2026-08-12","2026-08-24"],"early":["2026-08-11","2026-08-25"]}`)})
 		}
 	}
 	a.verify()
@@ -250,7 +249,7 @@ func TestMadeFlowIsVerified(t *testing.T) {
 		if i%6 == 1 {
 			now = halved(t, now)
 		}
-		s := a.seal("options/flow/unusual", 0, refresh.MadeInput{Name: name, Body: now.body}, refresh.MadeInput{Name: "previous/" + name, Body: before.body})
+		s := a.seal("options/flow/unusual", 0, madeInput{Name: name, Body: now.body}, madeInput{Name: "previous/" + name, Body: before.body})
 		g.note("split", bytes.Contains(s.Meta.Quality, []byte("split of XLK")))
 		for _, item := range dataOf[compute.Flow](t, s).Items {
 			g.note("side "+item.Side+" of a "+item.OptionType.String(), true)
@@ -334,8 +333,8 @@ func TestSameRowsSameBytes(t *testing.T) {
 			return duplicate
 		})
 		seal := func(rows []contractRow) string {
-			chain := refresh.MadeInput{Name: spx, Body: newSynthetic(t, m.head, m.rate, rows).body}
-			e, _ := refresh.SealMade(t, refresh.GammaResource, m.rate, chain)
+			chain := madeInput{Name: spx, Body: newSynthetic(t, m.head, m.rate, rows).body}
+			e, _ := sealMade(t, GammaResource, m.rate, chain)
 			return string(e.Default.Data())
 		}
 		once := seal(rows)

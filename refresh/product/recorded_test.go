@@ -1,4 +1,4 @@
-package refresh_test
+package product
 
 import (
 	"encoding/json"
@@ -16,11 +16,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-const (
-	rate        = 0.04
-	recordedSPX = "replay/options/_SPX.json.gz"
-)
-
 // A replay goes on at the time of its newest document.
 func TestTimeOfAReplay(t *testing.T) {
 	source, err := folder.NewRecorded(recorded(t, "replay"))
@@ -35,7 +30,7 @@ func TestRecordedGammaGolden(t *testing.T) {
 	if runtime.GOARCH != "amd64" {
 		t.Skip("needs amd64: the last digits are promised per architecture")
 	}
-	chain, err := cboe.DecodeChain(recordedBody(t, recordedSPX))
+	chain, err := cboe.DecodeChain(recordedBody(t, "replay/options/_SPX.json.gz"))
 	must(t, err)
 	own, _ := compute.RateOf(chain, calendar, rate)
 	r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: calendar, RiskFreeRate: own})

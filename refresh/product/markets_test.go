@@ -1,4 +1,4 @@
-package refresh_test
+package product
 
 import (
 	"bytes"

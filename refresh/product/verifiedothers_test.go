@@ -1,4 +1,4 @@
-package refresh_test
+package product
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh"
 	"strikecache/refresh/cboe"
 	"strikecache/snapshots"
 )
@@ -64,24 +63,24 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 	for len(prices) == 0 {
 		file, prices = settlementFile(g, date)
 	}
-	inputs := []refresh.MadeInput{{Name: "settlement/" + date.String() + ".csv", Body: file}}
+	inputs := []madeInput{{Name: "settlement/" + date.String() + ".csv", Body: file}}
 	vix := []float64{14.99, 15, 19.9, 20, 25, 30}[g.IntN(6)]
 	vix3m := vix / []float64{0.85, 0.8499, 0.917, 0.95, 1, 1.1}[g.IntN(6)]
 	for i, symbol := range []string{"VIX", "VIX3M"} { // in a fixed order: each takes random numbers
 		level := []float64{vix, vix3m}[i]
 		switch g.IntN(3) {
 		case 0:
-			inputs = append(inputs, refresh.MadeInput{Name: "charts/historical/_" + symbol + ".json",
+			inputs = append(inputs, madeInput{Name: "charts/historical/_" + symbol + ".json",
 				Body: historyDocument("_"+symbol, calendar.Next(date), []string{"0", `"17.5"`, fmt.Sprintf("%.4f", level)})})
 		case 1:
 			asOf := calendar.Close(date).Add([]time.Duration{14 * time.Minute, 14*time.Minute - time.Second, time.Hour}[g.IntN(3)])
-			inputs = append(inputs, refresh.MadeInput{Name: "quotes/_" + symbol + ".json", Body: quoteDocument("^"+symbol, level, g.Float64()-0.5, asOf)})
+			inputs = append(inputs, madeInput{Name: "quotes/_" + symbol + ".json", Body: quoteDocument("^"+symbol, level, g.Float64()-0.5, asOf)})
 		}
 	}
-	slices.SortFunc(inputs[1:], func(a, b refresh.MadeInput) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(inputs[1:], func(a, b madeInput) int { return strings.Compare(a.Name, b.Name) })
 	for _, symbol := range []string{"VIX9D", "VIX6M", "VVIX", "SKEW"} {
 		if g.IntN(3) > 0 {
-			inputs = append(inputs, refresh.MadeInput{Name: "quotes/_" + symbol + ".json",
+			inputs = append(inputs, madeInput{Name: "quotes/_" + symbol + ".json",
 				Body: quoteDocument("^"+symbol, 20+80*g.Float64(), g.Float64()-0.5, calendar.Open(calendar.Next(date)).Add(time.Hour))})
 		}
 	}
@@ -106,9 +105,9 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 	if err != nil {
 		a.Fatal(err)
 	}
-	inputs = append(inputs, refresh.MadeInput{Name: "state/vix-history", Body: body})
-	s, row := a.sealRow(refresh.VIXResource, 0, inputs...)
-	a.seal(refresh.VIXSeriesResource, 0, inputs[0], row)
+	inputs = append(inputs, madeInput{Name: "state/vix-history", Body: body})
+	s, row := a.sealRow(VIXResource, 0, inputs...)
+	a.seal(VIXSeriesResource, 0, inputs[0], row)
 	return s
 }
 
@@ -140,7 +139,7 @@ func TestMadeCurvesAreVerified(t *testing.T) {
 // rotation adds the answer of made quotes and histories of funds. Some funds lack their quote, their history or a part of it.
 func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
 	a.Helper()
-	var inputs []refresh.MadeInput
+	var inputs []madeInput
 	session := calendar.SessionDate(asOf)
 	for i, symbol := range compute.FundSymbols() {
 		if g.IntN(15) == 0 && i > 1 {
@@ -155,7 +154,7 @@ func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
 		if g.IntN(12) == 0 {
 			quote = bytes.Replace(quote, []byte(`"price_change":`), []byte(`"price_change_percent":1001,"not_there":`), 1)
 		}
-		inputs = append(inputs, refresh.MadeInput{Name: "quotes/" + symbol + ".json", Body: quote})
+		inputs = append(inputs, madeInput{Name: "quotes/" + symbol + ".json", Body: quote})
 		if g.IntN(12) == 0 && i > 1 {
 			continue
 		}
@@ -182,9 +181,9 @@ func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
 		if g.IntN(3) == 0 { // of the session that goes on, and of a Sunday
 			rows = bytes.Replace(rows, []byte(`[`), fmt.Appendf(nil, `[{"date":%q,"close":99},{"date":"2026-02-08","close":99},`, session), 1)
 		}
-		inputs = append(inputs, refresh.MadeInput{Name: "charts/historical/" + symbol + ".json", Body: rows})
+		inputs = append(inputs, madeInput{Name: "charts/historical/" + symbol + ".json", Body: rows})
 	}
-	return a.seal(refresh.SectorsResource, 0, inputs...)
+	return a.seal(SectorsResource, 0, inputs...)
 }
 
 // The rotation of every made set of funds agrees.

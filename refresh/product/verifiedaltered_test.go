@@ -1,4 +1,4 @@
-package refresh_test
+package product
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh"
 	"strikecache/snapshots"
 )
 
@@ -94,35 +93,35 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 	long(t)
 	t.Parallel()
 	a, sealed := newAnswers(t), map[string]*snapshots.Snapshot{}
-	seal := func(resource string, inputs ...refresh.MadeInput) (row refresh.MadeInput) {
+	seal := func(resource string, inputs ...madeInput) (row madeInput) {
 		sealed[resource], row = a.sealRow(resource, 0.04, inputs...)
 		return row
 	}
-	var now refresh.MadeInput
+	var now madeInput
 	day := time.Date(2026, time.November, 20, 16, 0, 0, 0, time.UTC)
 	for _, u := range []struct {
 		symbol, path, am, pm string
 		spot                 float64
 	}{{"NDX", "options/_NDX.json", "NDX", "NDXP", 7503.25}, {"SPY", "options/SPY.json", "", "SPY", 750}, {"SPX", "options/_SPX.json", "SPX", "SPXW", 7503.25}} {
 		name := strings.ToLower(u.symbol)
-		now = refresh.MadeInput{Name: u.path, Body: quietMarket(t, u.symbol, u.am, u.pm, day, u.spot).body}
-		before := refresh.MadeInput{Name: "previous/" + u.path, Body: quietMarket(t, u.symbol, u.am, u.pm, day.AddDate(0, 0, -1), u.spot-20).body}
+		now = madeInput{Name: u.path, Body: quietMarket(t, u.symbol, u.am, u.pm, day, u.spot).body}
+		before := madeInput{Name: "previous/" + u.path, Body: quietMarket(t, u.symbol, u.am, u.pm, day.AddDate(0, 0, -1), u.spot-20).body}
 		rows := seal("gex/"+name, now, before)
 		if u.symbol != "SPX" {
 			continue
 		}
 		seal("gex/spx/matrix", now)
 		seal("gex/spx/levels", now)
-		seal("gex/spx/intraday", now, refresh.MadeInput{Name: "state/track-rows", Body: []byte(`[["2026-11-20T15:00:00Z",7500,7500,1,2,3,4,"neutral",5,6,7,8,9,10]]`)})
+		seal("gex/spx/intraday", now, madeInput{Name: "state/track-rows", Body: []byte(`[["2026-11-20T15:00:00Z",7500,7500,1,2,3,4,"neutral",5,6,7,8,9,10]]`)})
 		seal("gex/spx/series", now, rows)
-		rows = seal("volatility/spx", now, refresh.MadeInput{Name: "state/volatility-history", Body: []byte(`[{"session":"2026-11-19","close":7480,"atm_30d":15.5}]`)})
+		rows = seal("volatility/spx", now, madeInput{Name: "state/volatility-history", Body: []byte(`[{"session":"2026-11-19","close":7480,"atm_30d":15.5}]`)})
 		seal("volatility/spx/series", now, rows)
 		seal("spx-max-pain", now)
-		seal(refresh.FlowResource, now, before)
-		seal(refresh.UnderlyingsResource, refresh.UnderlyingsState(t, "SPX", sealed["gex/spx"], sealed["volatility/spx"]))
+		seal(FlowResource, now, before)
+		seal(UnderlyingsResource, underlyingsStateOf(t, "SPX", sealed["gex/spx"], sealed["volatility/spx"]))
 	}
-	sealed[refresh.SectorsResource] = a.rotation(rand.New(rand.NewPCG(51, 10)), day)
-	sealed[refresh.VIXResource] = a.curve(rand.New(rand.NewPCG(51, 10)), compute.DateOf(day))
+	sealed[SectorsResource] = a.rotation(rand.New(rand.NewPCG(51, 10)), day)
+	sealed[VIXResource] = a.curve(rand.New(rand.NewPCG(51, 10)), compute.DateOf(day))
 	for _, c := range alterations {
 		a.add(c.resource, alter(t, sealed[c.resource], c), c.names...)
 	}

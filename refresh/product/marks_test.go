@@ -1,12 +1,10 @@
-package refresh_test
+package product
 
 import (
 	"bytes"
 	"fmt"
 	"testing"
 	"time"
-
-	"strikecache/refresh"
 )
 
 // A row of a series says by which method it was made, and whether the shares were split since the session before. Rows that were stored
@@ -25,10 +23,10 @@ func TestSeriesMarkSplitsAndMethods(t *testing.T) {
 		{halved(t, quietMarket(t, "NVDA", "", "NVDA", day, 1210)), "previous/options/NVDA.json", "true"},
 		{quietMarket(t, "NVDA", "", "NVDA", day, 1210), "", "null"},
 	} {
-		now := refresh.MadeInput{Name: "options/NVDA.json", Body: c.now.body}
-		inputs := []refresh.MadeInput{now}
+		now := madeInput{Name: "options/NVDA.json", Body: c.now.body}
+		inputs := []madeInput{now}
 		if c.previous != "" {
-			inputs = append(inputs, refresh.MadeInput{Name: c.previous, Body: before.body})
+			inputs = append(inputs, madeInput{Name: c.previous, Body: before.body})
 		}
 		_, rows := a.sealRow("gex/nvda", 0.04, inputs...)
 		rows.Body = bytes.Replace(rows.Body, []byte("[{"), []byte("["+earlier+",{"), 1)

@@ -1,4 +1,4 @@
-package refresh_test
+package product
 
 import (
 	"bytes"
@@ -13,9 +13,10 @@ import (
 	"testing"
 
 	"strikecache/compute"
-	"strikecache/refresh"
 	"strikecache/snapshots"
 )
+
+const spx = "options/_SPX.json"
 
 // verifier returns a command of Python that knows bench/clients/verify.py, which was written from compute/METHODS.md alone. Without Python it
 // skips the test.
@@ -29,7 +30,7 @@ func verifier(t testing.TB, args ...string) *exec.Cmd {
 		t.Skip("needs the program python3")
 	}
 	cmd := exec.Command(path, args...)
-	cmd.Dir = filepath.Join("..", "bench", "clients")
+	cmd.Dir = filepath.Join("..", "..", "bench", "clients")
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	return cmd
 }
@@ -47,21 +48,21 @@ func newAnswers(t testing.TB) *answers {
 }
 
 // seal adds an answer of a resource. It returns the default answer.
-func (a *answers) seal(resource string, rate float64, inputs ...refresh.MadeInput) *snapshots.Snapshot {
+func (a *answers) seal(resource string, rate float64, inputs ...madeInput) *snapshots.Snapshot {
 	a.Helper()
 	s, _ := a.sealRow(resource, rate, inputs...)
 	return s
 }
 
 // sealRow is seal, and returns the state of the series with the row of the answer.
-func (a *answers) sealRow(resource string, rate float64, inputs ...refresh.MadeInput) (*snapshots.Snapshot, refresh.MadeInput) {
+func (a *answers) sealRow(resource string, rate float64, inputs ...madeInput) (*snapshots.Snapshot, madeInput) {
 	a.Helper()
 	for _, in := range inputs {
 		a.write(fmt.Sprintf("%x", sha256.Sum256(in.Body)), in.Body)
 	}
-	e, row := refresh.SealMade(a, resource, rate, inputs...)
+	e, row := sealMade(a, resource, rate, inputs...)
 	a.add(resource, e.Default.Body(snapshots.Identity))
-	return e.Default, refresh.MadeInput{Name: "state/series-rows", Body: fmt.Appendf(nil, "[%s]", row)}
+	return e.Default, madeInput{Name: "state/series-rows", Body: fmt.Appendf(nil, "[%s]", row)}
 }
 
 // add adds an answer in which the figures of some names differ.
@@ -130,9 +131,9 @@ func (m synthetic) nameOf() string {
 // gamma adds the answer of gex/{u} on the chain of a market, and on that of the session before if there is one.
 func (a *answers) gamma(m synthetic, before *synthetic) (g gammaAnswer) {
 	a.Helper()
-	inputs := []refresh.MadeInput{{Name: m.nameOf(), Body: m.body}}
+	inputs := []madeInput{{Name: m.nameOf(), Body: m.body}}
 	if before != nil {
-		inputs = append(inputs, refresh.MadeInput{Name: "previous/" + m.nameOf(), Body: before.body})
+		inputs = append(inputs, madeInput{Name: "previous/" + m.nameOf(), Body: before.body})
 	}
 	if err := json.Unmarshal(a.seal("gex/"+strings.ToLower(m.head.Symbol), m.rate, inputs...).Body(snapshots.Identity), &g); err != nil {
 		a.Fatal(err)
@@ -143,20 +144,20 @@ func (a *answers) gamma(m synthetic, before *synthetic) (g gammaAnswer) {
 // surfaces adds the matrix and the volatility of a market.
 func (a *answers) surfaces(m synthetic) {
 	a.Helper()
-	u, chain := strings.ToLower(m.head.Symbol), refresh.MadeInput{Name: m.nameOf(), Body: m.body}
+	u, chain := strings.ToLower(m.head.Symbol), madeInput{Name: m.nameOf(), Body: m.body}
 	a.seal("gex/"+u+"/matrix", m.rate, chain)
-	a.seal("volatility/"+u, m.rate, chain, refresh.MadeInput{Name: "state/volatility-history", Body: []byte("[]")})
+	a.seal("volatility/"+u, m.rate, chain, madeInput{Name: "state/volatility-history", Body: []byte("[]")})
 }
 
 // every adds the answers of all resources that rest on the chain of a market. It returns that of gex/{u}.
 func (a *answers) every(m synthetic) gammaAnswer {
 	a.Helper()
-	u, chain := strings.ToLower(m.head.Symbol), refresh.MadeInput{Name: m.nameOf(), Body: m.body}
+	u, chain := strings.ToLower(m.head.Symbol), madeInput{Name: m.nameOf(), Body: m.body}
 	g := a.gamma(m, nil)
 	a.surfaces(m)
 	a.seal("gex/"+u+"/levels", m.rate, chain)
-	a.seal("gex/"+u+"/intraday", m.rate, chain, refresh.MadeInput{Name: "state/track-rows", Body: []byte("[]")})
-	a.seal(refresh.FlowResource, m.rate, chain)
+	a.seal("gex/"+u+"/intraday", m.rate, chain, madeInput{Name: "state/track-rows", Body: []byte("[]")})
+	a.seal(FlowResource, m.rate, chain)
 	if len(g.Data.ByExpiration) > 0 {
 		a.seal(u+"-max-pain", m.rate, chain)
 	}

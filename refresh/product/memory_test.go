@@ -1,0 +1,100 @@
+package product
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// past is what a store has of one product: what its answers left, by date, rising.
+type past struct {
+	Stored
+	name      string
+	summaries []snapshots.Summary
+}
+
+func (p *past) Summaries(product string) []snapshots.Summary {
+	if product != p.name {
+		return nil
+	}
+	return p.summaries
+}
+
+func (p *past) DatesOf(product string) (dates []string) {
+	for _, s := range p.Summaries(product) {
+		dates = append(dates, s.Date)
+	}
+	return dates
+}
+
+// Rule 3: an answer belongs to the file of its date if it was computed on that UTC date. That of a daily product also does if the date has
+// no file yet, and what is played always does.
+func TestDated(t *testing.T) {
+	now := func(upstream.Name) *feed.Document { return nil }
+	afternoon, settled := ny(t, "2026-11-20 16:14:59"), calendar.FuturesSettlement(compute.NewDate(2026, 11, 20))
+	for _, c := range []struct {
+		what, product string
+		asOf          time.Time
+		at            string // of the computation, UTC
+		stored        string // date of the product's only file
+		accepted      func(upstream.Name) *feed.Document
+		want          bool
+	}{
+		{"the same UTC date", GammaResource, afternoon, "2026-11-20 23:59:59", "", now, true},
+		{"again", GammaResource, afternoon, "2026-11-20 23:59:59", "2026-11-20", now, true},
+		{"the next UTC date", GammaResource, afternoon, "2026-11-21 00:00:00", "", now, false},
+		{"a minute into it", GammaResource, afternoon, "2026-11-21 00:01:00", "2026-11-20", now, false},
+		{"a clock that was set back", GammaResource, afternoon, "2026-11-19 12:00:00", "", now, false},
+		{"settlements of the evening", VIXResource, settled, "2026-11-20 23:45:00", "2026-11-20", now, true},
+		{"late settlements, without a file", VIXResource, settled, "2026-11-23 15:00:00", "", now, true},
+		{"beside the file of another date", VIXResource, settled, "2026-11-23 15:00:00", "2026-11-19", now, true},
+		{"with a file", VIXResource, settled, "2026-11-23 15:00:00", "2026-11-20", now, false},
+		{"settlements after midnight, with a file", VIXResource, settled, "2026-11-21 00:01:00", "2026-11-20", now, false},
+		{"what is played", GammaResource, afternoon, "2026-11-23 15:00:00", "2026-11-20", nil, true},
+	} {
+		store := &past{name: c.product}
+		if c.stored != "" {
+			store.summaries = []snapshots.Summary{{Date: c.stored}}
+		}
+		at, err := time.Parse(time.DateTime, c.at)
+		must(t, err)
+		b := &Batch{At: at, Accepted: c.accepted, Memory: NewMemory(store, calendar, nil)}
+		if got := b.Dated(&Answer{Product: Named(c.product), AsOf: c.asOf}); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
+		}
+	}
+}
+
+// The history has one day a session, at most 251: of a session that trades into the next UTC date, the later answer counts.
+func TestVolatilityHistoryOfSessions(t *testing.T) {
+	store := &past{name: "volatility/spx"}
+	add := func(date, session compute.Date, atm int) {
+		store.summaries = append(store.summaries, snapshots.Summary{Date: date.String(), Body: fmt.Appendf(nil, `{"session":%q,"close":null,"atm_30d":%d}`, session, atm)})
+	}
+	friday := compute.NewDate(2026, 11, 13)
+	d := calendar.Back(friday, 300)
+	for i := range 300 {
+		add(d, d, i-300)
+		d = calendar.Next(d)
+	}
+	add(friday, friday, 1)
+	add(friday+1, friday, 2) // until 20:00 New York
+	add(friday+3, friday+3, 3)
+	for before, want := range map[compute.Date][]float64{friday + 7: {-249, 2, 3}, friday + 3: {-250, -1, 2}, friday: {-251, -2, -1}} {
+		days, err := NewMemory(store, calendar, nil).VolatilityDays(store.name, before)
+		must(t, err)
+		var values []float64
+		for _, day := range days {
+			values = append(values, float64(*day.ATM30))
+		}
+		if n := len(values); n != compute.VolatilityHistory || !slices.Equal([]float64{values[0], values[n-2], values[n-1]}, want) {
+			t.Errorf("before %s: %d days, %v … %v, want %v", before, n, values[0], values[n-2:], want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package product
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/snapshots"
+)
+
+// madeInput is an input of an answer by its name in the receipt: a document, one of the session before, or a state.
+type madeInput struct {
+	Name string
+	Body []byte
+}
+
+// sealMade computes an answer of a resource from inputs, and seals it, as the refresher does. The rate is a parameter of the products that
+// have one. It also returns what the answer leaves to the series of its resource.
+func sealMade(t testing.TB, resource string, rate float64, made ...madeInput) (*snapshots.Edition, []byte) {
+	t.Helper()
+	p := Named(resource)
+	in := &Inputs{at: time.Date(2026, time.December, 1, 12, 0, 0, 0, time.UTC), calendar: calendar, source: "made"}
+	for _, m := range made {
+		d := feed.Stored(snapshots.StoredInput{Input: snapshots.Input{Name: m.Name, SHA256: feed.Digest(m.Body)}}, nil)
+		if d.Body = m.Body; m.Name == feed.StateDir+closedDates {
+			var c closures
+			must(t, json.Unmarshal(m.Body, &c))
+			in.calendar = compute.NewCalendar(c.Closed, c.Early)
+		}
+		in.Documents = append(in.Documents, d)
+	}
+	switch method, _, _ := strings.Cut(p.Method, "/"); method {
+	case "gex", "track", "levels", "volatility":
+		in.parameters.RiskFreeRate = &rate
+		if compute.UnderlyingOf(p.Underlying).American() {
+			in.parameters.Exercise = "american_as_european"
+		}
+	case "vix":
+		in.parameters.StaleSessionsTo = new(compute.NewDate(2026, time.December, 1))
+	}
+	a, err := p.Compute(in)
+	if err == nil { // of all variants only the one with most in it, and without the slow codings
+		name := cmp.Or(a.storedVariant, a.byDefault)
+		a.Product, a.Inputs, a.byDefault, a.variants, a.rare = p, in, name, map[string]any{name: a.variants[name]}, func(string) bool { return true }
+		err = a.encode()
+	}
+	if err == nil {
+		err = a.Seal(0, snapshots.Freshness{State: "closed"})
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", resource, err)
+	}
+	return a.Edition, a.summary
+}
+
+// underlyingsStateOf returns the state of the table of underlyings with the row of one underlying.
+func underlyingsStateOf(t testing.TB, symbol string, gamma, volatility *snapshots.Snapshot) madeInput {
+	t.Helper()
+	of := func(s *snapshots.Snapshot) answered {
+		return answered{s.Data(), s.Meta.AsOf, &s.Meta.Receipt.DataSHA256}
+	}
+	row, err := rowOf(symbol, of(gamma), of(volatility))
+	must(t, err)
+	body, err := json.Marshal([]underlyingRow{row})
+	must(t, err)
+	return madeInput{feed.StateDir + underlyingsState, body}
+}
