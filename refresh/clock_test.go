@@ -152,45 +152,6 @@ func TestAClockThatStepsEverySecond(t *testing.T) {
 	})
 }
 
-// A market that is not live goes on by the monotonic clock, and its jobs are scheduled by what the machine's clock shows now.
-func TestASimulatedClockWhenTheMachinesIsSet(t *testing.T) {
-	start, now := ny(t, "2026-11-20 11:00:00"), time.Now()
-	for _, by := range []time.Duration{time.Hour, -time.Hour} {
-		c := NewClock(start, 2)
-		c.set(hands{start, stepped(now, -by), 2}) // the machine's clock was set after that
-		shown := now.Round(0)
-		if market := c.At(shown); market.Sub(start).Abs() > time.Second {
-			t.Errorf("set by %v: the market is at %v", by, market)
-		}
-		if wall := c.Wall(start.Add(time.Minute)).Round(0); wall.Sub(shown.Add(30*time.Second)).Abs() > time.Second {
-			t.Errorf("set by %v: a minute of the market later, the machine's clock shows %v, not half a minute after %v", by, wall, shown)
-		}
-	}
-}
-
-// An interval that began while the clock was ahead does not wait until the clock has come there again.
-func TestIsOver(t *testing.T) {
-	now := time.Now()
-	for began, want := range map[time.Time]bool{
-		{}: true, now.Add(-time.Hour): true, now.Add(-time.Hour + 1): false, now: false, now.Add(1): true, now.Add(24 * time.Hour): true,
-	} {
-		if isOver(began, now, time.Hour) != want {
-			t.Errorf("an hour that began %v ago: %v", now.Sub(began), !want)
-		}
-	}
-}
-
-// A clock that was set back opens no date again: the upstream's timestamp says that the date has closed.
-func TestAClosedDateWhenTheClockIsSetBack(t *testing.T) {
-	asOf, captured := ny(t, "2026-11-20 16:14:59"), ny(t, "2026-11-20 20:00:00") // 01:00 UTC
-	for received, d := range map[time.Time]*document{captured.Add(-time.Hour): {}, captured.Add(time.Minute): {}} {
-		d.Name, d.Received, d.mark.captured = string(upstream.Options("_SPX")), received, captured
-		if in := (&inputs{documents: []*document{d}}); !dateClosed(compute.DateOf(asOf.UTC()), in.arrived()) {
-			t.Errorf("received %v: the date is open", received)
-		}
-	}
-}
-
 // Whether a publication hangs is told by the monotonic clock.
 func TestADeadDiskWhenTheClockIsSet(t *testing.T) {
 	store := newStore(t, "cboe")

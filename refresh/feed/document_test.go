@@ -1,15 +1,17 @@
-package refresh
+package feed
 
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
 
-	"strikecache/compute"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
@@ -32,12 +34,12 @@ func packed(t *testing.T, text []byte, blocks int) []byte {
 // A document of which only the gzip arrives is the same document, however it has to be unpacked, or is refused for its reason.
 func TestPackedDocument(t *testing.T) {
 	at := time.Date(2026, 11, 20, 16, 0, 0, 0, time.UTC)
-	market := simulated.New(simulated.Config{Seed: 1, Now: func() time.Time { return at }, Calendar: compute.NewCalendar(nil, nil)})
+	market := simulated.New(simulated.Config{Seed: 1, Now: func() time.Time { return at }, Calendar: cal})
 	for _, name := range []upstream.Name{upstream.Options("XLF"), upstream.Quotes("XLF")} {
 		whole, err := market.Fetch(t.Context(), name, nil)
 		must(t, err)
 		text := whole.Body
-		want, err := newDocument(whole)
+		want, err := New(whole)
 		must(t, err)
 		good := packed(t, text, 0)
 		damaged := slices.Clone(good)
@@ -60,7 +62,7 @@ func TestPackedDocument(t *testing.T) {
 			{"too large", packed(t, append(slices.Clone(text), space...), 0), upstream.TooLarge, ""},
 			{"empty", []byte{}, upstream.Truncated, ""},
 		} {
-			got, err := newDocument(&upstream.Document{Name: name, Gzip: c.gzip})
+			got, err := New(&upstream.Document{Name: name, Gzip: c.gzip})
 			var failure *upstream.Error
 			switch {
 			case c.reason != "":
@@ -72,7 +74,7 @@ func TestPackedDocument(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, c.what, err)
 				continue
 			}
-			if got.SHA256 != want.SHA256 || got.chain != nil && len(got.chain.Contracts) != len(want.chain.Contracts) {
+			if got.SHA256 != want.SHA256 || got.Chain != nil && len(got.Chain.Contracts) != len(want.Chain.Contracts) {
 				t.Errorf("%s, %s: digest %s, want %s", name, c.what, got.SHA256, want.SHA256)
 			}
 			if keeps := map[bool]string{true: "gzip", false: "text"}[got.Gzip != nil]; keeps != c.keeps || keeps == "text" && !bytes.Equal(got.Body, text) {
@@ -82,12 +84,48 @@ func TestPackedDocument(t *testing.T) {
 	}
 }
 
-// A panic on a thread of low priority is one of the caller.
-func TestPanicOnAnotherThread(t *testing.T) {
-	defer func() {
-		if p := recover(); p != "lost" {
-			t.Errorf("panic %v", p)
+// Numbers that no market has count as absent and are counted. A document without a usable price, or with another symbol
+// than its name, is refused.
+func TestBoundsOfQuotesAndHistories(t *testing.T) {
+	quote := func(symbol, current, closed, percent string) []byte {
+		return fmt.Appendf(nil, `{"timestamp":"2026-11-20 16:00:00","data":{"symbol":%q,"current_price":%s,"close":%s,"price_change_percent":%s,`+
+			`"last_trade_time":"2026-11-20T10:45:00"},"symbol":"x"}`, symbol, current, closed, percent)
+	}
+	absurd := strings.Repeat("9", 301)
+	for _, c := range []struct {
+		name          string
+		body          []byte
+		price, change float64 // NaN: absent
+		bad           int
+		reason        upstream.Reason
+	}{
+		{"XLK", quote("XLK", "187.5", "187", "-0.5"), 187.5, -0.5, 0, ""},
+		{"XLK", quote("XLK", "0", "187", "-0.5"), 187, -0.5, 0, ""}, // 0 stands for no price
+		{"XLK", quote("XLK", absurd, "187", "-0.5"), 187, -0.5, 1, ""},
+		{"XLK", quote("XLK", "187.5", "1e7", "1e4"), 187.5, math.NaN(), 2, ""},
+		{"XLK", quote("XLK", "-187.5", "1e7", "1"), 0, 0, 0, upstream.Empty},
+		{"XLK", quote("XLF", "187.5", "187", "1"), 0, 0, 0, upstream.Malformed},
+		{"_VIX", quote("^VIX", "18", "17", "1"), 18, 1, 0, ""},
+		{"_VIX", quote("^VIX", "1000.5", "17", "1"), 17, 1, 1, ""},
+		{"_VIX", quote("^VIX", absurd, "0.5", "1"), 0, 0, 0, upstream.Empty},
+		{"_VIX3M", quote("^VIX3M", "1e5", "20", "1"), 20, 1, 1, ""},
+	} {
+		d, err := New(&upstream.Document{Name: upstream.Quotes(c.name), Body: c.body})
+		if c.reason != "" || err != nil {
+			if err == nil || upstream.ReasonOf(err) != c.reason {
+				t.Errorf("%.200s: %v, want %q", c.body, err, c.reason)
+			}
+			continue
 		}
-	}()
-	inBackground(func() { panic("lost") })
+		if same := d.Quote.PriceChangePercent == c.change || math.IsNaN(d.Quote.PriceChangePercent) && math.IsNaN(c.change); d.Quote.Spot != c.price || !same || d.Bad != c.bad {
+			t.Errorf("%.200s: price %v, change %v, %d bad", c.body, d.Quote.Spot, d.Quote.PriceChangePercent, d.Bad)
+		}
+	}
+	history := []byte(`{"data":[{"date":"2000-01-03","close":0},{"date":"2026-11-17","close":17.5},{"date":"2026-11-18","close":"5000.0"},{"date":"2026-11-19","close":1e300}]}`)
+	for name, want := range map[string][2]int{"XLK": {2, 1}, "_VIX": {1, 2}} {
+		d, err := New(&upstream.Document{Name: upstream.History(name), Body: history})
+		if err != nil || len(d.Closes) != want[0] || d.Bad != want[1] {
+			t.Errorf("history of %s: %+v, %v", name, d, err)
+		}
+	}
 }

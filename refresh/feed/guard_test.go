@@ -1,4 +1,4 @@
-package refresh
+package feed
 
 import (
 	"fmt"
@@ -53,11 +53,11 @@ func TestGuard(t *testing.T) {
 	} {
 		var g guard
 		var got []string
-		var accepted *document
+		var accepted *Document
 		for _, text := range strings.Fields(c.documents) {
 			d := marked(t, text)
 			if err := g.check(d.mark, accepted); err != nil {
-				got = append(got, string(reasonOf(err)))
+				got = append(got, string(upstream.ReasonOf(err)))
 				continue
 			}
 			got, accepted = append(got, "ok"), d
@@ -69,7 +69,7 @@ func TestGuard(t *testing.T) {
 }
 
 // marked returns a document with rows@minute$price#quotes. Price and quotes may be missing.
-func marked(t *testing.T, text string) *document {
+func marked(t *testing.T, text string) *Document {
 	t.Helper()
 	var minute int
 	m := mark{sha256: text}
@@ -83,41 +83,41 @@ func marked(t *testing.T, text string) *document {
 	fmt.Sscan(price, &m.price)
 	_, _ = fmt.Sscanf(held, "%d/%d", &m.held[compute.Call], &m.held[compute.Put])
 	m.captured = ny(t, "2026-11-20 11:00:00").Add(time.Duration(minute) * time.Minute)
-	return &document{mark: m}
+	return &Document{mark: m}
 }
 
 // A document is refused when one of its times is more than 10 minutes ahead of the clock.
 func TestClockAhead(t *testing.T) {
 	now := ny(t, "2026-11-20 11:00:00")
-	r := New(Config{Source: oneFile{}, Calendar: cal, Clock: NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
+	intake := NewIntake(NewClock(now, 0), cal, slog.New(slog.DiscardHandler))
 	head := func(captured, asOf time.Duration) compute.UnderlyingQuote {
 		return compute.UnderlyingQuote{CapturedAt: now.Add(captured), AsOf: now.Add(asOf), Spot: 1}
 	}
 	const limit, over = 10 * time.Minute, 10*time.Minute + time.Second
 	today := compute.NewDate(2026, 11, 20)
-	modified := func(date compute.Date, ahead time.Duration) document {
-		return document{StoredInput: snapshots.StoredInput{Generated: now.Add(ahead)}, settlement: &settlement{date: date}}
+	modified := func(date compute.Date, ahead time.Duration) Document {
+		return Document{StoredInput: snapshots.StoredInput{Generated: now.Add(ahead)}, Settlement: &Settlement{Date: date}}
 	}
 	for _, c := range []struct {
 		name  string
-		d     document
+		d     Document
 		ahead bool
 	}{
-		{"chain", document{chain: &compute.Chain{UnderlyingQuote: head(limit, limit), Contracts: []compute.Contract{{Expiration: today + 3}}}}, false},
-		{"timestamp of a chain", document{chain: &compute.Chain{UnderlyingQuote: head(over, 0)}}, true},
-		{"trade of a chain", document{chain: &compute.Chain{UnderlyingQuote: head(0, over)}}, true},
-		{"quote", document{quote: &cboe.Quote{UnderlyingQuote: head(limit, limit)}}, false},
-		{"timestamp of a quote", document{quote: &cboe.Quote{UnderlyingQuote: head(over, 0)}}, true},
-		{"trade of a quote", document{quote: &cboe.Quote{UnderlyingQuote: head(0, over)}}, true},
-		{"settlement", document{settlement: &settlement{date: today - 1}}, false},
-		{"settlement of the close to come", document{settlement: &settlement{date: today}}, true},
+		{"chain", Document{Chain: &compute.Chain{UnderlyingQuote: head(limit, limit), Contracts: []compute.Contract{{Expiration: today + 3}}}}, false},
+		{"timestamp of a chain", Document{Chain: &compute.Chain{UnderlyingQuote: head(over, 0)}}, true},
+		{"trade of a chain", Document{Chain: &compute.Chain{UnderlyingQuote: head(0, over)}}, true},
+		{"quote", Document{Quote: &cboe.Quote{UnderlyingQuote: head(limit, limit)}}, false},
+		{"timestamp of a quote", Document{Quote: &cboe.Quote{UnderlyingQuote: head(over, 0)}}, true},
+		{"trade of a quote", Document{Quote: &cboe.Quote{UnderlyingQuote: head(0, over)}}, true},
+		{"settlement", Document{Settlement: &Settlement{Date: today - 1}}, false},
+		{"settlement of the close to come", Document{Settlement: &Settlement{Date: today}}, true},
 		{"Last-Modified of a settlement", modified(today-1, limit), false},
 		{"Last-Modified of a settlement, ahead", modified(today-1, over), true},
-		{"history", document{closes: []compute.Close{{Date: today, Price: 1}}}, false},
-		{"history of tomorrow", document{closes: []compute.Close{{Date: today, Price: 1}, {Date: today + 1, Price: 1}}}, true},
+		{"history", Document{Closes: []compute.Close{{Date: today, Price: 1}}}, false},
+		{"history of tomorrow", Document{Closes: []compute.Close{{Date: today, Price: 1}, {Date: today + 1, Price: 1}}}, true},
 	} {
-		err := r.intake.believe(&c.d)
-		if ahead := err != nil && reasonOf(err) == upstream.ClockAhead; ahead != c.ahead || (err != nil) != c.ahead {
+		err := intake.Validate(&c.d)
+		if ahead := err != nil && upstream.ReasonOf(err) == upstream.ClockAhead; ahead != c.ahead || (err != nil) != c.ahead {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}

@@ -1,0 +1,123 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"strikecache/refresh/upstream"
+)
+
+// upstreamOf is a source that answers as the test says, and counts the requests.
+type upstreamOf struct {
+	err   error
+	asked int
+}
+
+func (s *upstreamOf) Offers(upstream.Name) bool { return true }
+
+func (s *upstreamOf) Fetch(context.Context, upstream.Name, *upstream.Document) (*upstream.Document, error) {
+	s.asked++
+	return nil, s.err
+}
+
+// moving is a clock that shows what the test says.
+type moving struct{ Clock }
+
+func newMoving(t *testing.T, text string) moving { return moving{NewClock(ny(t, text), 0)} }
+
+func (m moving) show(t *testing.T, text string) {
+	t.Helper()
+	m.Set(Hands{ny(t, text), time.Now(), 0})
+}
+
+// A polite source asks the upstream only for what may have changed, and not too often.
+func TestPolite(t *testing.T) {
+	made := func(text string) *upstream.Document { return &upstream.Document{Generated: ny(t, text)} }
+	dated := func(date string) *upstream.Document { return &upstream.Document{FileDate: date} }
+	failed := &upstream.Error{Reason: upstream.TimedOut, Err: errors.New("x")}
+	type request struct {
+		at    string
+		since *upstream.Document // that the caller has
+		err   error              // of the upstream, if it is asked
+		asked bool
+	}
+	final, xlk, nothing := made("2026-11-19 16:45:00"), upstream.History("XLK"), (*upstream.Document)(nil)
+	for _, c := range []struct {
+		what     string
+		name     upstream.Name
+		requests []request
+	}{
+		{"a chain in the window", ChainOf("XLF"), []request{
+			{"2026-11-19 11:00:00", nothing, nil, true}, {"2026-11-19 11:00:01", made("2026-11-19 10:59:00"), nil, true}, {"2026-11-19 16:31:59", final, nil, true},
+		}},
+		{"a chain between two windows: its quotes are final", ChainOf("XLF"), []request{
+			{"2026-11-19 16:45:00", made("2026-11-19 16:31:59"), nil, true}, {"2026-11-19 16:46:00", made("2026-11-19 16:32:00"), nil, false},
+			{"2026-11-20 08:00:00", final, nil, false}, {"2026-11-20 09:44:59", final, nil, false}, {"2026-11-20 09:44:59", nothing, nil, true}, {"2026-11-20 09:45:00", final, nil, true},
+		}},
+		{"a chain over a weekend", ChainOf("XLF"), []request{{"2026-11-22 12:00:00", made("2026-11-20 16:45:00"), nil, false}}},
+		{"a chain whose options trade at night", ChainOf("SPX"), []request{{"2026-11-19 20:30:00", final, nil, true}, {"2026-11-20 08:00:00", final, nil, true}}},
+		{"the quote of an index: each ten minutes, also after a failure", upstream.Quotes("_VIX9D"), []request{
+			{"2026-11-20 11:00:00", nothing, failed, true}, {"2026-11-20 11:09:59", nothing, nil, false}, {"2026-11-20 11:10:00", nothing, nil, true},
+			{"2026-11-20 11:19:59", made("2026-11-20 11:10:00"), nil, false}, {"2026-11-20 11:20:00", made("2026-11-20 11:10:00"), upstream.ErrNotModified, true},
+			{"2026-11-20 11:29:59", made("2026-11-20 11:10:00"), nil, false},
+		}},
+		{"the quote of a fund", upstream.Quotes("XLK"), []request{{"2026-11-20 11:00:00", nothing, nil, true}, {"2026-11-20 11:00:00", made("2026-11-20 11:00:00"), nil, true}}},
+		{"a history: each five minutes while there is none, then each hour until it is complete", xlk, []request{
+			{"2026-11-20 11:00:00", nothing, failed, true}, {"2026-11-20 11:04:59", nothing, nil, false}, {"2026-11-20 11:05:00", nothing, nil, true},
+			{"2026-11-20 12:04:59", dated("2026-11-18"), nil, false}, {"2026-11-20 12:05:00", dated("2026-11-18"), nil, true},
+			{"2026-11-20 14:00:00", dated("2026-11-19"), nil, false}, {"2026-11-22 14:00:00", dated("2026-11-19"), nil, false}, {"2026-11-23 09:30:00", dated("2026-11-19"), nil, true},
+		}},
+		{"settlements: each 15 minutes while there is an older file, at once after a failure", upstream.Settlement("2026-11-20"), []request{
+			{"2026-11-20 18:30:00", nothing, failed, true}, {"2026-11-20 18:30:01", nothing, failed, true}, {"2026-11-20 18:30:02", dated("2026-11-19"), failed, true},
+			{"2026-11-20 18:30:03", dated("2026-11-19"), nil, true}, {"2026-11-20 18:45:02", dated("2026-11-19"), nil, false},
+			{"2026-11-20 18:45:03", dated("2026-11-19"), upstream.ErrNotModified, true}, {"2026-11-20 19:00:02", dated("2026-11-19"), nil, false},
+			{"2026-11-20 19:00:03", dated("2026-11-19"), nil, true}, {"2026-11-22 19:00:00", dated("2026-11-20"), nil, false},
+		}},
+		{"a clock that was ahead does not delay the next request", xlk, []request{{"2026-11-21 11:00:00", nothing, nil, true}, {"2026-11-20 11:00:00", nothing, nil, true}, {"2026-11-20 11:01:00", nothing, nil, false}}},
+	} {
+		clock, source := newMoving(t, "2026-11-19 09:00:00"), &upstreamOf{}
+		p := NewPolite(source, clock.Clock, cal, ChainOf("SPX"))
+		for _, r := range c.requests {
+			clock.show(t, r.at)
+			before := source.asked
+			source.err = r.err
+			want := r.err
+			if !r.asked {
+				want = upstream.ErrNotModified
+			}
+			if _, err := p.Fetch(t.Context(), c.name, r.since); (source.asked > before) != r.asked || !errors.Is(err, want) {
+				t.Errorf("%s: at %s: asked %v, want %v: %v", c.what, r.at, !r.asked, r.asked, err)
+			}
+		}
+	}
+}
+
+// A chain that the upstream does not have is not offered for an hour, but for the first chain.
+func TestPoliteOfAnUnknownChain(t *testing.T) {
+	for _, c := range []struct {
+		name  upstream.Name
+		err   error
+		taken bool // from those that are offered
+	}{
+		{ChainOf("XLF"), &upstream.Error{Reason: upstream.Missing}, true}, {ChainOf("XLF"), &upstream.Error{Reason: upstream.Refused}, true},
+		{ChainOf("XLF"), &upstream.Error{Reason: upstream.TimedOut}, false}, {ChainOf("XLF"), nil, false},
+		{ChainOf("SPX"), &upstream.Error{Reason: upstream.Missing}, false}, {upstream.Quotes("XLK"), &upstream.Error{Reason: upstream.Missing}, false},
+	} {
+		clock := newMoving(t, "2026-11-20 11:00:00")
+		p := NewPolite(&upstreamOf{err: c.err}, clock.Clock, cal, ChainOf("SPX"))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		_, _ = p.Fetch(ended, c.name, nil) // says nothing of the upstream
+		if !p.Offers(c.name) {
+			t.Errorf("%s is not offered before the first request", c.name)
+		}
+		_, _ = p.Fetch(t.Context(), c.name, nil)
+		for at, want := range map[string]bool{"11:00:00": !c.taken, "11:59:59": !c.taken, "12:00:00": true, "10:59:59": true} {
+			if clock.show(t, "2026-11-20 "+at); p.Offers(c.name) != want {
+				t.Errorf("%s, %v: offered at %s: %v", c.name, c.err, at, !want)
+			}
+		}
+	}
+}
