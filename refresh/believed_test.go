@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -70,7 +71,7 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 				t.Errorf("%s: accepted", what)
 			}
 			for name, e := range editions {
-				if got := r.store.Current(name); got != e && (l.job != "sectors" || name != refresh.SectorsResource) {
+				if got := r.store.Current(name); got != e && (l.job != "sectors" || name != product.SectorsResource) {
 					t.Errorf("%s: %s was replaced", what, name)
 				}
 			}
@@ -149,14 +150,11 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		if err := again.ClockError(); err == nil {
 			t.Error("the clock is not impaired")
 		}
-		if err := again.Resume(t.Context()); err != nil { // the rotation has no quote of this time
-			t.Error(err)
-		}
 		again.market.Fail(xlfDocument, faultHTMLPage, -1)
 		if err := again.RefreshOnce(t.Context()); err == nil {
 			t.Error("a page instead of a chain is accepted")
 		}
-		for _, name := range []string{refresh.GammaResource, refresh.FlowResource} {
+		for _, name := range []string{product.GammaResource, product.FlowResource} {
 			if age := again.clock.Now().Sub(again.meta(name).AsOf); age < 0 || age > 20*time.Minute {
 				t.Errorf("the refresh is not served: %s is %v old", name, age)
 			}

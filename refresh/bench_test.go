@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +16,9 @@ import (
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/cboe"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/folder"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
@@ -37,7 +41,17 @@ func (s *alternating) Fetch(context.Context, upstream.Name, *upstream.Document) 
 // is known, then with other quotes and another spot, as every later refresh of the day. Its rival only decodes the chain with
 // encoding/json.
 func BenchmarkRefresh(b *testing.B) {
-	body := recordedBody(b, recordedSPX)
+	source, err := folder.NewRecorded(filepath.Join("..", "..", "shared", "recorded", "replay"))
+	if err != nil {
+		b.Skip("needs the recorded documents: see refresh/product")
+	}
+	doc, err := source.Fetch(b.Context(), spxDocument, nil)
+	must(b, err)
+	body := doc.Body
+	if body == nil {
+		body, err = cboe.Unpack(doc)
+		must(b, err)
+	}
 	bodies := [2][]byte{body, moved(body, `"current_price":7728.2002`, `"current_price":7731.4102`)}
 	start := func(b *testing.B) *rig {
 		return newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
@@ -107,7 +121,7 @@ func measure(b *testing.B, prepare, run, end func()) {
 
 // roundSource has the chains of one instant.
 type roundSource struct {
-	refresh.PastSource
+	*simulated.Market
 	chains map[upstream.Name]*upstream.Document
 }
 
@@ -126,7 +140,7 @@ func BenchmarkRound(b *testing.B) {
 	next := func() {
 		at = at.Add(time.Minute)
 		for _, u := range refresh.DefaultUnderlyings {
-			name := refresh.ChainOf(u)
+			name := feed.ChainOf(u)
 			doc, err := source.At(name, at)
 			must(b, err)
 			source.chains[name] = doc

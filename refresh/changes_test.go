@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"strikecache/refresh"
+	"strikecache/refresh/product"
 )
 
 // changedGamma is the part of a gamma answer that says what changed since the previous session.
@@ -30,23 +30,23 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 	play(t, "2026-11-19 15:00", func(t *testing.T, r *rig) {
 		var before, first, g changedGamma
 		r.once()
-		r.data(refresh.GammaResource, &first)
+		r.data(product.GammaResource, &first)
 		time.Sleep(25 * time.Second)
 		r.once()
-		r.data(refresh.GammaResource, &before)
-		if before.Changes != nil || before.OpenInterest != nil || !strings.Contains(string(r.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
-			t.Errorf("first session: %+v, quality %s", before, r.meta(refresh.GammaResource).Quality)
+		r.data(product.GammaResource, &before)
+		if before.Changes != nil || before.OpenInterest != nil || !strings.Contains(string(r.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+			t.Errorf("first session: %+v, quality %s", before, r.meta(product.GammaResource).Quality)
 		}
 		if first.Net == before.Net {
 			t.Error("the net does not move: the test shows too little")
 		}
-		reference := r.meta(refresh.GammaResource).AsOf
+		reference := r.meta(product.GammaResource).AsOf
 		r.onceAt("2026-11-20 08:00") // the open interest of the new session is there
-		if r.meta(refresh.GammaResource).SessionDate != "2026-11-19" {
+		if r.meta(product.GammaResource).SessionDate != "2026-11-19" {
 			t.Error("the quotes of the night are not those of the session before")
 		}
 		r.onceAt("2026-11-20 11:00")
-		r.data(refresh.GammaResource, &g)
+		r.data(product.GammaResource, &g)
 		if g.Changes == nil || !g.Changes.ReferenceAsOf.Equal(reference) {
 			t.Fatalf("changes %+v, want those since %v", g.Changes, reference)
 		}
@@ -62,7 +62,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		}
 		identical(t, r.dir, "2026-11-20", quoted...)
 		const chain = "previous/options/_SPX.json" // of the close: that of the night is not stored under the date
-		if of := inputOf(t, r.dir, refresh.FlowResource, "2026-11-20", chain); of == "" || of != inputOf(t, r.dir, refresh.GammaResource, "2026-11-20", chain) {
+		if of := inputOf(t, r.dir, product.FlowResource, "2026-11-20", chain); of == "" || of != inputOf(t, r.dir, product.GammaResource, "2026-11-20", chain) {
 			t.Error("the flow and gamma compare with two chains of the session before")
 		}
 
@@ -70,7 +70,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		equal(t, "restarted", r, restarted)
 		restarted.once()
 		var again changedGamma
-		restarted.data(refresh.GammaResource, &again)
+		restarted.data(product.GammaResource, &again)
 		if again.Changes == nil || !again.Changes.ReferenceAsOf.Equal(reference) {
 			t.Errorf("after a restart: changes %+v", again.Changes)
 		}
@@ -80,8 +80,8 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		without := newRig(t, r.dir, "2026-11-20 11:05").restored()
 		var unknown changedGamma
 		without.once()
-		without.data(refresh.GammaResource, &unknown)
-		if unknown.Changes != nil || !strings.Contains(string(without.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+		without.data(product.GammaResource, &unknown)
+		if unknown.Changes != nil || !strings.Contains(string(without.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {
 			t.Errorf("without the answer of the session before: %+v", unknown.Changes)
 		}
 		identical(t, r.dir, "2026-11-20", quoted...)
@@ -100,13 +100,13 @@ func TestDocumentOfTheSessionBeforeIsGone(t *testing.T) {
 			r.once()
 			time.Sleep(time.Minute)
 		}
-		for _, product := range []string{refresh.GammaResource, refresh.FlowResource} {
+		for _, product := range []string{product.GammaResource, product.FlowResource} {
 			if n := strings.Count(r.log.String(), "document=options/_SPX.json named_by="+product); n != 1 {
 				t.Errorf("%s: named %d times\n%s", product, n, r.log)
 			}
 		}
-		if !strings.Contains(string(r.meta(refresh.GammaResource).Quality), `"changes_reason":"no_reference"`) {
-			t.Errorf("quality %s", r.meta(refresh.GammaResource).Quality)
+		if !strings.Contains(string(r.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+			t.Errorf("quality %s", r.meta(product.GammaResource).Quality)
 		}
 	})
 }

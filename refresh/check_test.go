@@ -13,6 +13,7 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/cboe"
+	"strikecache/refresh/product"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
@@ -189,7 +190,7 @@ func TestCheckRefused(t *testing.T) {
 // An answer that a server could not make of a chain is named, and the others are described.
 func TestCheckFailedAnswer(t *testing.T) {
 	for how, fail := range faultyProducts {
-		restore := fail(refresh.GammaResource)
+		restore := fail(product.GammaResource)
 		report, err := checked(t, "options/_SPX.json", minimal())
 		restore()
 		says(t, how, report, "accepted as", "  NO ANSWER: ", "gex/spx", "spx-max-pain has 1 expirations", "scores 40 contracts")

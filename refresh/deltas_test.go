@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
@@ -18,7 +19,7 @@ import (
 func dictionaries(t *testing.T, store *snapshots.Store) map[[2]string]*snapshots.Snapshot {
 	t.Helper()
 	all := map[[2]string]*snapshots.Snapshot{}
-	for resource, variants := range refresh.Deltas([]string{"SPX"}) {
+	for resource, variants := range product.All([]string{"SPX"}).Deltas() {
 		for _, variant := range variants {
 			s := store.Current(resource).Default
 			if variant != "" {
@@ -96,11 +97,11 @@ func TestDeltasOfARefresh(t *testing.T) {
 		deltas, whole, polls := 0, 0, func(s *snapshots.Snapshot) int { return 3600 / s.Meta.RefreshSeconds }
 		for kind, mean := range bytesOf {
 			t.Logf("%s: a poll gets %d bytes of body in gzip, br, zstd and dcz", kind, mean)
-			if kind != [2]string{refresh.FlowResource, ""} { // the dashboard asks for 100 rows
+			if kind != [2]string{product.FlowResource, ""} { // the dashboard asks for 100 rows
 				deltas += polls(dictionaries(t, a.store)[kind]) * mean[3]
 			}
 		}
-		for _, resource := range []string{refresh.GammaResource, refresh.MatrixResource} {
+		for _, resource := range []string{product.GammaResource, product.MatrixResource} {
 			s := a.store.Current(resource).Default
 			whole += polls(s) * min(len(s.Body(snapshots.Brotli)), len(s.Body(snapshots.Zstd)))
 		}

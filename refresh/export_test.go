@@ -3,22 +3,22 @@ package refresh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/goccy/go-json"
-
-	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/fleet"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
-func must(t testing.TB, err error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
-	if err != nil {
+	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -34,58 +34,54 @@ func newStore(t testing.TB, source string) *snapshots.Store {
 	return store
 }
 
-// SetMethod gives a product another method until the test ends.
+// SetMethod gives the products of a row another method until the test ends.
 func SetMethod(t testing.TB, name, method string) {
-	p := productOf(name)
-	before := p.method
-	p.method = method
-	t.Cleanup(func() { p.method = before })
+	p := product.Named(name)
+	before := p.Method
+	p.Method = method
+	t.Cleanup(func() { p.Method = before })
 }
 
-// BreakQuality makes the answers of the products of a row fail in encoding until restore is called.
-func BreakQuality(name string) (restore func()) {
-	return spoil(name, func(a *answer) { a.quality = func() {} }) // has no JSON form
+// Break makes the products of a row fail until restore is called.
+func Break(name string) (restore func()) {
+	return spoil(name, func() error { return fmt.Errorf("a fault of %s", name) })
 }
 
 // Panic makes the products of a row panic until restore is called.
 func Panic(name string) (restore func()) {
-	return spoil(name, func(*answer) { panic("a fault of " + name) })
+	return spoil(name, func() error { panic("a fault of " + name) })
 }
 
-func spoil(name string, change func(*answer)) (restore func()) {
-	p := productOf(name)
-	compute := p.compute
-	p.compute = func(in *inputs) (*answer, error) {
-		a, err := compute(in)
-		if err == nil {
-			change(a)
-		}
-		return a, err
-	}
-	return func() { p.compute = compute }
+func spoil(name string, fail func() error) (restore func()) {
+	p := product.Named(name)
+	compute := p.Compute
+	p.Compute = func(*product.Inputs) (*product.Answer, error) { return nil, fail() }
+	return func() { p.Compute = compute }
 }
 
 // Member returns what a refresher does in a fleet.
 func Member(r *Refresher) fleet.Process {
 	if r.follower == nil {
-		r.follower = &follower{r: r}
+		r.follower = &follower{jobs: r.jobs}
 	}
 	return r.follower
 }
 
 // Accepted returns the digest of the accepted document of a name, "" before the first.
-func Accepted(r *Refresher, name upstream.Name) string {
-	if d := r.intake.document(name); d != nil {
-		return d.SHA256
-	}
-	return ""
+func Accepted(r *Refresher, name upstream.Name) (digest string) {
+	_ = r.inTurn(func() error {
+		if d := r.intake.Document(name); d != nil {
+			digest = d.SHA256
+		}
+		return nil
+	})
+	return digest
 }
 
 // RunJob runs a job as the schedule does, and says whether it succeeded, at least partly.
 func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
 	jobs := r.list()
-	i := slices.IndexFunc(jobs, func(j job) bool { return j.name == name })
-	return r.runJob(ctx, jobs[i])
+	return r.runJob(ctx, jobs[slices.IndexFunc(jobs, func(j job) bool { return j.name == name })])
 }
 
 // RefreshOnce runs every job once, one after another, and returns the joined errors of the jobs that failed. It must not
@@ -93,35 +89,18 @@ func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
 func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	var errs []error
 	for _, j := range r.list() {
-		errs = append(errs, j.run(ctx))
+		errs = append(errs, r.inTurn(func() error { return j.run(ctx) }))
 	}
-	return errors.Join(append(errs, r.board.reseal())...)
+	return errors.Join(append(errs, Reseal(r))...)
 }
 
 // RefreshSPX runs the SPX job alone.
-func RefreshSPX(r *Refresher, ctx context.Context) error { return r.refreshChain(ctx, r.cfg.first()) }
+func RefreshSPX(r *Refresher, ctx context.Context) error {
+	return r.inTurn(func() error { return r.refreshChain(ctx, r.cfg.first()) })
+}
 
 // Reseal runs the reseal that ends every job.
-func Reseal(r *Refresher) error { return r.board.reseal() }
+func Reseal(r *Refresher) error { return r.inTurn(r.board.reseal) }
 
-// Held returns the answer that the refresher holds as current.
-func Held(r *Refresher, name string) *snapshots.Edition {
-	return r.board.now(name).edition
-}
-
-// BackfillMorning fills in the rows of today's tracks before the first.
-func BackfillMorning(r *Refresher, ctx context.Context) error { return r.backfillMornings(ctx) }
-
-// StopClock lets a clock of [NewClock] stand still at an instant of market time: nothing is scheduled.
-func StopClock(c Clock, at time.Time) { c.set(hands{at, time.Now(), 0}) }
-
-// ChainOf returns the name of the chain of an underlying.
-func ChainOf(symbol string) upstream.Name { return chainOf(symbol) }
-
-// VolatilityDays returns the history of volatility/{u} before a session.
-func VolatilityDays(r *Refresher, name string, before compute.Date) ([]compute.VolatilityDay, error) {
-	return r.memory.volatilityDays(name, before)
-}
-
-// TrackRows returns the rows of a sealed track to which the next row is added.
-func TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) { return trackRows(s) }
+// StopClock lets a clock of [feed.NewClock] stand still at an instant of market time: nothing is scheduled.
+func StopClock(c feed.Clock, at time.Time) { c.Set(feed.Hands{Market: at, Wall: time.Now()}) }

@@ -17,6 +17,7 @@ import (
 
 	"strikecache/refresh"
 	"strikecache/refresh/cboe"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 )
 
@@ -140,10 +141,10 @@ func newFaultRig(t *testing.T, dir, start string, prepare func(*refresh.Config, 
 		}
 		return true
 	})
-	if f.meta(refresh.VIXResource).CapturedAt == nil {
+	if f.meta(product.VIXResource).CapturedAt == nil {
 		t.Error("the settlement file has lost its Last-Modified")
 	}
-	if m := f.meta(refresh.SectorsResource); m.ComputedAt.Before(*m.CapturedAt) { // a round of quotes takes a minute
+	if m := f.meta(product.SectorsResource); m.ComputedAt.Before(*m.CapturedAt) { // a round of quotes takes a minute
 		t.Errorf("computed at %s of a quote that was made at %s", m.ComputedAt, m.CapturedAt)
 	}
 	return f
@@ -188,10 +189,10 @@ type faultCase struct {
 }
 
 var (
-	onChain  = []string{refresh.GammaResource, refresh.PainResource, refresh.SeriesResource, refresh.FlowResource}
-	onFlow   = []string{refresh.FlowResource}
-	onQuotes = []string{refresh.SectorsResource}
-	onVIX    = []string{refresh.VIXResource}
+	onChain  = []string{product.GammaResource, product.PainResource, product.SeriesResource, product.FlowResource}
+	onFlow   = []string{product.FlowResource}
+	onQuotes = []string{product.SectorsResource}
+	onVIX    = []string{product.VIXResource}
 )
 
 const (
@@ -324,7 +325,7 @@ func injectFault(t *testing.T, c faultCase) int {
 func (f *faultRig) bodies(names []string) map[string][]byte {
 	out := map[string][]byte{}
 	for _, name := range names {
-		if name != refresh.FlowResource { // one of its two chains goes on
+		if name != product.FlowResource { // one of its two chains goes on
 			out[name], _, _ = bytes.Cut(f.store.Current(name).Default.Data(), []byte(`,"cash":`)) // the last field of the VIX curve
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
@@ -25,11 +26,11 @@ func TestResumed(t *testing.T) {
 		want   time.Time
 	}{
 		"nothing":                     {nil, at(0)},
-		"an older market":             {[]stored{{GammaResource, -60, -90}}, at(0)},
-		"gamma":                       {[]stored{{GammaResource, 7, -90}}, at(7)},
-		"sectors after gamma":         {[]stored{{GammaResource, 7, -90}, {SectorsResource, 9, 0}}, at(9)},
-		"gamma after the settlements": {[]stored{{GammaResource, 7, -90}, {VIXResource, 2, 0}}, at(7)},
-		"freshness changed since":     {[]stored{{GammaResource, 7, 0}, {PainResource, 7, 31}}, at(31)},
+		"an older market":             {[]stored{{product.GammaResource, -60, -90}}, at(0)},
+		"gamma":                       {[]stored{{product.GammaResource, 7, -90}}, at(7)},
+		"sectors after gamma":         {[]stored{{product.GammaResource, 7, -90}, {product.SectorsResource, 9, 0}}, at(9)},
+		"gamma after the settlements": {[]stored{{product.GammaResource, 7, -90}, {product.VIXResource, 2, 0}}, at(7)},
+		"freshness changed since":     {[]stored{{product.GammaResource, 7, 0}, {product.PainResource, 7, 31}}, at(31)},
 	} {
 		store := newStore(t, "simulated")
 		for _, f := range c.stored {
@@ -39,7 +40,7 @@ func TestResumed(t *testing.T) {
 			must(t, err)
 			must(t, store.Save([]snapshots.File{{Product: f.resource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil))
 		}
-		if got := resumed(compute.NewCalendar(nil, nil), LeftOff(store, Resources([]string{"SPX"})), now); !got.Equal(c.want) {
+		if got := resumed(compute.NewCalendar(nil, nil), leftOff(store, Resources([]string{"SPX"})), now); !got.Equal(c.want) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
@@ -59,7 +60,7 @@ func TestSimStartBeforeTheLastStoredAnswer(t *testing.T) {
 		defer r.Close()
 		s, err := snapshots.Seal([]byte(`{}`), snapshots.Meta{AsOf: stored, ComputedAt: stored, Freshness: snapshots.Freshness{Since: stored}, Quality: []byte(`{}`)})
 		must(t, err)
-		return r.Store().Save([]snapshots.File{{Product: GammaResource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil)
+		return r.Store().Save([]snapshots.File{{Product: product.GammaResource, Edition: &snapshots.Edition{Default: s}, Current: true}}, nil)
 	}
 	for _, c := range []struct{ start, want string }{
 		{"2026-11-20T16:00:00Z", ""},

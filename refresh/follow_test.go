@@ -12,6 +12,7 @@ import (
 
 	"strikecache/refresh"
 	"strikecache/refresh/fleet"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -26,7 +27,7 @@ func carried(t *testing.T, from, to *rig) {
 			t.Fatal(err)
 		}
 	}
-	must(t, refresh.Member(to.Refresher).Follow(refresh.Member(from.Refresher).Serving()))
+	must(t, refresh.Member(to.Refresher).Apply(refresh.Member(from.Refresher).Serving()))
 }
 
 // equal fails the test unless two processes serve the same bytes, of every resource, variant and coding.
@@ -74,8 +75,8 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 			t.Fatalf("the follower's clock shows %s, the refresher's %s: %v", b.Now(), a.Now(), err)
 		}
 		for _, sum := range []string{"", "x"} { // forged: no refresher names an answer in this way
-			must(t, refresh.Member(b.Refresher).Follow(map[string]fleet.Served{refresh.GammaResource: {SHA256: sum}}))
-			if b.store.Current(refresh.GammaResource) != nil {
+			must(t, refresh.Member(b.Refresher).Apply(map[string]fleet.Served{product.GammaResource: {SHA256: sum}}))
+			if b.store.Current(product.GammaResource) != nil {
 				t.Errorf("%q is served", sum)
 			}
 		}
@@ -89,7 +90,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 				refresh.RunJob(a.Refresher, t.Context(), job)
 			}
 		}
-		if !a.meta(refresh.GammaResource).Freshness.Stale() {
+		if !a.meta(product.GammaResource).Freshness.Stale() {
 			t.Fatal("gamma is not stale: the test shows nothing")
 		}
 		carried(t, a, b)
@@ -99,9 +100,9 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		carried(t, a, b)
 		equal(t, "closed", a, b)
 
-		refresh.SetMethod(t, refresh.GammaResource, "gex/next")
+		refresh.SetMethod(t, product.GammaResource, "gex/next")
 		again := a.again("2026-11-22 12:00").restored()
-		if m := again.meta(refresh.GammaResource).Receipt.Method; m != "gex/next" {
+		if m := again.meta(product.GammaResource).Receipt.Method; m != "gex/next" {
 			t.Fatalf("method %s: the test shows nothing", m)
 		}
 		must(t, refresh.Member(b.Refresher).Join(refresh.Member(again.Refresher).Origin()))
@@ -136,7 +137,7 @@ func TestNoRefresher(t *testing.T) {
 		}
 		watch := func(since time.Time) {
 			t.Helper()
-			must(t, refresh.Member(b.Refresher).Judge(since))
+			must(t, refresh.Member(b.Refresher).UpdateFreshness(since))
 		}
 		watch(time.Time{})
 		said("with a refresher", "fresh", "")
@@ -147,7 +148,7 @@ func TestNoRefresher(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		watch(lost)
 		said("for more than two minutes", "stale", "no_refresher")
-		if since := b.meta(refresh.GammaResource).Freshness.Since; !since.Equal(market.Truncate(time.Second)) {
+		if since := b.meta(product.GammaResource).Freshness.Since; !since.Equal(market.Truncate(time.Second)) {
 			t.Errorf("since %s, the refresher was lost at %s", since, market)
 		}
 		watch(time.Time{})
@@ -163,7 +164,7 @@ func TestNoRefresher(t *testing.T) {
 		}
 		carried(t, a, b)
 		watch(time.Now().Add(-time.Minute))
-		if !b.meta(refresh.GammaResource).Freshness.Stale() {
+		if !b.meta(product.GammaResource).Freshness.Stale() {
 			t.Fatal("gamma is not stale")
 		}
 		equal(t, "stale, and cut off", a, b)
@@ -204,7 +205,7 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 		if n := source.refused.Load(); n != 1 || strings.Count(a.log.String(), "not asked again") != 1 {
 			t.Errorf("asked for %d times within an hour: %s", n, a.log)
 		}
-		if _, waits := a.Offers()["gex/xlf"]; waits || !a.Offers()[refresh.GammaResource] || !a.Offers()[refresh.FlowResource] {
+		if _, waits := a.Offers()["gex/xlf"]; waits || !a.Offers()[product.GammaResource] || !a.Offers()[product.FlowResource] {
 			t.Errorf("offered %v", a.Offers())
 		}
 		source.listed.Store(true)
@@ -213,13 +214,13 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 		equal(t, "listed", a, b)
 		a.market.Fail(source.name, faultHTMLPage, 3) // an outage, and then the chain is gone
 		round("xlf", "xlf", "xlf")
-		if !a.meta(refresh.UnderlyingsResource).Freshness.Stale() {
+		if !a.meta(product.UnderlyingsResource).Freshness.Stale() {
 			t.Fatal("the outage makes nothing stale: the test shows nothing")
 		}
 		source.listed.Store(false)
 		time.Sleep(40 * time.Minute)
 		round("spx", "xlf")
-		for _, resource := range []string{refresh.UnderlyingsResource, refresh.FlowResource} {
+		for _, resource := range []string{product.UnderlyingsResource, product.FlowResource} {
 			if f := a.meta(resource).Freshness; f.Stale() {
 				t.Errorf("%s, which also rests on other chains: %+v", resource, f)
 			}
@@ -244,9 +245,9 @@ func TestAFollowerDoesNotGoBack(t *testing.T) {
 		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 11:05")
 		a.once()
 		b.once()
-		before := b.meta(refresh.GammaResource).AsOf
+		before := b.meta(product.GammaResource).AsOf
 		carried(t, a, b)
-		if at := b.meta(refresh.GammaResource).AsOf; !at.Equal(before) {
+		if at := b.meta(product.GammaResource).AsOf; !at.Equal(before) {
 			t.Errorf("gamma went from %s to %s", before, at)
 		}
 		time.Sleep(10 * time.Minute)

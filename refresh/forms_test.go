@@ -3,19 +3,18 @@ package refresh_test
 import (
 	"bytes"
 	"encoding/csv"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
 // checkForms checks that the forms of an answer are those of its JSON, in its codings, and returns how many rows its CSV has.
-func checkForms(t *testing.T, resource string, s *snapshots.Snapshot, forms []refresh.Form) (rows int) {
+func checkForms(t *testing.T, resource string, s *snapshots.Snapshot, forms []product.Form) (rows int) {
 	t.Helper()
 	for _, f := range forms {
 		form := s.Form(f.Name)
@@ -45,7 +44,7 @@ func checkForms(t *testing.T, resource string, s *snapshots.Snapshot, forms []re
 func checkCodings(r *rig, resource string) (rare int) {
 	e := r.store.Current(resource)
 	for name, s := range e.Variants {
-		whole := s == e.Default || !strings.HasSuffix(resource, "-max-pain") && resource != refresh.FlowResource || resource == refresh.FlowResource && name == "100"
+		whole := s == e.Default || !strings.HasSuffix(resource, "-max-pain") && resource != product.FlowResource || resource == product.FlowResource && name == "100"
 		if !whole {
 			rare++
 		}
@@ -68,7 +67,7 @@ func TestFormsHaveTheValuesOfTheJSON(t *testing.T) {
 		check := func(when string) {
 			t.Helper()
 			checked, rows := 0, 0
-			for pattern, shape := range refresh.Shapes() {
+			for pattern, shape := range product.Shapes() {
 				for _, u := range underlyings {
 					resource := strings.Replace(pattern, "{u}", strings.ToLower(u), 1)
 					e := r.store.Current(resource)
@@ -107,7 +106,7 @@ func TestFormsHaveTheValuesOfTheJSON(t *testing.T) {
 		r.once()
 		check("fresh")
 		for _, resource := range refresh.Resources(underlyings) {
-			if rare := checkCodings(r, resource); rare == 0 && (resource == refresh.FlowResource || resource == refresh.PainResource) {
+			if rare := checkCodings(r, resource); rare == 0 && (resource == product.FlowResource || resource == product.PainResource) {
 				t.Errorf("%s has no rare answers: the test shows too little", resource)
 			}
 		}
@@ -115,24 +114,24 @@ func TestFormsHaveTheValuesOfTheJSON(t *testing.T) {
 		refresh.RunJob(r.Refresher, t.Context(), "spx") // the track gets a second row
 		time.Sleep(7 * time.Hour)
 		must(t, refresh.Reseal(r.Refresher))
-		if r.meta(refresh.TrackResource).Freshness.State != "closed" {
+		if r.meta(product.TrackResource).Freshness.State != "closed" {
 			t.Fatal("the session is not over: the test shows nothing")
 		}
 		check("closed")
 		r = r.again("2026-11-20 18:30", allStrikes)
 		must(t, r.Restore())
 		check("restored")
-		f, err := r.store.LoadCurrent(refresh.SeriesResource) // as a version without forms has stored it
+		f, err := r.store.LoadCurrent(product.SeriesResource) // as a version without forms has stored it
 		must(t, err)
 		f.Edition.Default, err = f.Edition.Default.WithForms()
 		f.Current = true
 		must(t, err, r.store.Save([]snapshots.File{f}, nil))
 		r = r.again("2026-11-20 18:31", allStrikes)
 		must(t, r.Restore())
-		if r.store.Current(refresh.SeriesResource).Default.Form("csv") != nil {
+		if r.store.Current(product.SeriesResource).Default.Form("csv") != nil {
 			t.Fatal("the stored answer has the form: the test shows nothing")
 		}
-		must(t, r.Resume(t.Context()))
+		r.once()
 		check("computed again")
 	})
 }

@@ -1,14 +1,8 @@
 package refresh_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"errors"
-	"io"
 	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 )
 
@@ -28,31 +22,4 @@ func long(t testing.TB) {
 	if testing.Short() {
 		t.Skip("one job at a time, over many documents: not worth its time under the race detector")
 	}
-}
-
-// recorded returns a path below the recorded documents. Without them it skips the test.
-func recorded(t testing.TB, path string) string {
-	t.Helper()
-	dir := filepath.Join("..", "..", "shared", "recorded")
-	if _, err := os.Stat(dir); err != nil {
-		if required := os.Getenv("STRIKECACHE_REQUIRE"); required == "all" || slices.Contains(strings.Split(required, ","), "recorded") {
-			t.Fatal(err)
-		}
-		t.Skip("needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
-	}
-	return filepath.Join(dir, filepath.FromSlash(path))
-}
-
-// recordedBody returns the bytes of a recorded document; it unpacks a document that ends in .gz.
-func recordedBody(t testing.TB, path string) []byte {
-	t.Helper()
-	body, err := os.ReadFile(recorded(t, path))
-	if err == nil && strings.HasSuffix(path, ".gz") {
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
-			body, err = io.ReadAll(z)
-		}
-	}
-	must(t, err)
-	return body
 }

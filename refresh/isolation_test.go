@@ -9,18 +9,19 @@ import (
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 )
 
 // faultyProducts are ways in which a product fails.
-var faultyProducts = map[string]func(name string) (restore func()){"no JSON": refresh.BreakQuality, "panic": refresh.Panic}
+var faultyProducts = map[string]func(name string) (restore func()){"error": refresh.Break, "panic": refresh.Panic}
 
 // A product that fails takes no answer of another product away: it alone keeps its last answer, which is stale after three failures, and
 // the error names it. With the next document that it can take, it is fresh again.
 func TestAFailedProductIsAlone(t *testing.T) {
 	long(t)
 	for how, fail := range faultyProducts {
-		for _, broken := range []string{refresh.GammaResource, refresh.PainResource, refresh.FlowResource} {
+		for _, broken := range []string{product.GammaResource, product.PainResource, product.FlowResource} {
 			play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 				r.once()
 				of := func(name string) bool { // the broken row has a product of each underlying
@@ -40,7 +41,7 @@ func TestAFailedProductIsAlone(t *testing.T) {
 					must(t, refresh.Reseal(r.Refresher))
 					for name, asOf := range before {
 						m := r.meta(name)
-						if moved := m.AsOf.After(asOf); moved == of(name) && !ofSettlements(name) && name != refresh.UnderlyingsResource { // its rows are of gex/{u}
+						if moved := m.AsOf.After(asOf); moved == of(name) && !ofSettlements(name) && name != product.UnderlyingsResource { // its rows are of gex/{u}
 							t.Errorf("%s fails by %s: %s has a new answer: %v", broken, how, name, moved)
 						}
 						if stale := m.Freshness.State == "stale"; stale != (of(name) && failures == 3) {
@@ -70,9 +71,9 @@ func TestAFailedProductIsAlone(t *testing.T) {
 func TestAFailedProductIsTriedAgain(t *testing.T) {
 	long(t)
 	for _, at := range []string{"2026-11-20 11:00", "2026-11-20 17:10"} {
-		for job, broken := range map[string]string{"spx": refresh.GammaResource, "xlf": "gex/xlf", "vix": refresh.VIXResource} {
+		for job, broken := range map[string]string{"spx": product.GammaResource, "xlf": "gex/xlf", "vix": product.VIXResource} {
 			play(t, at, func(t *testing.T, r *rig) {
-				restore := refresh.BreakQuality(broken)
+				restore := refresh.Break(broken)
 				if !refresh.RunJob(r.Refresher, t.Context(), job) {
 					t.Errorf("%s, %s: the job backs off", at, job)
 				}
@@ -97,16 +98,16 @@ func TestADocumentThatFailsLeavesNoTrace(t *testing.T) {
 	long(t)
 	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
 		r.once()
-		before, current := tree(t, r.dir), r.store.Current(refresh.GammaResource)
+		before, current := tree(t, r.dir), r.store.Current(product.GammaResource)
 		var restore []func()
 		for _, name := range refresh.Resources(underlyings[:1]) {
-			restore = append(restore, refresh.BreakQuality(name))
+			restore = append(restore, refresh.Break(name))
 		}
 		time.Sleep(25 * time.Second)
-		if err := r.RefreshOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "quality: json") {
+		if err := r.RefreshOnce(t.Context()); err == nil || !strings.Contains(err.Error(), "a fault of gex/spx") {
 			t.Fatalf("encoding did not fail: %v", err)
 		}
-		if r.store.Current(refresh.GammaResource) != current {
+		if r.store.Current(product.GammaResource) != current {
 			t.Error("a product became current")
 		}
 		after := tree(t, r.dir)
@@ -123,7 +124,7 @@ func TestADocumentThatFailsLeavesNoTrace(t *testing.T) {
 		}
 		time.Sleep(25 * time.Second)
 		r.once()
-		if r.store.Current(refresh.GammaResource) == current {
+		if r.store.Current(product.GammaResource) == current {
 			t.Error("a good document was not accepted afterwards")
 		}
 	})

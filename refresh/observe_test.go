@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		r := New(Config{Source: noSource{}, Clock: MachineClock(), Log: slog.New(slog.DiscardHandler), Observe: func(job, code string, refused []string, took time.Duration) {
+		r := New(Config{Source: noSource{}, Clock: feed.MachineClock(), Log: slog.New(slog.DiscardHandler), Observe: func(job, code string, refused []string, took time.Duration) {
 			told = append(told, fmt.Sprint(job, " ", code, " ", refused, " ", took))
 		}})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -17,6 +17,8 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -40,7 +42,7 @@ type rig struct {
 	t      testing.TB
 	store  *snapshots.Store
 	market *faultyMarket
-	clock  refresh.Clock
+	clock  feed.Clock
 	dir    string
 	log    *bytes.Buffer // warnings and errors
 	close  func()        // the test calls it at its end, unless it was called before
@@ -49,10 +51,10 @@ type rig struct {
 // newRig runs inside a synctest bubble: its clock is the bubble's.
 func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *rig {
 	t.Helper()
-	clock, log := refresh.NewClock(ny(t, start), 1), &bytes.Buffer{}
+	clock, log := feed.NewClock(ny(t, start), 1), &bytes.Buffer{}
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar, Every: 6})
 	cfg := refresh.Config{
-		Source: market, SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: rate,
+		Source: market, SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: 0.04,
 		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, TurnEvery: 10 * time.Second, Underlyings: underlyings,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -61,7 +63,7 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 	}
 	var err error
 	cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(underlyings), Deltas: refresh.Deltas(underlyings), HistoryBytes: 1 << 20, Log: cfg.Log,
+		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(underlyings), Deltas: product.All(underlyings).Deltas(), HistoryBytes: 1 << 20, Log: cfg.Log,
 	})
 	must(t, err)
 	end := sync.OnceFunc(func() {
@@ -84,6 +86,26 @@ func (r *rig) again(start string, change ...func(*refresh.Config)) *rig {
 	r.t.Helper()
 	r.close()
 	return newRig(r.t, r.dir, start, change...)
+}
+
+// played is the past of a rig's market: its last sessions.
+type played struct {
+	*faultyMarket
+	sessions int
+}
+
+// Sessions implements [refresh.Past].
+func (p played) Sessions(before time.Time) (sessions []compute.Date) {
+	today := calendar.SessionDate(before)
+	for d := calendar.Back(today, p.sessions); d <= today && d < compute.DateOf(before.UTC()); d = calendar.Next(d) {
+		sessions = append(sessions, d)
+	}
+	return sessions
+}
+
+// history lets a rig play its last sessions.
+func history(sessions int) func(*refresh.Config) {
+	return func(c *refresh.Config) { c.Past = played{c.Source.(*faultyMarket), sessions} }
 }
 
 // allStrikes gives the market of a rig chains with all strikes. Otherwise they have a sixth of them.
@@ -136,8 +158,8 @@ func (r *rig) data(resource string, v any) {
 	must(r.t, json.Unmarshal(r.store.Current(resource).Default.Data(), v))
 }
 
-var allResources = []string{refresh.GammaResource, refresh.SeriesResource, refresh.PainResource, refresh.FlowResource,
-	refresh.SectorsResource, refresh.VIXResource}
+var allResources = []string{product.GammaResource, product.SeriesResource, product.PainResource, product.FlowResource,
+	product.SectorsResource, product.VIXResource}
 
 // tree reads every file below a directory.
 func tree(t *testing.T, dir string) map[string][]byte {
@@ -199,7 +221,7 @@ func TestFreshnessWithoutTheSchedule(t *testing.T) {
 			refresh.StopClock(r.clock, ny(t, "2026-11-20 "+c.at))
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
-			if state := r.meta(refresh.GammaResource).Freshness.State; state != c.state {
+			if state := r.meta(product.GammaResource).Freshness.State; state != c.state {
 				t.Errorf("at %s: %s, want %s", c.at, state, c.state)
 			}
 		}
@@ -213,14 +235,14 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 	play(t, "2026-11-19 16:40", func(t *testing.T, r *rig) {
 		r.once()
 		stored := tree(t, r.dir)
-		historical, err := r.store.Historical(refresh.GammaResource, "2026-11-19")
+		historical, err := r.store.Historical(product.GammaResource, "2026-11-19")
 		must(t, err)
 		r.onceAt("2026-11-19 20:32") // 01:32 UTC: option quotes move at night
-		late := r.store.Current(refresh.GammaResource).Default
+		late := r.store.Current(product.GammaResource).Default
 		if late.Meta.AsOf != historical.Meta.AsOf || !late.Meta.CapturedAt.After(*historical.Meta.CapturedAt) || *late.Meta.Freshness.Reason != "overnight_quotes" {
 			t.Errorf("late answer: %+v", late.Meta)
 		}
-		if again, err := r.store.Historical(refresh.GammaResource, "2026-11-19"); err != nil || again != historical {
+		if again, err := r.store.Historical(product.GammaResource, "2026-11-19"); err != nil || again != historical {
 			t.Errorf("the closed date changed: %v", err)
 		}
 		now := tree(t, r.dir)
@@ -233,7 +255,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 		identical(t, r.dir, "2026-11-19", refresh.Resources(underlyings)...)
 		again := r.again("2026-11-19 20:33").restored()
 		equal(t, "restarted", r, again)
-		if got, err := again.store.Historical(refresh.GammaResource, "2026-11-19"); err != nil || !bytes.Equal(got.Body(snapshots.Identity), historical.Body(snapshots.Identity)) {
+		if got, err := again.store.Historical(product.GammaResource, "2026-11-19"); err != nil || !bytes.Equal(got.Body(snapshots.Identity), historical.Body(snapshots.Identity)) {
 			t.Errorf("history after the restart: %v", err)
 		}
 		other := again.again("2026-11-19 20:34", func(c *refresh.Config) { c.RiskFreeRate = 0.06 }).restored()
@@ -247,7 +269,7 @@ func TestALateAnswerIsServedAndNotHistory(t *testing.T) {
 func TestAnOlderSettlementFile(t *testing.T) {
 	play(t, "2026-11-20 18:45", func(t *testing.T, r *rig) {
 		r.vixJob("2026-11-20 18:46")
-		data := r.store.Current(refresh.VIXResource).Default.Data()
+		data := r.store.Current(product.VIXResource).Default.Data()
 		r = r.again("2026-11-20 19:00")
 		if err := r.Restore(); err != nil { // without its document
 			t.Fatal(err)
@@ -255,7 +277,7 @@ func TestAnOlderSettlementFile(t *testing.T) {
 		r.market.Fail(upstream.Settlement("2026-11-20"), faultStaleSettlement, 1)
 		for _, at := range []string{"2026-11-20 19:01", "2026-11-20 19:20"} { // the older file, and the right one
 			r.vixJob(at)
-			if got := r.store.Current(refresh.VIXResource).Default; !bytes.Equal(got.Data(), data) || got.Meta.Freshness.State != "closed" {
+			if got := r.store.Current(product.VIXResource).Default; !bytes.Equal(got.Data(), data) || got.Meta.Freshness.State != "closed" {
 				t.Errorf("after the restart: %+v: %.200s", got.Meta.Freshness, got.Data())
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -70,45 +70,45 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			var of struct {
 				Rate float64 `json:"risk_free_rate"`
 			}
-			must(t, json.Unmarshal(r.meta(refresh.GammaResource).Receipt.Parameters, &of))
+			must(t, json.Unmarshal(r.meta(product.GammaResource).Receipt.Parameters, &of))
 			if math.Abs(of.Rate-0.04) > 1e-4 {
 				t.Errorf("the quotes, made at 4 %%, give a rate of %v", of.Rate)
 			}
 			gamma, parameters := []string{spx}, fmt.Sprintf(`{"risk_free_rate":%v,"risk_free_rate_source":"document"}`, of.Rate)
-			seen.check(r, refresh.MatrixResource, parameters, gamma...)
+			seen.check(r, product.MatrixResource, parameters, gamma...)
 			if at.session == "2026-11-19" {
 				gamma = append(gamma, "previous/"+spx)
 			}
-			seen.check(r, refresh.GammaResource, parameters, gamma...)
-			seen.check(r, refresh.SeriesResource, `{}`, spx, "state/series-rows")
-			seen.check(r, refresh.PainResource, `{}`, spx)
+			seen.check(r, product.GammaResource, parameters, gamma...)
+			seen.check(r, product.SeriesResource, `{}`, spx, "state/series-rows")
+			seen.check(r, product.PainResource, `{}`, spx)
 			flow := []string{spx, "options/XLF.json"}
 			if at.session == "2026-11-19" {
 				flow = append(flow, "previous/"+spx, "previous/options/XLF.json")
 			}
-			seen.check(r, refresh.FlowResource, `{}`, flow...)
+			seen.check(r, product.FlowResource, `{}`, flow...)
 			// Without the session before, the changes of volatilities are unknown, and the quality says so.
-			data, first := string(r.store.Current(refresh.FlowResource).Variants["100"].Data()), at.session == "2026-11-18"
+			data, first := string(r.store.Current(product.FlowResource).Variants["100"].Data()), at.session == "2026-11-18"
 			items, unknown := strings.Count(data, `"iv_change":`)/2, strings.Count(data, `"iv_change":null`) // each item has it twice
-			note := strings.Contains(string(r.meta(refresh.FlowResource).Quality), "iv_change is null")
+			note := strings.Contains(string(r.meta(product.FlowResource).Quality), "iv_change is null")
 			if items == 0 || (unknown == items) != first || note != first {
 				t.Errorf("%s: %d of %d changes of volatility are unknown, said %v", at.time, unknown, items, note)
 			}
-			seen.check(r, refresh.SectorsResource, `{}`, fundDocuments()...)
+			seen.check(r, product.SectorsResource, `{}`, fundDocuments()...)
 			curve := []string{"settlement/" + at.settled + ".csv", at.closes + "_VIX.json", at.closes + "_VIX3M.json"}
 			for _, symbol := range compute.VIXIndices { // in the evening, the newest quotes have the closes
 				if name := "quotes/_" + symbol + ".json"; !slices.Contains(curve, name) || at.session == "2026-11-19" {
 					curve = append(curve, name)
 				}
 			}
-			seen.check(r, refresh.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session), append(curve, "state/vix-history")...)
-			seen.check(r, refresh.VIXSeriesResource, `{}`, curve[0], "state/series-rows")
+			seen.check(r, product.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session), append(curve, "state/vix-history")...)
+			seen.check(r, product.VIXSeriesResource, `{}`, curve[0], "state/series-rows")
 		}
 		// The row of each date names the gamma snapshot that a client can fetch.
 		var rows []struct{ Snapshot string }
-		must(t, json.Unmarshal([]byte(inputOf(t, r.dir, refresh.SeriesResource, "2026-11-19", "state/series-rows")), &rows))
+		must(t, json.Unmarshal([]byte(inputOf(t, r.dir, product.SeriesResource, "2026-11-19", "state/series-rows")), &rows))
 		for i, date := range []string{"2026-11-18", "2026-11-19"} {
-			past, err := r.store.Historical(refresh.GammaResource, date)
+			past, err := r.store.Historical(product.GammaResource, date)
 			if err != nil || len(rows) != 2 || rows[i].Snapshot != past.Meta.Receipt.DataSHA256 {
 				t.Errorf("%s: %v, rows of the snapshots %v", date, err, rows)
 			}
@@ -133,7 +133,7 @@ func TestReceiptsNameClosedDates(t *testing.T) {
 				t.Errorf("%s: receipt without closed dates", resource)
 			}
 		}
-		text := inputOf(t, r.dir, refresh.GammaResource, "2026-11-20", "state/closed-dates")
+		text := inputOf(t, r.dir, product.GammaResource, "2026-11-20", "state/closed-dates")
 		if !strings.Contains(text, `"2026-12-03"`) || !strings.Contains(text, `"early":["2026-12-04"]`) {
 			t.Errorf("closed dates: %s", text)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
@@ -70,7 +70,7 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 // quoted are the resources that rest on quotes: their newest date is today's, that of the others the date of the newest settlements.
 var quoted = slices.DeleteFunc(refresh.Resources(underlyings), ofSettlements)
 
-func ofSettlements(name string) bool { return strings.HasPrefix(name, refresh.VIXResource) }
+func ofSettlements(name string) bool { return strings.HasPrefix(name, product.VIXResource) }
 
 // The same input gives the same bytes. Recompute reproduces days with everything that changes the numbers: back-filled sessions,
 // refreshes that rest on the one before, volatilities of the session before, a restart. A back-fill gives each closed date its curve, the
@@ -80,9 +80,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	for _, dir := range []string{dir, other} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, dir, "2026-11-20 10:00", func(c *refresh.Config) {
-				c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 3
-			})
+			r := newRig(t, dir, "2026-11-20 10:00", history(3))
 			r.run(82 * time.Second) // not at an instant when a job is due
 		})
 	}
@@ -99,22 +97,22 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		identical(t, dir, "2026-11-20", quoted...)
 		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
 		for i, date := range dates {
-			stored := []string{refresh.GammaResource, "volatility/spx", refresh.SectorsResource, refresh.VIXResource}
+			stored := []string{product.GammaResource, "volatility/spx", product.SectorsResource, product.VIXResource}
 			if i > 0 { // other chains have two past sessions
-				stored = append(stored, "gex/xlf", "volatility/xlf", refresh.FlowResource)
+				stored = append(stored, "gex/xlf", "volatility/xlf", product.FlowResource)
 			}
 			if date == "2026-11-19" { // of the newest settlements
-				stored = append(stored, refresh.VIXSeriesResource)
+				stored = append(stored, product.VIXSeriesResource)
 			}
 			identical(t, dir, date, stored...)
 			var answer struct{ Data ladderCurve }
-			must(t, json.Unmarshal(restarted.past(refresh.VIXResource, date), &answer))
+			must(t, json.Unmarshal(restarted.past(product.VIXResource, date), &answer))
 			c := answer.Data
 			if c.Settled != date || c.Stale != 0 || (c.Curve[0].Change != nil) != (i > 0) || c.Cash["vvix"] == nil || !c.Cash["vvix"].AsOf.Equal(ny(t, date+" 16:14").Add(59*time.Second)) {
 				t.Errorf("%s: %+v", date, c)
 			}
 		}
-		for resource, want := range map[string][]string{refresh.VIXResource: dates, refresh.SectorsResource: append(slices.Clone(dates), "2026-11-20")} {
+		for resource, want := range map[string][]string{product.VIXResource: dates, product.SectorsResource: append(slices.Clone(dates), "2026-11-20")} {
 			if got := restarted.store.DatesOf(resource); !slices.Equal(got, want) {
 				t.Errorf("stored dates of %s: %v", resource, got)
 			}
@@ -124,11 +122,11 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		}
 	})
 	for product, rests := range map[string]bool{
-		"the session before":            inputOf(t, dir, refresh.GammaResource, "2026-11-20", "previous/options/_SPX.json") != "",
-		"volatilities of SPX":           inputOf(t, dir, refresh.FlowResource, "2026-11-20", "previous/options/_SPX.json") != "",
-		"volatilities of another chain": inputOf(t, dir, refresh.FlowResource, "2026-11-20", "previous/options/XLF.json") != "",
+		"the session before":            inputOf(t, dir, product.GammaResource, "2026-11-20", "previous/options/_SPX.json") != "",
+		"volatilities of SPX":           inputOf(t, dir, product.FlowResource, "2026-11-20", "previous/options/_SPX.json") != "",
+		"volatilities of another chain": inputOf(t, dir, product.FlowResource, "2026-11-20", "previous/options/XLF.json") != "",
 		"earlier sessions":              strings.Contains(inputOf(t, dir, "volatility/spx", "2026-11-20", "state/volatility-history"), `{"session":"2026-11-19","close":`),
-		"settlements of the day before": strings.Contains(inputOf(t, dir, refresh.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
+		"settlements of the day before": strings.Contains(inputOf(t, dir, product.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
 	} {
 		if !rests {
 			t.Errorf("nothing rests on %s: the test shows too little", product)
@@ -175,13 +173,13 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 				return strings.Replace(data, old, new, 1)
 			}
 		}
-		changed(t, r, refresh.GammaResource, date, replace(`"contracts_analyzed":`, `"contracts_analyzed":1`))
-		changed(t, r, refresh.PainResource, date, replace(`"by_settlement":{"am":`, `"by_settlement":{"bm":`))
-		changed(t, r, refresh.FlowResource, date, func(data string, meta *snapshots.Meta) string {
+		changed(t, r, product.GammaResource, date, replace(`"contracts_analyzed":`, `"contracts_analyzed":1`))
+		changed(t, r, product.PainResource, date, replace(`"by_settlement":{"am":`, `"by_settlement":{"bm":`))
+		changed(t, r, product.FlowResource, date, func(data string, meta *snapshots.Meta) string {
 			meta.Receipt.Method = "flow/0"
 			return data
 		})
-		changed(t, r, refresh.SectorsResource, date, func(data string, meta *snapshots.Meta) string {
+		changed(t, r, product.SectorsResource, date, func(data string, meta *snapshots.Meta) string {
 			meta.Quality = bytes.Replace(meta.Quality, []byte(`"history_rows":`), []byte(`"history_rows":9`), 1)
 			return data
 		})
@@ -193,11 +191,11 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 		found := recomputeAll(t, r.dir, date)
 		for product, want := range map[string][]string{
 			"gex/spx/levels":        {"differs", "csv: stored other bytes or none", "line: stored other bytes or none"},
-			refresh.GammaResource:   {"differs", "data.contracts_analyzed: stored 1"},
-			refresh.FlowResource:    {"method_changed"},
-			refresh.SectorsResource: {"differs", "meta.quality.funds[0].history_rows: stored 9"},
-			refresh.PainResource:    {"differs", ": data.by_settlement.am: stored absent, recomputed", ", recomputed absent"},
-			refresh.MatrixResource:  {"identical"},
+			product.GammaResource:   {"differs", "data.contracts_analyzed: stored 1"},
+			product.FlowResource:    {"method_changed"},
+			product.SectorsResource: {"differs", "meta.quality.funds[0].history_rows: stored 9"},
+			product.PainResource:    {"differs", ": data.by_settlement.am: stored absent, recomputed", ", recomputed absent"},
+			product.MatrixResource:  {"identical"},
 			"gex/xlf":               {"inputs_gone", strings.Repeat("0", 64)},
 		} {
 			f := found[product]
@@ -211,7 +209,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 				}
 			}
 		}
-		if f := found[refresh.FlowResource]; f.Summary != ": stored by flow/0, which it keeps, and this version has "+compute.FlowMethod {
+		if f := found[product.FlowResource]; f.Summary != ": stored by flow/0, which it keeps, and this version has "+compute.FlowMethod {
 			t.Errorf("method changed%s", f.Summary)
 		}
 	})
@@ -225,12 +223,12 @@ func TestGoneInputsAreNamed(t *testing.T) {
 		dir := t.TempDir()
 		r := newRig(t, dir, "2026-11-20 11:00")
 		r.once()
-		stored, err := snapshots.ReadFile(dir, "simulated", refresh.SectorsResource, date)
+		stored, err := snapshots.ReadFile(dir, "simulated", product.SectorsResource, date)
 		must(t, err)
 		removed, altered, in := stored.Inputs[3], stored.Inputs[5], filepath.Join(dir, "simulated", "objects")
 		must(t, os.Remove(filepath.Join(in, removed.SHA256+".gz")))
 		must(t, os.WriteFile(filepath.Join(in, altered.SHA256+".gz"), []byte("other"), 0o600))
-		gone := recomputeAll(t, dir, date)[refresh.SectorsResource]
+		gone := recomputeAll(t, dir, date)[product.SectorsResource]
 		if gone.Verdict != "inputs_gone" || len(gone.Details) != 2 || !strings.HasPrefix(gone.Details[0], removed.SHA256) || !strings.Contains(gone.Details[0], snapshots.ErrGone.Error()) ||
 			!strings.Contains(gone.Details[1], altered.Name) || !strings.Contains(gone.Details[1], snapshots.ErrTorn.Error()) {
 			t.Errorf("gone: %q", gone)

@@ -6,16 +6,15 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -36,57 +35,6 @@ func (h logHook) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// At the end of the window the SPX job publishes the last chain of the day while another job's reseal turns the answer
-// before it to closed: the older answer must not replace the newer one.
-func TestResealReplacesANewerAnswer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var stored, changed func()
-		hook := func(message, attrs string) {
-			mu.Lock()
-			var f func()
-			switch {
-			case message == "stored" && strings.Contains(attrs, "options-flow-unusual"):
-				f, stored = stored, nil
-			case message == "freshness changed":
-				f, changed = changed, nil
-			}
-			mu.Unlock()
-			if f != nil {
-				f()
-			}
-		}
-		r := newRig(t, t.TempDir(), "2026-11-20 16:26", func(c *refresh.Config) { c.Log = slog.New(logHook(hook)) })
-		store := r.store
-		must(t, refresh.RefreshSPX(r.Refresher, t.Context()))
-		old := store.Current(refresh.GammaResource)
-		time.Sleep(ny(t, "2026-11-20 16:33").Sub(r.clock.Now()))
-		inWindow, goOn := make(chan bool), make(chan bool)
-		mu.Lock()
-		stored = func() { close(inWindow); <-goOn } // the last file is written: makeCurrent comes next
-		changed = func() {                          // reseal has sealed the older answer, and publishes next
-			close(goOn)
-			for n := 0; n < 100_000 && store.Current(refresh.GammaResource) == old; n++ {
-				runtime.Gosched() // the other goroutine publishes now, unless it waits for a lock
-			}
-		}
-		mu.Unlock()
-		done := make(chan error)
-		go func() { done <- refresh.RefreshSPX(r.Refresher, t.Context()) }()
-		<-inWindow
-		must(t, refresh.Reseal(r.Refresher))
-		must(t, <-done)
-		if at := store.Current(refresh.GammaResource).Default.Meta.AsOf; !at.After(old.Default.Meta.AsOf) {
-			t.Errorf("the answer of %s is back", at)
-		}
-		must(t, refresh.Reseal(r.Refresher), refresh.RefreshSPX(r.Refresher, t.Context()), refresh.Reseal(r.Refresher))
-		got, want := store.Current(refresh.GammaResource).Default.Meta, refresh.Held(r.Refresher, refresh.GammaResource).Default.Meta
-		if got.AsOf != want.AsOf {
-			t.Errorf("served: as_of %s, computed %s; the refresher holds as_of %s, computed %s", got.AsOf, got.ComputedAt, want.AsOf, want.ComputedAt)
-		}
-	})
-}
-
 // A damaged gamma file affects only gamma: the other answers do not go back to the documents of an earlier date.
 func TestADamagedGammaFile(t *testing.T) {
 	long(t)
@@ -94,17 +42,17 @@ func TestADamagedGammaFile(t *testing.T) {
 		r.once()
 		r.onceAt("2026-11-19 20:30") // late for gamma, not for max pain and flow
 		r.onceAt("2026-11-20 17:10")
-		want := r.meta(refresh.PainResource).AsOf
+		want := r.meta(product.PainResource).AsOf
 		r.close()
-		must(t, os.WriteFile(filepath.Join(r.dir, "simulated", "2026-11-20", snapshots.FileName(refresh.GammaResource)), []byte("torn"), 0o644))
+		must(t, os.WriteFile(filepath.Join(r.dir, "simulated", "2026-11-20", snapshots.FileName(product.GammaResource)), []byte("torn"), 0o644))
 		before := tree(t, filepath.Join(r.dir, "simulated"))
 		again := newRig(t, r.dir, "2026-11-20 17:20")
 		again.market.Fail("", faultHTMLPage, -1)
 		again.restored()
-		if got := again.meta(refresh.PainResource).AsOf; got.Before(want) {
+		if got := again.meta(product.PainResource).AsOf; got.Before(want) {
 			t.Errorf("max pain went back from %s to %s", want, got)
 		}
-		if q := string(again.meta(refresh.FlowResource).Quality); !strings.Contains(q, `"SPX"`) {
+		if q := string(again.meta(product.FlowResource).Quality); !strings.Contains(q, `"SPX"`) {
 			t.Errorf("the flow lost its SPX chain: %s", q)
 		}
 		for name, body := range tree(t, filepath.Join(r.dir, "simulated")) {
@@ -133,37 +81,10 @@ func TestHistoriesThatFail(t *testing.T) {
 		r.market.ClearFaults()
 		time.Sleep(time.Minute)
 		r.RefreshOnce(t.Context())
-		if r.store.Current(refresh.SectorsResource) == nil {
+		if r.store.Current(product.SectorsResource) == nil {
 			t.Error("no rotation although the histories have come")
 		}
 	})
-}
-
-// A tenth of a price history does not replace the whole one, unless the upstream sends it in three hours, however often it is read.
-func TestAHistoryThatShrinks(t *testing.T) {
-	for _, watched := range []bool{false, true} { // a watched history is looked at by each run
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, t.TempDir(), "2026-11-19 15:00", func(c *refresh.Config) {
-				if c.Underlyings = one; watched {
-					c.Version = func(upstream.Name) string { return "" }
-				}
-			})
-			xlk := upstream.History("XLK")
-			refresh.RunJob(r.Refresher, t.Context(), "sectors")
-			whole := refresh.Accepted(r.Refresher, xlk)
-			r.market.Fail(xlk, faultShrink, -1)
-			time.Sleep(ny(t, "2026-11-20 10:00").Sub(r.clock.Now()))
-			for n := 1; n <= 3; n++ {
-				for range 5 {
-					refresh.RunJob(r.Refresher, t.Context(), "sectors")
-				}
-				if replaced := refresh.Accepted(r.Refresher, xlk) != whole; replaced != (n == 3) || r.market.asked[xlk] < n || watched && r.market.asked[xlk] < 5*n {
-					t.Errorf("watched %v: after %d short histories of %d: replaced %v", watched, n, r.market.asked[xlk], replaced)
-				}
-				time.Sleep(61 * time.Minute)
-			}
-		})
-	}
 }
 
 // Between two refresh windows, a chain whose quotes are final is not fetched again: a trade of the fund before the open would
@@ -189,7 +110,7 @@ func TestFlowBetweenTwoWindows(t *testing.T) {
 var one = []string{"SPX"}
 
 // feedOf are the resources that rest on the SPX chain and have an answer for every chain.
-var feedOf = map[string]bool{refresh.MatrixResource: true, refresh.SeriesResource: true, refresh.PainResource: true, refresh.FlowResource: true}
+var feedOf = map[string]bool{product.MatrixResource: true, product.SeriesResource: true, product.PainResource: true, product.FlowResource: true}
 
 // Whatever file a kill comes before or after, the newest date can be computed again: the documents of the answers that are in
 // the files are there. After the next start no answer is older than the newest one of its feed.
@@ -249,15 +170,15 @@ func killAtEveryFile(t *testing.T, products []string, date, start string, pauses
 			next := newRig(t, into, later, func(c *refresh.Config) { c.Underlyings = one })
 			next.restored()
 			for _, name := range products {
-				if at := next.meta(name).AsOf; feedOf[name] && at.Before(next.meta(refresh.GammaResource).AsOf) {
-					t.Errorf("%s is of %s, gamma of %s", name, at, next.meta(refresh.GammaResource).AsOf)
+				if at := next.meta(name).AsOf; feedOf[name] && at.Before(next.meta(product.GammaResource).AsOf) {
+					t.Errorf("%s is of %s, gamma of %s", name, at, next.meta(product.GammaResource).AsOf)
 				}
 			}
 			if _, bad, err := snapshots.Verify(into); len(bad) > 0 || err != nil {
 				t.Errorf("bad files %v, %v", bad, err)
 			}
 			must(t, refresh.RefreshSPX(next.Refresher, t.Context()))
-			if gamma, flow := next.meta(refresh.GammaResource), next.meta(refresh.FlowResource); !flow.ComputedAt.Equal(gamma.ComputedAt) {
+			if gamma, flow := next.meta(product.GammaResource), next.meta(product.FlowResource); !flow.ComputedAt.Equal(gamma.ComputedAt) {
 				t.Errorf("the next chain gave gamma at %s, flow at %s", gamma.ComputedAt, flow.ComputedAt)
 			}
 			next.once()
@@ -273,13 +194,11 @@ func TestBackfillKeepsTheInstantOfTheFeed(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 09:46") // the track begins: no row of the morning is missing
 		r.once()
 		r.onceAt("2026-11-20 17:30")
-		series := r.store.Current(refresh.SeriesResource).Default
-		again := r.again("2026-11-20 17:45", func(c *refresh.Config) {
-			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 2
-		})
+		series := r.store.Current(product.SeriesResource).Default
+		again := r.again("2026-11-20 17:45", history(2))
 		must(t, again.Restore())
 		again.run(time.Minute)
-		gamma, now := again.store.Current(refresh.GammaResource).Default, again.store.Current(refresh.SeriesResource).Default
+		gamma, now := again.store.Current(product.GammaResource).Default, again.store.Current(product.SeriesResource).Default
 		if bytes.Equal(now.Data(), series.Data()) {
 			t.Fatal("back-fill added no row: the test shows nothing")
 		}
@@ -308,7 +227,7 @@ func TestExpiryOfAClockThatIsAhead(t *testing.T) {
 		}
 		r.once()
 		refresh.RunJob(r.Refresher, t.Context(), "expiry")
-		if dates := r.store.DatesOf(refresh.FlowResource); slices.Contains(dates, "2026-11-19") {
+		if dates := r.store.DatesOf(product.FlowResource); slices.Contains(dates, "2026-11-19") {
 			t.Errorf("nothing is removed: %v", dates)
 		}
 	})

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 )
 
@@ -50,7 +53,7 @@ func TestFailedJobsBackOff(t *testing.T) {
 			before, at, failing = at, nil, fails
 			return before
 		}
-		b := &retry{nextChange: &nextChange{schedule: schedule{MachineClock(), cal, time.Minute, 0}}}
+		b := &retry{schedule: schedule{feed.MachineClock(), cal, time.Minute, 0}}
 		b.run = cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger)).Then(cron.FuncJob(func() {
 			mu.Lock()
 			at = append(at, time.Since(start))
@@ -89,7 +92,7 @@ func TestFailedJobsBackOff(t *testing.T) {
 
 func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
 	var group sync.WaitGroup
-	b := &retry{nextChange: &nextChange{schedule: schedule{NewClock(time.Now(), 0), cal, time.Minute, 0}}}
+	b := &retry{schedule: schedule{feed.NewClock(time.Now(), 0), cal, time.Minute, 0}}
 	b.finished(t.Context(), false, &group)
 	group.Wait()
 	if b.pause.Load() != nil {
@@ -97,25 +100,16 @@ func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
 	}
 }
 
-// A probe does not wait while answers are sealed again.
+// A probe does not wait while answers are computed and sealed.
 func TestAProbeDoesNotWait(t *testing.T) {
-	b := newBoard(&Config{products: productsOf([]string{"SPX"})})
-	_ = b.fail("SPX", errNoInput, b.cfg.products)
-	if reason := b.lastFailure(GammaResource); reason != string(upstream.Empty) {
-		t.Errorf("the last failure is %q", reason)
-	}
-	b.mu.Lock() // as while answers are sealed again
-	defer b.mu.Unlock()
-	probed := make(chan string, 1)
-	go func() { probed <- b.lastFailure(GammaResource) }()
-	select {
-	case reason := <-probed:
-		if reason != string(upstream.Empty) {
-			t.Errorf("while answers are sealed the last failure is %q", reason)
+	r := New(Config{Source: noSource{}, Calendar: cal, Store: newStore(t, "cboe"), Underlyings: []string{"SPX"}, Log: slog.New(slog.DiscardHandler)})
+	_ = r.inTurn(func() error { // the probes below would hang if they took the lock
+		_ = r.board.fail("SPX", product.ErrNoInput, r.cfg.products)
+		if reason := r.LastFailure(product.GammaResource); reason != string(upstream.Empty) || len(r.Offers()) != 0 || r.ClockError() != nil || r.DiskError() != nil || Member(r).Failing() != nil || len(Member(r).Serving()) != 0 {
+			t.Errorf("the last failure is %q", reason)
 		}
-	case <-time.After(time.Minute):
-		t.Error("a probe waits while answers are sealed")
-	}
+		return nil
+	})
 }
 
 // Only a document that a merged answer rests on makes the answer stale.

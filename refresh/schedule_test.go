@@ -1,14 +1,12 @@
 package refresh
 
 import (
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/goccy/go-json"
-
 	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -23,7 +21,7 @@ func ny(t testing.TB, text string) time.Time {
 }
 
 func TestScheduleNext(t *testing.T) {
-	s := schedule{MachineClock(), cal, 25 * time.Second, 0}
+	s := schedule{feed.MachineClock(), cal, 25 * time.Second, 0}
 	for _, c := range []struct{ after, want string }{
 		{"2026-11-20 09:45:00", "2026-11-20 09:45:25"}, // the window begins 15 minutes after the open
 		{"2026-11-20 09:44:59", "2026-11-20 09:45:00"},
@@ -48,7 +46,7 @@ func TestScheduleNext(t *testing.T) {
 // From any instant, the next run is later, by at most 5 minutes, and no run is left out.
 func TestScheduleAdvances(t *testing.T) {
 	for _, every := range []time.Duration{5 * time.Second, 25 * time.Second, 7 * time.Minute, time.Hour} {
-		s := schedule{MachineClock(), cal, every, 0}
+		s := schedule{feed.MachineClock(), cal, every, 0}
 		at := ny(t, "2026-11-19 00:00:00")
 		for range 3000 {
 			next := s.next(at)
@@ -102,11 +100,11 @@ func TestFreshness(t *testing.T) {
 			failing.fail("SPX", upstream.QuotesMissing, ny(t, "2026-11-20 10:58:00"))
 		}
 		h := failing.worst(nil, nil)
-		now, asOf, night := ny(t, c.now), ny(t, c.asOf), time.Time{}
+		now, asOf, overnight := ny(t, c.now), ny(t, c.asOf), time.Time{}
 		if c.captured != none {
-			night = productOf(GammaResource).night(asOf, new(ny(t, c.captured)), nil, cal)
+			overnight = night(product.Named(product.GammaResource), asOf, new(ny(t, c.captured)), nil, cal)
 		}
-		f := h.freshness(now, asOf, now.Add(-maxLag), night, cal, nil)
+		f := h.freshness(now, asOf, now.Add(-maxLag), overnight, cal, nil)
 		if f.State != c.state || textOf(f.Reason) != c.reason || !f.Since.Equal(ny(t, c.since)) {
 			t.Errorf("at %s: %s %q since %s, want %s %q since %s", c.now, f.State, textOf(f.Reason), f.Since.In(compute.NewYork), c.state, c.reason, c.since)
 		}
@@ -122,12 +120,12 @@ func TestNightOfAnswers(t *testing.T) {
 		captured *time.Time
 		want     bool
 	}{
-		{GammaResource, nil, &captured, true}, {PainResource, nil, &captured, true}, {SeriesResource, nil, &captured, true},
-		{FlowResource, []string{"SPX", "XLF"}, &captured, true}, {FlowResource, []string{"XLF"}, &captured, false}, {FlowResource, []string{}, &captured, false},
-		{SectorsResource, nil, &captured, false}, {VIXResource, nil, nil, false},
+		{product.GammaResource, nil, &captured, true}, {product.PainResource, nil, &captured, true}, {product.SeriesResource, nil, &captured, true},
+		{product.FlowResource, []string{"SPX", "XLF"}, &captured, true}, {product.FlowResource, []string{"XLF"}, &captured, false}, {product.FlowResource, []string{}, &captured, false},
+		{product.SectorsResource, nil, &captured, false}, {product.VIXResource, nil, nil, false},
 	} {
-		if night := productOf(c.product).night(asOf, c.captured, c.restsOn, cal); night.IsZero() == c.want {
-			t.Errorf("%s on %q: %v", c.product, c.restsOn, night)
+		if began := night(product.Named(c.product), asOf, c.captured, c.restsOn, cal); began.IsZero() == c.want {
+			t.Errorf("%s on %q: %v", c.product, c.restsOn, began)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
@@ -55,13 +56,13 @@ func TestComputeThenCompare(t *testing.T) {
 			unchanged("unchanged")
 
 			other := start(func(c *refresh.Config) { c.RiskFreeRate = 0.05 })
-			if bytes.Equal(first[refresh.GammaResource].Data(), other.store.Current(refresh.GammaResource).Default.Data()) {
+			if bytes.Equal(first[product.GammaResource].Data(), other.store.Current(product.GammaResource).Default.Data()) {
 				t.Errorf("%s: another rate has the same gamma exposure", day.name)
 			}
-			if other.meta(refresh.PainResource).ComputedAt != first[refresh.PainResource].Meta.ComputedAt {
+			if other.meta(product.PainResource).ComputedAt != first[product.PainResource].Meta.ComputedAt {
 				t.Errorf("%s: max pain, which has no rate, was sealed again", day.name)
 			}
-			if series := other.store.Current(refresh.SeriesResource).Default; day.past && !bytes.Equal(series.Data(), first[refresh.SeriesResource].Data()) {
+			if series := other.store.Current(product.SeriesResource).Default; day.past && !bytes.Equal(series.Data(), first[product.SeriesResource].Data()) {
 				t.Errorf("the series of a closed date is now\n%s", series.Data())
 			}
 			checkTable(other, underlyings)
@@ -69,20 +70,20 @@ func TestComputeThenCompare(t *testing.T) {
 				unchanged("another rate")
 			}
 
-			refresh.SetMethod(t, refresh.PainResource, "maxpain/test")
+			refresh.SetMethod(t, product.PainResource, "maxpain/test")
 			method := start()
-			if got := method.meta(refresh.PainResource).Receipt.Method; got != "maxpain/test" {
+			if got := method.meta(product.PainResource).Receipt.Method; got != "maxpain/test" {
 				t.Errorf("%s: max pain is of method %s", day.name, got)
 			}
 			if day.past {
 				unchanged("another method")
 			}
 
-			must(t, os.Remove(filepath.Join(date, snapshots.FileName(refresh.PainResource))),
-				os.Remove(filepath.Join(r.dir, "simulated", snapshots.CurrentPath(refresh.UnderlyingsResource))))
+			must(t, os.Remove(filepath.Join(date, snapshots.FileName(product.PainResource))),
+				os.Remove(filepath.Join(r.dir, "simulated", snapshots.CurrentPath(product.UnderlyingsResource))))
 			missing := start()
 			checkTable(missing, underlyings)
-			if got := missing.store.Current(refresh.PainResource); got == nil || !got.Default.Meta.AsOf.Equal(first[refresh.GammaResource].Meta.AsOf) {
+			if got := missing.store.Current(product.PainResource); got == nil || !got.Default.Meta.AsOf.Equal(first[product.GammaResource].Meta.AsOf) {
 				t.Errorf("%s: max pain, which was not stored, is not served", day.name)
 			}
 		})

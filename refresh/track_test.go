@@ -12,10 +12,11 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
 
-const track = refresh.TrackResource
+const track = product.TrackResource
 
 // trackData is the data of a track. A row begins with its as_of.
 type trackData struct {
@@ -60,7 +61,7 @@ func (r *rig) spxAt(text string) {
 
 func (r *rig) restored() *rig {
 	r.t.Helper()
-	must(r.t, r.Restore(), r.Resume(r.t.Context()))
+	must(r.t, r.Restore())
 	return r
 }
 
@@ -111,9 +112,9 @@ func TestTrackOfASession(t *testing.T) {
 			t.Errorf("after the close: %s", d.Rows)
 		}
 		edition, file := r.store.Current(track), r.fileOf("2026-11-19")
-		gamma := r.store.Current(refresh.GammaResource)
+		gamma := r.store.Current(product.GammaResource)
 		r.spxAt("2026-11-19 20:40")
-		if r.store.Current(refresh.GammaResource) == gamma {
+		if r.store.Current(product.GammaResource) == gamma {
 			t.Fatal("the quotes do not move at night: the test shows nothing")
 		}
 		if r.store.Current(track) != edition || !bytes.Equal(r.fileOf("2026-11-19"), file) {
@@ -197,7 +198,7 @@ func TestTrackOfAClosedDate(t *testing.T) {
 		file := r.fileOf("2026-11-19")
 		r = r.again("2026-11-19 19:11").restored()
 		r.spxAt("2026-11-19 19:11")
-		if asOf := r.meta(refresh.GammaResource).AsOf; !asOf.Equal(ny(t, "2026-11-19 16:15").Add(-time.Second)) {
+		if asOf := r.meta(product.GammaResource).AsOf; !asOf.Equal(ny(t, "2026-11-19 16:15").Add(-time.Second)) {
 			t.Fatalf("gamma is of %s", asOf)
 		}
 		if got := r.track().asOfs(t); !slices.Equal(got, []string{"15:44:52"}) || !bytes.Equal(r.fileOf("2026-11-19"), file) {
@@ -219,9 +220,7 @@ func TestTodaysTrackIsBackfilled(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		past := func(c *refresh.Config) {
-			c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), 1
-		}
+		past := history(1)
 		r := newRig(t, dir, "2026-11-20 10:10", past)
 		r.run(80 * time.Second) // not at an instant when a job is due
 		today := r.track()
@@ -233,10 +232,6 @@ func TestTodaysTrackIsBackfilled(t *testing.T) {
 			t.Errorf("today has an as_of twice: %q", asOfs)
 		}
 		r.recomputed("2026-11-20")
-		r = r.again("2026-11-20 10:13", past).restored()
-		if err := refresh.BackfillMorning(r.Refresher, t.Context()); err != nil || len(r.market.asked) != 0 {
-			t.Errorf("a second back-fill asks for %v, %v", r.market.asked, err)
-		}
 		if got := r.track(); !slices.EqualFunc(got.Rows, today.Rows, sameRow) {
 			t.Error("the restart has changed today's rows")
 		}

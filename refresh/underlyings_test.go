@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -21,7 +22,7 @@ import (
 func checkTable(r *rig, all []string) {
 	r.t.Helper()
 	var table struct{ Rows []map[string]any }
-	r.data(refresh.UnderlyingsResource, &table)
+	r.data(product.UnderlyingsResource, &table)
 	if len(table.Rows) != len(all) {
 		r.t.Fatalf("%d rows", len(table.Rows))
 	}
@@ -64,15 +65,15 @@ func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 			offers(true)
 			for _, name := range allResources {
 				m := r.meta(name)
-				if m.Endpoint != name || m.Source != "simulated" || m.Freshness.State != "fresh" || len(m.Receipt.InputSHA256) == 0 || (m.DelayMinutes == nil) != (name == refresh.VIXResource) {
+				if m.Endpoint != name || m.Source != "simulated" || m.Freshness.State != "fresh" || len(m.Receipt.InputSHA256) == 0 || (m.DelayMinutes == nil) != (name == product.VIXResource) {
 					t.Errorf("%s: meta %+v", name, m)
 				}
-				if lag := r.clock.Now().Sub(m.AsOf); name != refresh.VIXResource && (lag < 15*time.Minute || lag > 16*time.Minute) {
+				if lag := r.clock.Now().Sub(m.AsOf); name != product.VIXResource && (lag < 15*time.Minute || lag > 16*time.Minute) {
 					t.Errorf("%s: as_of is %v old, quotes are 15 minutes late", name, lag)
 				}
 			}
 			for _, name := range refresh.Resources(one) {
-				if name == refresh.FlowResource || name == refresh.UnderlyingsResource {
+				if name == product.FlowResource || name == product.UnderlyingsResource {
 					continue // they rest on all chains
 				}
 				a, b := alone.store.Current(name), r.store.Current(name)
@@ -159,17 +160,18 @@ func TestBackfillWithoutAnUnderlying(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-21 12:00", func(c *refresh.Config) {
-			c.Underlyings, c.Past, c.BackfillSessions = []string{"SPX", "ZZZ", "AAPL"}, c.Source.(refresh.PastSource), 2
+			c.Underlyings = []string{"SPX", "ZZZ", "AAPL"}
+			history(2)(c)
 		})
 		r.run(time.Minute)
-		for _, name := range []string{refresh.GammaResource, "gex/aapl"} {
+		for _, name := range []string{product.GammaResource, "gex/aapl"} {
 			if got := strings.Join(r.store.DatesOf(name), " "); got != "2026-11-18 2026-11-19 2026-11-20" {
 				t.Errorf("dates of %s: %s", name, got)
 			}
 		}
 		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX"} })
 		alone.once()
-		if got, want := alone.meta(refresh.FlowResource).RefreshSeconds, alone.meta(refresh.GammaResource).RefreshSeconds; got != want {
+		if got, want := alone.meta(product.FlowResource).RefreshSeconds, alone.meta(product.GammaResource).RefreshSeconds; got != want {
 			t.Errorf("refresh_seconds of the flow is %d, of gamma %d", got, want)
 		}
 	})
@@ -191,9 +193,9 @@ func TestUnknownUnderlyingOverAWeekend(t *testing.T) {
 		r.close()
 		again := begin("2026-11-21 12:00")
 		must(t, again.Restore())
-		before := again.meta(refresh.UnderlyingsResource)
+		before := again.meta(product.UnderlyingsResource)
 		again.run(4*time.Hour + time.Minute)
-		if m := again.meta(refresh.UnderlyingsResource); m.Freshness.State != "closed" || !m.ComputedAt.Equal(before.ComputedAt) {
+		if m := again.meta(product.UnderlyingsResource); m.Freshness.State != "closed" || !m.ComputedAt.Equal(before.ComputedAt) {
 			t.Errorf("%+v, computed at %s and before at %s", m.Freshness, m.ComputedAt, before.ComputedAt)
 		}
 		if again.LastFailure("gex/xlf") != string(upstream.Missing) {

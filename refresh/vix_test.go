@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 
-	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
 )
 
@@ -49,10 +48,10 @@ func TestFirstSettlement(t *testing.T) {
 	} {
 		source := files{upstream.Settlement("2026-11-20"): newest, upstream.Settlement("2026-11-18"): settlementHead + december + january}
 		now := ny(t, "2026-11-20 19:00:00")
-		r := New(Config{Source: source, Calendar: cal, Clock: NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
-		b := r.newBatch("vix")
-		err := r.fetchSettlement(t.Context(), b, settlementDue(now, cal))
-		if f := b.settlement(); f == nil || f.date.String() != "2026-11-18" || (err == nil) != (want == "") || err != nil && reasonOf(err) != want {
+		r := New(Config{Source: source, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
+		b := r.newBatch()
+		err := r.inTurn(func() error { return r.fetchSettlement(t.Context(), b, settlementDue(now, cal)) })
+		if f := b.Settlement(); f == nil || f.Date.String() != "2026-11-18" || (err == nil) != (want == "") || err != nil && reasonOf(err) != want {
 			t.Errorf("%.20q: %v, want the file of 2026-11-18, and %q", newest, err, want)
 		}
 	}
@@ -88,18 +87,18 @@ func TestFetchSettlement(t *testing.T) {
 	} {
 		for at, want := range map[string]upstream.Reason{"2026-11-23 10:59:00": c.early, "2026-11-23 11:01:00": c.late} {
 			now := ny(t, at)
-			r := New(Config{Source: c.source, Calendar: cal, Clock: NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
+			r := New(Config{Source: c.source, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
 			due := settlementDue(now, cal)
-			b := r.newBatch("vix")
-			err := r.fetchSettlement(t.Context(), b, due)
+			b := r.newBatch()
+			err := r.inTurn(func() error { return r.fetchSettlement(t.Context(), b, due) })
 			var got upstream.Reason
 			if err != nil {
 				got = reasonOf(err)
 			}
 			held := ""
-			if f := b.settlement(); f != nil {
-				held = f.date.String()
-				if name := b.document(latestSettlement).Name; name != "settlement/"+held+".csv" { // whatever was asked for
+			if f := b.Settlement(); f != nil {
+				held = f.Date.String()
+				if name := b.Document(feed.LatestSettlement).Name; name != "settlement/"+held+".csv" { // whatever was asked for
 					t.Errorf("%s: a file of %s has the name %s", c.name, held, name)
 				}
 			}

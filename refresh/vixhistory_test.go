@@ -15,6 +15,7 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/fleet"
+	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -47,7 +48,7 @@ func (r *rig) vixJob(at string) (c ladderCurve) {
 	if !refresh.RunJob(r.Refresher, r.t.Context(), "vix") {
 		r.t.Errorf("%s: the job failed", at)
 	}
-	r.data(refresh.VIXResource, &c)
+	r.data(product.VIXResource, &c)
 	return c
 }
 
@@ -68,7 +69,7 @@ func TestTheCurveOfADateIsFinal(t *testing.T) {
 	play(t, "2026-11-19 18:45", func(t *testing.T, r *rig) {
 		r.vixJob("2026-11-19 18:46")
 		evening := r.vixJob("2026-11-19 19:05") // 00:05 UTC
-		final := r.past(refresh.VIXResource, "2026-11-19")
+		final := r.past(product.VIXResource, "2026-11-19")
 		if evening.Settled != "2026-11-19" || evening.Curve[0].Change != nil || evening.Stale != 0 || final == nil || evening.Cash["vix"].Value != *evening.VIX {
 			t.Fatalf("in the evening: %+v", evening)
 		}
@@ -77,25 +78,25 @@ func TestTheCurveOfADateIsFinal(t *testing.T) {
 			if newer := c.Cash["skew"].AsOf.After(evening.Cash["skew"].AsOf); c.Settled != "2026-11-19" || c.Stale != 1 || newer != (at != "2026-11-20 00:30") {
 				t.Errorf("%s: %+v", at, c)
 			}
-			if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
+			if !bytes.Equal(r.past(product.VIXResource, "2026-11-19"), final) {
 				t.Errorf("%s: the stored answer of the date before has changed", at)
 			}
 		}
 		must(t, refresh.Member(r.Refresher).Join(fleet.Origin{Market: ny(t, "2026-11-19 18:50"), Wall: time.Now(), Speed: 1}))
 		refresh.RunJob(r.Refresher, t.Context(), "vix")
-		if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
+		if !bytes.Equal(r.past(product.VIXResource, "2026-11-19"), final) {
 			t.Error("a clock that was set back has changed the stored answer")
 		}
 		r = r.again("2026-11-20 18:25").restored()
 		r.vixJob("2026-11-20 18:26")
-		if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), final) {
+		if !bytes.Equal(r.past(product.VIXResource, "2026-11-19"), final) {
 			t.Error("a start has changed the stored answer")
 		}
-		if c := r.vixJob("2026-11-20 18:45"); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || c.Curve[0].Change == nil || r.past(refresh.VIXResource, "2026-11-20") == nil {
+		if c := r.vixJob("2026-11-20 18:45"); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || c.Curve[0].Change == nil || r.past(product.VIXResource, "2026-11-20") == nil {
 			t.Errorf("the next settlements: %+v", c)
 		}
-		identical(t, r.dir, "2026-11-19", refresh.VIXResource, refresh.VIXSeriesResource)
-		identical(t, r.dir, "2026-11-20", refresh.VIXResource, refresh.VIXSeriesResource)
+		identical(t, r.dir, "2026-11-19", product.VIXResource, product.VIXSeriesResource)
+		identical(t, r.dir, "2026-11-20", product.VIXResource, product.VIXSeriesResource)
 	})
 }
 
@@ -105,31 +106,31 @@ func TestTheCurveOfADateThatClosedBeforeItsSettlements(t *testing.T) {
 	for _, backfills := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, t.TempDir(), "2026-11-19 16:45", func(c *refresh.Config) {
-				if c.Past = c.Source.(refresh.PastSource); backfills {
-					c.BackfillSessions = 3
+				if backfills {
+					history(3)(c)
 				}
 			})
 			r.vixJob("2026-11-19 16:46")
 			r.market.Fail(upstream.Settlement("2026-11-19"), faultStaleSettlement, -1)
 			for _, at := range []string{"2026-11-19 18:45", "2026-11-19 20:00", "2026-11-20 10:00"} {
-				if c := r.vixJob(at); c.Settled != "2026-11-18" || r.past(refresh.VIXResource, "2026-11-19") != nil {
+				if c := r.vixJob(at); c.Settled != "2026-11-18" || r.past(product.VIXResource, "2026-11-19") != nil {
 					t.Errorf("%s: %+v", at, c)
 				}
 			}
 			r.market.ClearFaults()
 			c := r.vixJob("2026-11-20 10:20")
-			first := r.past(refresh.VIXResource, "2026-11-19")
+			first := r.past(product.VIXResource, "2026-11-19")
 			if c.Settled != "2026-11-19" || c.VIX == nil || (c.Curve[0].Change == nil) != backfills || first == nil {
 				t.Fatalf("the late settlements: %+v, stored %.100s", c, first)
 			}
 			for _, at := range []string{"2026-11-20 10:40", "2026-11-20 18:20"} {
 				r.vixJob(at)
-				if !bytes.Equal(r.past(refresh.VIXResource, "2026-11-19"), first) {
+				if !bytes.Equal(r.past(product.VIXResource, "2026-11-19"), first) {
 					t.Errorf("%s: the stored answer has changed", at)
 				}
 			}
 			rows := r.vixRows()
-			if left := r.past(refresh.VIXResource, "2026-11-18") == nil; left != backfills || (len(rows) == 1) != backfills || rows[len(rows)-1][0] != "2026-11-19" {
+			if left := r.past(product.VIXResource, "2026-11-18") == nil; left != backfills || (len(rows) == 1) != backfills || rows[len(rows)-1][0] != "2026-11-19" {
 				t.Errorf("rows %v; the date before is left to the back-fill: %v", rows, left)
 			}
 		})
@@ -143,7 +144,7 @@ func (r *rig) vixRows() [][]any {
 		Columns []string
 		Rows    [][]any
 	}
-	r.data(refresh.VIXSeriesResource, &table)
+	r.data(product.VIXSeriesResource, &table)
 	for _, row := range table.Rows {
 		if len(row) != len(table.Columns) {
 			r.t.Errorf("row %v of the columns %v", row, table.Columns)
@@ -166,7 +167,7 @@ func TestSeriesOfCurves(t *testing.T) {
 				t.Fatalf("rows %v", rows)
 			}
 		}
-		if m := r.meta(refresh.VIXSeriesResource); m.DelayMinutes != nil || !m.AsOf.Equal(ny(t, "2026-11-18 16:00")) || m.RefreshSeconds != 300 || string(m.Quality) != `{"rows":3}` {
+		if m := r.meta(product.VIXSeriesResource); m.DelayMinutes != nil || !m.AsOf.Equal(ny(t, "2026-11-18 16:00")) || m.RefreshSeconds != 300 || string(m.Quality) != `{"rows":3}` {
 			t.Errorf("meta %+v", m)
 		}
 		r.close()
@@ -213,7 +214,7 @@ func TestFaultLadder(t *testing.T) {
 		r.market.Fail(vvix, faultGarbagePrice, -1)
 		r.market.Fail(skew, faultHTMLPage, -1)
 		c := r.vixJob("2026-11-20 11:01")
-		quality := string(r.meta(refresh.VIXResource).Quality)
+		quality := string(r.meta(product.VIXResource).Quality)
 		if c.Settled != "2026-11-19" || c.Cash["vvix"] != nil || c.Cash["skew"] != nil || c.Cash["vix9d"] == nil || !strings.Contains(quality, `"cash":"no quote is known of VVIX, SKEW"`) {
 			t.Errorf("two quotes are missing: %+v, quality %s", c, quality)
 		}
@@ -234,7 +235,7 @@ func TestFaultLadder(t *testing.T) {
 		if next := r.vixJob("2026-11-20 11:23"); !next.Cash["vix9d"].AsOf.After(c.Cash["vix1y"].AsOf) {
 			t.Errorf("after the next quote: %+v", next.Cash["vix9d"])
 		}
-		if c.Cash["vvix"] == nil || c.Cash["skew"] == nil || strings.Contains(string(r.meta(refresh.VIXResource).Quality), `"cash"`) {
+		if c.Cash["vvix"] == nil || c.Cash["skew"] == nil || strings.Contains(string(r.meta(product.VIXResource).Quality), `"cash"`) {
 			t.Errorf("all are there again: %+v", c)
 		}
 		// The upstream answers settlements alone. The quotes stay, the next settlements are served, and nothing is stale.
@@ -248,8 +249,8 @@ func TestFaultLadder(t *testing.T) {
 				t.Errorf("%s: asked for %d quotes of an upstream that does not answer", at, n)
 			}
 		}
-		if c.Settled != "2026-11-20" || c.Cash["vvix"] == nil || r.meta(refresh.VIXResource).Freshness.State != "closed" {
-			t.Errorf("the settlements: %+v, %+v", c, r.meta(refresh.VIXResource).Freshness)
+		if c.Settled != "2026-11-20" || c.Cash["vvix"] == nil || r.meta(product.VIXResource).Freshness.State != "closed" {
+			t.Errorf("the settlements: %+v, %+v", c, r.meta(product.VIXResource).Freshness)
 		}
 	})
 }
@@ -270,7 +271,7 @@ func TestFaultSilentLadder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 18:45", func(c *refresh.Config) { c.Source = silentMarket{c.Source.(*faultyMarket)} })
 		c := r.vixJob("2026-11-20 18:46")
-		if took := r.clock.Now().Sub(r.meta(refresh.VIXResource).ComputedAt); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || took < time.Minute || took > 4*time.Minute {
+		if took := r.clock.Now().Sub(r.meta(product.VIXResource).ComputedAt); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || took < time.Minute || took > 4*time.Minute {
 			t.Errorf("published %s before the end of the job: %+v", took, c)
 		}
 	})

@@ -3,7 +3,6 @@ package feed
 import (
 	"testing"
 	"time"
-	"unsafe"
 
 	"strikecache/compute"
 )
@@ -40,29 +39,5 @@ func TestClock(t *testing.T) {
 	}
 	if now := MachineClock().Now(); time.Since(now).Abs() > time.Minute {
 		t.Errorf("machine clock says %v", now)
-	}
-}
-
-// stepped returns a reading of a clock that is set ahead. Its monotonic part stays. Package time keeps the seconds of a reading in the
-// upper 34 bits of its first word, below a mark, and the nanoseconds in the lower 30.
-func stepped(at time.Time, by time.Duration) time.Time {
-	ahead := at.Round(0).Add(by)
-	*(*uint64)(unsafe.Pointer(&at)) += uint64(ahead.Unix()-at.Unix())<<30 + uint64(ahead.Nanosecond()-at.Nanosecond())
-	return at
-}
-
-// A market that is not live goes on by the monotonic clock, and its jobs are scheduled by what the machine's clock shows now.
-func TestASimulatedClockWhenTheMachinesIsSet(t *testing.T) {
-	start, now := ny(t, "2026-11-20 11:00:00"), time.Now()
-	for _, by := range []time.Duration{time.Hour, -time.Hour} {
-		c := NewClock(start, 2)
-		c.Set(Hands{start, stepped(now, -by), 2}) // the machine's clock was set after that
-		shown := now.Round(0)
-		if market := c.At(shown); market.Sub(start).Abs() > time.Second {
-			t.Errorf("set by %v: the market is at %v", by, market)
-		}
-		if wall := c.Wall(start.Add(time.Minute)).Round(0); wall.Sub(shown.Add(30*time.Second)).Abs() > time.Second {
-			t.Errorf("set by %v: a minute of the market later, the machine's clock shows %v, not half a minute after %v", by, wall, shown)
-		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/oasdiff/yaml3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"strikecache/refresh"
+	"strikecache/refresh/product"
 	"strikecache/server/openapi"
 )
 
@@ -269,7 +269,7 @@ func TestAPathHasOneOperation(t *testing.T) {
 // Every product that is computed has a path.
 func TestEveryProductHasAPath(t *testing.T) {
 	paths := at("paths").(object)
-	for name := range refresh.Shapes() {
+	for name := range product.Shapes() {
 		if paths["/api/v1/"+name] == nil && paths["/api/public/"+name] == nil {
 			t.Errorf("%s is in the table of products, and has no path", name)
 		}
