@@ -67,7 +67,7 @@ func equal(t *testing.T, when string, a, b *rig) {
 	}
 }
 
-// A follower serves the bytes of the refresher: fresh, stale, closed, and an answer that a start computed again.
+// A follower serves the bytes of the refresher: fresh, stale, closed, and an answer that was computed again after a start.
 func TestAFollowerServesTheSameBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := newRig(t, t.TempDir(), "2026-11-20 11:00"), newRig(t, t.TempDir(), "2026-11-20 09:00")
@@ -102,6 +102,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 
 		refresh.SetMethod(t, product.GammaResource, "gex/next")
 		again := a.again("2026-11-22 12:00").restored()
+		again.once()
 		if m := again.meta(product.GammaResource).Receipt.Method; m != "gex/next" {
 			t.Fatalf("method %s: the test shows nothing", m)
 		}

@@ -19,7 +19,7 @@ import (
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		r := New(Config{Source: noSource{}, Clock: feed.MachineClock(), Log: slog.New(slog.DiscardHandler), Observe: func(job, code string, refused []string, took time.Duration) {
+		r := New(Config{Source: noSource{}, Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.MachineClock(), Log: slog.New(slog.DiscardHandler), Observe: func(job, code string, refused []string, took time.Duration) {
 			told = append(told, fmt.Sprint(job, " ", code, " ", refused, " ", took))
 		}})
 		ctx, cancel := context.WithCancel(t.Context())

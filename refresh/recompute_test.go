@@ -3,6 +3,7 @@ package refresh_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -97,10 +98,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		identical(t, dir, "2026-11-20", quoted...)
 		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
 		for i, date := range dates {
-			stored := []string{product.GammaResource, "volatility/spx", product.SectorsResource, product.VIXResource}
-			if i > 0 { // other chains have two past sessions
-				stored = append(stored, "gex/xlf", "volatility/xlf", product.FlowResource)
-			}
+			stored := []string{"gex/spx", "gex/xlf", "volatility/spx", "volatility/xlf", product.SectorsResource, product.VIXResource}
 			if date == "2026-11-19" { // of the newest settlements
 				stored = append(stored, product.VIXSeriesResource)
 			}
@@ -234,4 +232,31 @@ func TestGoneInputsAreNamed(t *testing.T) {
 			t.Errorf("gone: %q", gone)
 		}
 	})
+}
+
+// past returns the stored answer of a date, nil if there is none.
+func (r *rig) past(resource, date string) []byte {
+	r.t.Helper()
+	s, err := r.store.Historical(resource, date)
+	if errors.Is(err, snapshots.ErrNoSnapshot) {
+		return nil
+	}
+	must(r.t, err)
+	return s.Body(snapshots.Identity)
+}
+
+// vixRows returns the rows of the series that is served.
+func (r *rig) vixRows() [][]any {
+	r.t.Helper()
+	var table struct {
+		Columns []string
+		Rows    [][]any
+	}
+	r.data(product.VIXSeriesResource, &table)
+	for _, row := range table.Rows {
+		if len(row) != len(table.Columns) {
+			r.t.Errorf("row %v of the columns %v", row, table.Columns)
+		}
+	}
+	return table.Rows
 }

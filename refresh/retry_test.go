@@ -146,3 +146,13 @@ func TestWorstHealth(t *testing.T) {
 		t.Errorf("after two ended: %v", h)
 	}
 }
+
+// A panic on a thread of low priority is one of the caller.
+func TestPanicOnAnotherThread(t *testing.T) {
+	defer func() {
+		if p := recover(); p != "lost" {
+			t.Errorf("panic %v", p)
+		}
+	}()
+	inBackground(func() { panic("lost") })
+}

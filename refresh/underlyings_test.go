@@ -2,19 +2,15 @@ package refresh_test
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"strikecache/refresh"
 	"strikecache/refresh/product"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -90,26 +86,6 @@ func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 	})
 }
 
-// withoutChain is a source that does not have a chain until it is listed.
-type withoutChain struct {
-	upstream.Source
-	name      upstream.Name
-	listed    atomic.Bool
-	unchanged atomic.Bool
-	refused   atomic.Int32
-}
-
-func (s *withoutChain) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	if name == s.name && !s.listed.Load() {
-		s.refused.Add(1)
-		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("status 404")}
-	}
-	if name == s.name && s.unchanged.Load() && since != nil {
-		return nil, upstream.ErrNotModified
-	}
-	return s.Source.Fetch(ctx, name, since)
-}
-
 // With the real client and the default underlyings, the upstream gets at most 20 requests in a minute, and no chain is more than five
 // minutes older than the upstream's newest.
 func TestFaultDefaultUnderlyings(t *testing.T) {
@@ -151,55 +127,5 @@ func TestFaultDefaultUnderlyings(t *testing.T) {
 			t.Errorf("%d requests in a minute", most)
 		}
 		t.Logf("figure: in %s at most %d requests a minute; oldest documents %v", length, most, oldest)
-	})
-}
-
-// A back-fill after the close of the last session makes its date, too. An underlying that the source does not have takes no past session
-// from the others. With one underlying, what rests on all chains has the interval of its chain.
-func TestBackfillWithoutAnUnderlying(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-21 12:00", func(c *refresh.Config) {
-			c.Underlyings = []string{"SPX", "ZZZ", "AAPL"}
-			history(2)(c)
-		})
-		r.run(time.Minute)
-		for _, name := range []string{product.GammaResource, "gex/aapl"} {
-			if got := strings.Join(r.store.DatesOf(name), " "); got != "2026-11-18 2026-11-19 2026-11-20" {
-				t.Errorf("dates of %s: %s", name, got)
-			}
-		}
-		alone := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Underlyings = []string{"SPX"} })
-		alone.once()
-		if got, want := alone.meta(product.FlowResource).RefreshSeconds, alone.meta(product.GammaResource).RefreshSeconds; got != want {
-			t.Errorf("refresh_seconds of the flow is %d, of gamma %d", got, want)
-		}
-	})
-}
-
-// A symbol that the upstream does not have makes no answer stale that does not rest on it: also not a table that a start has
-// restored, and that no document changes through a weekend.
-func TestUnknownUnderlyingOverAWeekend(t *testing.T) {
-	long(t)
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		begin := func(start string) *rig {
-			return newRig(t, dir, start, func(c *refresh.Config) {
-				c.Source, c.Underlyings = &withoutChain{Source: c.Source, name: upstream.Options("XLF")}, []string{"SPX", "XLF"}
-			})
-		}
-		r := begin("2026-11-21 11:00") // a Saturday
-		r.run(10 * time.Second)
-		r.close()
-		again := begin("2026-11-21 12:00")
-		must(t, again.Restore())
-		before := again.meta(product.UnderlyingsResource)
-		again.run(4*time.Hour + time.Minute)
-		if m := again.meta(product.UnderlyingsResource); m.Freshness.State != "closed" || !m.ComputedAt.Equal(before.ComputedAt) {
-			t.Errorf("%+v, computed at %s and before at %s", m.Freshness, m.ComputedAt, before.ComputedAt)
-		}
-		if again.LastFailure("gex/xlf") != string(upstream.Missing) {
-			t.Error("the chain did not fail: the test shows nothing")
-		}
 	})
 }

@@ -1,0 +1,88 @@
+package refresh_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/refresh"
+	"strikecache/refresh/product"
+	"strikecache/refresh/upstream"
+)
+
+// While the schedule stands still, the freshness of the answers is judged all the same.
+func TestFreshnessWithoutTheSchedule(t *testing.T) {
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
+		refresh.StopClock(r.clock, ny(t, "2026-11-20 11:00"))
+		defer r.begin()()
+		for _, c := range []struct{ at, state string }{{"11:00", "fresh"}, {"17:00", "closed"}} {
+			refresh.StopClock(r.clock, ny(t, "2026-11-20 "+c.at))
+			time.Sleep(10 * time.Minute)
+			synctest.Wait()
+			if state := r.meta(product.GammaResource).Freshness.State; state != c.state {
+				t.Errorf("at %s: %s, want %s", c.at, state, c.state)
+			}
+		}
+	})
+}
+
+// A use of the disk that never ends, such as a read of the keys, does not keep the process from ending.
+func TestADeadDiskDoesNotStopTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		end()
+		answer, closed := make(chan struct{}), false
+		stop := newRig(t, t.TempDir(), "2026-11-20 11:00").Start(ctx, func() { <-answer }, func() { closed = true })
+		began := time.Now()
+		if err := stop(); err == nil || closed || time.Since(began) != 30*time.Second {
+			t.Errorf("%v after %s, closed: %v", err, time.Since(began), closed)
+		}
+		close(answer)
+		if synctest.Wait(); !closed {
+			t.Error("the second function is not called")
+		}
+	})
+}
+
+// The freshness of what is played is that of its own date, whatever is served meanwhile.
+func TestFreshnessOfHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 17:30", history(1), func(c *refresh.Config) { c.Underlyings = one })
+		r.once()
+		r.market.Fail(spxDocument, faultHTMLPage, -1) // not at instants of the past
+		for range 3 {
+			refresh.RunJob(r.Refresher, t.Context(), "spx")
+		}
+		r.run(time.Minute)
+		for _, name := range []string{product.GammaResource, product.SectorsResource} {
+			f, err := r.store.Load(name, "2026-11-19")
+			must(t, err)
+			if is := f.Edition.Default.Meta.Freshness; is.State != "closed" || !is.Since.Equal(ny(t, "2026-11-19 16:32")) {
+				t.Errorf("%s: %+v", name, is)
+			}
+		}
+	})
+}
+
+// silentMarket is a market that does not answer for VIX9D.
+type silentMarket struct{ *faultyMarket }
+
+func (m silentMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if name != upstream.Quotes("_VIX9D") {
+		return m.faultyMarket.Fetch(ctx, name, since)
+	}
+	<-ctx.Done()
+	return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: ctx.Err()}
+}
+
+// The settlements are served before the ladder is asked for, and the job waits for it only so long that its next run is not late.
+func TestFaultSilentLadder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 18:45", func(c *refresh.Config) { c.Source = silentMarket{c.Source.(*faultyMarket)} })
+		c := r.vixJob("2026-11-20 18:46")
+		if took := r.clock.Now().Sub(r.meta(product.VIXResource).ComputedAt); c.Settled != "2026-11-20" || c.VIX == nil || c.Cash["vix"] == nil || took < time.Minute || took > 4*time.Minute {
+			t.Errorf("published %s before the end of the job: %+v", took, c)
+		}
+	})
+}
