@@ -69,7 +69,7 @@ func Member(r *Refresher) fleet.Process {
 
 // Accepted returns the digest of the accepted document of a name, "" before the first.
 func Accepted(r *Refresher, name upstream.Name) (digest string) {
-	_ = r.inTurn(func() error {
+	_ = r.own(func() error {
 		if d := r.intake.Document(name); d != nil {
 			digest = d.SHA256
 		}
@@ -89,18 +89,18 @@ func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
 func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	var errs []error
 	for _, j := range r.list() {
-		errs = append(errs, r.inTurn(func() error { return j.run(ctx) }))
+		errs = append(errs, r.own(func() error { return j.run(ctx) }))
 	}
 	return errors.Join(append(errs, Reseal(r))...)
 }
 
 // RefreshSPX runs the SPX job alone.
 func RefreshSPX(r *Refresher, ctx context.Context) error {
-	return r.inTurn(func() error { return r.refreshChain(ctx, r.cfg.first()) })
+	return r.own(func() error { return r.refreshChain(ctx, r.cfg.first()) })
 }
 
 // Reseal runs the reseal that ends every job.
-func Reseal(r *Refresher) error { return r.inTurn(r.board.reseal) }
+func Reseal(r *Refresher) error { return r.own(r.board.reseal) }
 
 // StopClock lets a clock of [feed.NewClock] stand still at an instant of market time: nothing is scheduled.
 func StopClock(c feed.Clock, at time.Time) { c.Set(feed.Hands{Market: at, Wall: time.Now()}) }

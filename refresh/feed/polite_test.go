@@ -36,6 +36,7 @@ func (m moving) show(t *testing.T, text string) {
 func TestPolite(t *testing.T) {
 	made := func(text string) *upstream.Document { return &upstream.Document{Generated: ny(t, text)} }
 	dated := func(date string) *upstream.Document { return &upstream.Document{FileDate: date} }
+	until := func(date string) *upstream.Document { return made(date + " 00:00:00") }
 	failed := &upstream.Error{Reason: upstream.TimedOut, Err: errors.New("x")}
 	type request struct {
 		at    string
@@ -66,8 +67,11 @@ func TestPolite(t *testing.T) {
 		{"the quote of a fund", upstream.Quotes("XLK"), []request{{"2026-11-20 11:00:00", nothing, nil, true}, {"2026-11-20 11:00:00", made("2026-11-20 11:00:00"), nil, true}}},
 		{"a history: each five minutes while there is none, then each hour until it is complete", xlk, []request{
 			{"2026-11-20 11:00:00", nothing, failed, true}, {"2026-11-20 11:04:59", nothing, nil, false}, {"2026-11-20 11:05:00", nothing, nil, true},
-			{"2026-11-20 12:04:59", dated("2026-11-18"), nil, false}, {"2026-11-20 12:05:00", dated("2026-11-18"), nil, true},
-			{"2026-11-20 14:00:00", dated("2026-11-19"), nil, false}, {"2026-11-22 14:00:00", dated("2026-11-19"), nil, false}, {"2026-11-23 09:30:00", dated("2026-11-19"), nil, true},
+			{"2026-11-20 12:04:59", until("2026-11-18"), nil, false}, {"2026-11-20 12:05:00", until("2026-11-18"), nil, true},
+			{"2026-11-20 14:00:00", until("2026-11-19"), nil, false}, {"2026-11-22 14:00:00", until("2026-11-19"), nil, false}, {"2026-11-23 09:30:00", until("2026-11-19"), nil, true},
+		}},
+		{"the history of an index, which the job asks for when it lacks a close", upstream.History("_VIX"), []request{
+			{"2026-11-20 12:00:00", until("2026-11-19"), nil, true}, {"2026-11-20 12:59:59", until("2026-11-19"), nil, false}, {"2026-11-20 13:00:00", until("2026-11-19"), nil, true},
 		}},
 		{"settlements: each 15 minutes while there is an older file, at once after a failure", upstream.Settlement("2026-11-20"), []request{
 			{"2026-11-20 18:30:00", nothing, failed, true}, {"2026-11-20 18:30:01", nothing, failed, true}, {"2026-11-20 18:30:02", dated("2026-11-19"), failed, true},
