@@ -131,32 +131,35 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 	}
 }
 
-// A start whose clock is behind the stored answers says so in one line, and reports the clock as impaired. The refreshes go on
-// at the time of the clock, without the documents of later times, and are served.
+// A start whose clock is behind the stored answers says so in one line, and reports the clock as impaired. The stored answers stay: the
+// documents of the time of the clock are older, and after three of them the answers say so.
 func TestAClockBehindTheStoredAnswers(t *testing.T) {
 	long(t)
 	play(t, "2026-11-18 16:40", func(t *testing.T, r *rig) {
 		r.once()
 		time.Sleep(48 * time.Hour)
 		r.once()
-		if err := r.ClockError(); err != nil {
-			t.Error(err)
-		}
-		again := r.again("2026-11-19 11:00")
-		must(t, again.Restore())
+		must(t, r.ClockError())
+		files := tree(t, r.dir)
+		again := r.again("2026-11-19 11:00").restored()
 		if n := strings.Count(again.log.String(), "level=ERROR"); n != 1 || !strings.Contains(again.log.String(), "clock is behind the stored answers") {
 			t.Errorf("%d lines:\n%s", n, again.log.String())
 		}
 		if err := again.ClockError(); err == nil {
 			t.Error("the clock is not impaired")
 		}
-		again.market.Fail(xlfDocument, faultHTMLPage, -1)
-		if err := again.RefreshOnce(t.Context()); err == nil {
-			t.Error("a page instead of a chain is accepted")
+		before := again.meta(product.GammaResource)
+		for range 3 {
+			time.Sleep(time.Minute)
+			refresh.RunJob(again.Refresher, t.Context(), "spx")
 		}
-		for _, name := range []string{product.GammaResource, product.FlowResource} {
-			if age := again.clock.Now().Sub(again.meta(name).AsOf); age < 0 || age > 20*time.Minute {
-				t.Errorf("the refresh is not served: %s is %v old", name, age)
+		m := again.meta(product.GammaResource)
+		if !m.AsOf.Equal(before.AsOf) || m.Freshness.State != "stale" || *m.Freshness.Reason != string(upstream.Older) || again.LastFailure(product.GammaResource) != string(upstream.Older) {
+			t.Errorf("as_of %s, before %s: %+v, last failure %q", m.AsOf, before.AsOf, m.Freshness, again.LastFailure(product.GammaResource))
+		}
+		for name, body := range tree(t, r.dir) {
+			if was := files[name]; was != nil && !bytes.Equal(was, body) {
+				t.Errorf("%s is replaced", name)
 			}
 		}
 	})
