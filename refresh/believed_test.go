@@ -131,8 +131,8 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 	}
 }
 
-// A start whose clock is behind the stored answers says so in one line, and reports the clock as impaired. The stored answers stay: the
-// documents of the time of the clock are older, and after three of them the answers say so.
+// A start whose clock is behind the stored answers says so in one line, and reports the clock as impaired. The refreshes go on
+// at the time of the clock, without the documents of later times, and are served.
 func TestAClockBehindTheStoredAnswers(t *testing.T) {
 	long(t)
 	play(t, "2026-11-18 16:40", func(t *testing.T, r *rig) {
@@ -140,7 +140,6 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		time.Sleep(48 * time.Hour)
 		r.once()
 		must(t, r.ClockError())
-		files := tree(t, r.dir)
 		again := r.again("2026-11-19 11:00").restored()
 		if n := strings.Count(again.log.String(), "level=ERROR"); n != 1 || !strings.Contains(again.log.String(), "clock is behind the stored answers") {
 			t.Errorf("%d lines:\n%s", n, again.log.String())
@@ -148,7 +147,25 @@ func TestAClockBehindTheStoredAnswers(t *testing.T) {
 		if err := again.ClockError(); err == nil {
 			t.Error("the clock is not impaired")
 		}
-		before := again.meta(product.GammaResource)
+		again.market.Fail(xlfDocument, faultHTMLPage, -1)
+		if err := again.RefreshOnce(t.Context()); err == nil {
+			t.Error("a page instead of a chain is accepted")
+		}
+		again = again.again("2026-11-19 11:01").restored() // what is stored is what was served
+		for _, name := range []string{product.GammaResource, product.FlowResource} {
+			if age := again.clock.Now().Sub(again.meta(name).AsOf); age < 0 || age > 20*time.Minute {
+				t.Errorf("the refresh is not served: %s is %v old", name, age)
+			}
+		}
+	})
+}
+
+// Within ten minutes of the clock, the newer answer stays. After three documents that are older, it says so.
+func TestOlderDocuments(t *testing.T) {
+	play(t, "2026-11-20 11:05", func(t *testing.T, r *rig) {
+		r.once()
+		again := r.again("2026-11-20 11:00").restored()
+		before, files := again.meta(product.GammaResource), tree(t, r.dir)
 		for range 3 {
 			time.Sleep(time.Minute)
 			refresh.RunJob(again.Refresher, t.Context(), "spx")
