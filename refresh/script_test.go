@@ -17,7 +17,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh"
-	"strikecache/refresh/fleet"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -128,14 +128,12 @@ func (s *script) serves(name string) (text string) {
 // happen plays one event.
 func (s *script) happen(l line, words []string) {
 	verb, rest := words[0], words[1:]
-	if s.rig != nil && verb != "restart" && verb != "clock" {
+	if s.rig != nil && verb != "restart" {
 		time.Sleep(ny(s.t, withYear(l.at)).Sub(s.clock.Now()))
 	}
 	switch verb {
 	case "start", "restart":
 		s.start(l, rest)
-	case "clock":
-		must(s.t, refresh.Member(s.Refresher).Join(fleet.Origin{Market: ny(s.t, withYear(l.at)), Wall: time.Now(), Speed: 1}))
 	case "upstream":
 		s.upstream(rest[0], rest[1:])
 	case "judge":
@@ -178,9 +176,9 @@ func (s *script) start(l line, words []string) {
 		options = append(options, map[string]func(*refresh.Config){
 			"with":    func(c *refresh.Config) { c.Underlyings = strings.Split(value, ",") },
 			"rate":    func(c *refresh.Config) { c.RiskFreeRate, _ = strconv.ParseFloat(value, 64) },
-			"history": func(c *refresh.Config) { c.Past, c.BackfillSessions = c.Source.(refresh.PastSource), n },
+			"history": func(c *refresh.Config) { history(n)(c) },
 			"watched": func(c *refresh.Config) { c.Version = func(upstream.Name) string { return "" } },
-			"lacking": func(c *refresh.Config) { c.Source = &withoutChain{Source: c.Source, name: refresh.ChainOf(value)} },
+			"lacking": func(c *refresh.Config) { c.Source = &withoutChain{Source: c.Source, name: feed.ChainOf(value)} },
 			"keeping": func(c *refresh.Config) { c.SnapshotMaxAge = time.Duration(n) * 24 * time.Hour },
 			"method":  func(*refresh.Config) { s.altered = true; refresh.SetMethod(s.t, value, value+"/next") },
 		}[pair[0]])

@@ -95,7 +95,9 @@ func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due comp
 	d, err := j.fetch(ctx, upstream.Settlement(due.String()))
 	switch reason := upstream.ReasonOf(err); {
 	case err == nil:
-	case errors.Is(err, upstream.ErrNotModified), !overdue && (reason == upstream.Missing || reason == upstream.Refused || errors.Is(err, cboe.ErrNoRows)):
+	case errors.Is(err, upstream.ErrNotModified):
+		return isOlder(b.Settlement(), due, overdue)
+	case !overdue && (reason == upstream.Missing || reason == upstream.Refused || errors.Is(err, cboe.ErrNoRows)):
 		return nil
 	default:
 		return err
@@ -110,7 +112,12 @@ func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due comp
 	if accepted := b.Settlement(); accepted == nil || f.Date >= accepted.Date {
 		b.Add(d)
 	}
-	if f.Date < due && overdue {
+	return isOlder(f, due, overdue)
+}
+
+// isOlder refuses a file of an earlier date than the one that is overdue. It is used all the same.
+func isOlder(f *feed.Settlement, due compute.Date, overdue bool) error {
+	if f != nil && f.Date < due && overdue {
 		return upstream.Refuse(upstream.Older, "asked for %s, got the file of %s", due, f.Date)
 	}
 	return nil
