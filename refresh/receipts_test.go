@@ -18,51 +18,41 @@ import (
 	"strikecache/snapshots"
 )
 
-// receipts maps each receipt that a test has seen to its data.
-type receipts map[string]string
-
-// check fails unless the receipt of a current answer names these inputs, each is stored under its digest, and the
-// same receipt had the same data before.
-func (seen receipts) check(r *rig, resource, parameters string, names ...string) {
-	r.t.Helper()
-	e := r.store.Current(resource)
-	receipt := e.Default.Meta.Receipt
-	var got, sums []string
-	for _, in := range receipt.Inputs {
-		got, sums = append(got, in.Name), append(sums, in.SHA256)
-		if _, err := snapshots.ReadObject(r.dir, "simulated", in.SHA256); err != nil { // it compares the digest
-			r.t.Errorf("%s: %s %s: %v", resource, in.Name, in.SHA256, err)
-		}
-	}
-	if !slices.Equal(got, names) || !slices.Equal(sums, receipt.InputSHA256) || string(receipt.Parameters) != parameters {
-		r.t.Errorf("%s: receipt %+v with parameters %s, want %s and inputs %q", resource, receipt, receipt.Parameters, parameters, names)
-	}
-	of, data := fmt.Sprint(resource, receipt.Method, parameters, receipt.Inputs), string(e.Default.Data())
-	if before, found := seen[of]; found && before != data {
-		r.t.Errorf("%s: other data under the receipt %s", resource, of)
-	}
-	seen[of] = data
-}
-
-// fundDocuments returns the names of the inputs of a rotation.
-func fundDocuments() (names []string) {
-	for _, symbol := range compute.FundSymbols() {
-		names = append(names, string(upstream.Quotes(symbol)), string(upstream.History(symbol)))
-	}
-	return names
-}
-
-const spx = "options/_SPX.json"
-
-// Every answer names all its inputs: over two sessions and a night, with quotes of the evening and histories.
+// Every answer names all its inputs, each stored under its digest, and the same receipt has the same data: over two sessions and a night,
+// with quotes of the evening and histories.
 func TestReceiptsNameEveryInput(t *testing.T) {
 	long(t)
 	play(t, "2026-11-18 16:40", func(t *testing.T, r *rig) {
-		seen := receipts{}
+		seen := map[string]string{} // data by receipt
+		check := func(resource, parameters string, names ...string) {
+			t.Helper()
+			e := r.store.Current(resource)
+			receipt := e.Default.Meta.Receipt
+			var got, sums []string
+			for _, in := range receipt.Inputs {
+				got, sums = append(got, in.Name), append(sums, in.SHA256)
+				if _, err := snapshots.ReadObject(r.dir, "simulated", in.SHA256); err != nil { // it compares the digest
+					t.Errorf("%s: %s %s: %v", resource, in.Name, in.SHA256, err)
+				}
+			}
+			if !slices.Equal(got, names) || !slices.Equal(sums, receipt.InputSHA256) || string(receipt.Parameters) != parameters {
+				t.Errorf("%s: receipt %+v with parameters %s, want %s and inputs %q", resource, receipt, receipt.Parameters, parameters, names)
+			}
+			of, data := fmt.Sprint(resource, receipt.Method, parameters, receipt.Inputs), string(e.Default.Data())
+			if before, found := seen[of]; found && before != data {
+				t.Errorf("%s: other data under the receipt %s", resource, of)
+			}
+			seen[of] = data
+		}
+		const spx, xlf = string(spxDocument), string(xlfDocument)
+		var funds []string
+		for _, symbol := range compute.FundSymbols() {
+			funds = append(funds, string(upstream.Quotes(symbol)), string(upstream.History(symbol)))
+		}
 		for _, at := range []struct{ time, settled, closes, session string }{
 			{"2026-11-18 16:40", "2026-11-17", "charts/historical/", "2026-11-18"}, // the quotes are of the 18th
 			{"2026-11-18 18:50", "2026-11-18", "quotes/", "2026-11-18"},
-			{"2026-11-18 20:30", "2026-11-18", "quotes/", "2026-11-18"}, // a late gamma answer
+			{"2026-11-18 20:30", "2026-11-18", "quotes/", "2026-11-18"},
 			{"2026-11-19 11:00", "2026-11-18", "quotes/", "2026-11-19"},
 			{"2026-11-19 11:05", "2026-11-18", "quotes/", "2026-11-19"},
 		} {
@@ -74,35 +64,32 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			if math.Abs(of.Rate-0.04) > 1e-4 {
 				t.Errorf("the quotes, made at 4 %%, give a rate of %v", of.Rate)
 			}
-			gamma, parameters := []string{spx}, fmt.Sprintf(`{"risk_free_rate":%v,"risk_free_rate_source":"document"}`, of.Rate)
-			seen.check(r, product.MatrixResource, parameters, gamma...)
-			if at.session == "2026-11-19" {
-				gamma = append(gamma, "previous/"+spx)
+			gamma, flow, parameters := []string{spx}, []string{spx, xlf}, fmt.Sprintf(`{"risk_free_rate":%v,"risk_free_rate_source":"document"}`, of.Rate)
+			first := at.session == "2026-11-18"
+			if !first {
+				gamma, flow = append(gamma, "previous/"+spx), append(flow, "previous/"+spx, "previous/"+xlf)
 			}
-			seen.check(r, product.GammaResource, parameters, gamma...)
-			seen.check(r, product.SeriesResource, `{}`, spx, "state/series-rows")
-			seen.check(r, product.PainResource, `{}`, spx)
-			flow := []string{spx, "options/XLF.json"}
-			if at.session == "2026-11-19" {
-				flow = append(flow, "previous/"+spx, "previous/options/XLF.json")
-			}
-			seen.check(r, product.FlowResource, `{}`, flow...)
+			check(product.MatrixResource, parameters, spx)
+			check(product.GammaResource, parameters, gamma...)
+			check(product.SeriesResource, `{}`, spx, "state/series-rows")
+			check(product.PainResource, `{}`, spx)
+			check(product.FlowResource, `{}`, flow...)
 			// Without the session before, the changes of volatilities are unknown, and the quality says so.
-			data, first := string(r.store.Current(product.FlowResource).Variants["100"].Data()), at.session == "2026-11-18"
+			data := string(r.store.Current(product.FlowResource).Variants["100"].Data())
 			items, unknown := strings.Count(data, `"iv_change":`)/2, strings.Count(data, `"iv_change":null`) // each item has it twice
 			note := strings.Contains(string(r.meta(product.FlowResource).Quality), "iv_change is null")
 			if items == 0 || (unknown == items) != first || note != first {
 				t.Errorf("%s: %d of %d changes of volatility are unknown, said %v", at.time, unknown, items, note)
 			}
-			seen.check(r, product.SectorsResource, `{}`, fundDocuments()...)
+			check(product.SectorsResource, `{}`, funds...)
 			curve := []string{"settlement/" + at.settled + ".csv", at.closes + "_VIX.json", at.closes + "_VIX3M.json"}
 			for _, symbol := range compute.VIXIndices { // in the evening, the newest quotes have the closes
-				if name := "quotes/_" + symbol + ".json"; !slices.Contains(curve, name) || at.session == "2026-11-19" {
+				if name := "quotes/_" + symbol + ".json"; !slices.Contains(curve, name) || !first {
 					curve = append(curve, name)
 				}
 			}
-			seen.check(r, product.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session), append(curve, "state/vix-history")...)
-			seen.check(r, product.VIXSeriesResource, `{}`, curve[0], "state/series-rows")
+			check(product.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session), append(curve, "state/vix-history")...)
+			check(product.VIXSeriesResource, `{}`, curve[0], "state/series-rows")
 		}
 		// The row of each date names the gamma snapshot that a client can fetch.
 		var rows []struct{ Snapshot string }

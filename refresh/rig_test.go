@@ -110,13 +110,6 @@ func history(sessions int) func(*refresh.Config) {
 	return func(c *refresh.Config) { c.Past = played{c.Source.(*faultyMarket), sessions} }
 }
 
-// allStrikes gives the market of a rig chains with all strikes. Otherwise they have a sixth of them.
-func allStrikes(c *refresh.Config) {
-	m := c.Source.(*faultyMarket)
-	m.cfg.Every = 1
-	m.Market = simulated.New(m.cfg)
-}
-
 // begin runs the refresher until stop is called.
 func (r *rig) begin() (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())

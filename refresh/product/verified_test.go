@@ -73,9 +73,7 @@ func (a *answers) add(resource string, body []byte, differing ...string) {
 }
 
 func (a *answers) write(name string, body []byte) {
-	if err := os.WriteFile(filepath.Join(a.dir, name), body, 0o600); err != nil {
-		a.Fatal(err)
-	}
+	must(a, os.WriteFile(filepath.Join(a.dir, name), body, 0o600))
 }
 
 // verify runs the verifier once over all answers.
@@ -135,9 +133,7 @@ func (a *answers) gamma(m synthetic, before *synthetic) (g gammaAnswer) {
 	if before != nil {
 		inputs = append(inputs, madeInput{Name: "previous/" + m.nameOf(), Body: before.body})
 	}
-	if err := json.Unmarshal(a.seal("gex/"+strings.ToLower(m.head.Symbol), m.rate, inputs...).Body(snapshots.Identity), &g); err != nil {
-		a.Fatal(err)
-	}
+	must(a, json.Unmarshal(a.seal("gex/"+strings.ToLower(m.head.Symbol), m.rate, inputs...).Body(snapshots.Identity), &g))
 	return g
 }
 
@@ -167,8 +163,6 @@ func (a *answers) every(m synthetic) gammaAnswer {
 // dataOf decodes the data of an answer.
 func dataOf[T any](t testing.TB, s *snapshots.Snapshot) (v T) {
 	t.Helper()
-	if err := json.Unmarshal(s.Data(), &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(s.Data(), &v))
 	return v
 }

@@ -24,9 +24,7 @@ func quietMarket(t testing.TB, symbol, am, pm string, asOf time.Time, spot float
 	var rows []contractRow
 	for i, date := range []string{"261120", "261127", "261204", "261218", "270115", "270319", "270618"} {
 		expiration, err := compute.ParseDate("20" + date[:2] + "-" + date[2:4] + "-" + date[4:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, root := range []string{am, pm} {
 			settlement := compute.PM
 			if root == am {

@@ -182,9 +182,7 @@ func TestMadeSettlementsAreVerified(t *testing.T) {
 		m := g.market(t, c.market, "SPX", "SPXW")
 		for _, instant := range c.instants {
 			at, err := time.Parse(time.RFC3339, instant)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			u := m.head
 			u.AsOf, u.CapturedAt = at, at
 			moved := newSynthetic(t, u, m.rate, m.rows)
@@ -302,9 +300,7 @@ func TestRecordedChainsAreVerified(t *testing.T) {
 	paths := []string{"spx-chain-2026-08-11-pathological.json"}
 	if full() {
 		all, err := filepath.Glob(recorded(t, "chains/*.json.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, path := range all {
 			paths = append(paths, "chains/"+filepath.Base(path))
 		}
@@ -313,9 +309,7 @@ func TestRecordedChainsAreVerified(t *testing.T) {
 	for _, path := range paths {
 		body := recordedBody(t, path)
 		chain, err := cboe.DecodeChain(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		a.every(synthetic{head: chain.UnderlyingQuote, body: body, rate: rate})
 	}
 	a.verify()

@@ -102,9 +102,7 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 		history[n-1].Settlements = map[string]float64{"VX/V6": 18.25, "VX/X6": 19.1234, "VX/Z6": 20}
 	}
 	body, err := json.Marshal(history)
-	if err != nil {
-		a.Fatal(err)
-	}
+	must(a, err)
 	inputs = append(inputs, madeInput{Name: "state/vix-history", Body: body})
 	s, row := a.sealRow(VIXResource, 0, inputs...)
 	a.seal(VIXSeriesResource, 0, inputs[0], row)
@@ -227,9 +225,7 @@ func TestClocksAndShapesAreVerified(t *testing.T) {
 	var in, want bytes.Buffer
 	for _, from := range []string{"2026-11-23T00:00:00Z", "2026-12-23T00:00:00Z", "2026-03-05T00:00:00Z", "2026-06-29T00:00:00Z", "2021-11-15T00:00:00Z", "2024-08-20T00:00:00Z", "2025-01-04T00:00:00Z", "2026-01-30T00:00:00Z"} {
 		start, err := time.Parse(time.RFC3339, from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for minutes := 0; minutes < 11*24*60; minutes += 5 {
 			for second := -1; second <= 1; second++ {
 				captured := start.Add(time.Duration(minutes)*time.Minute + time.Duration(second)*time.Second)
@@ -255,9 +251,7 @@ func TestClocksAndShapesAreVerified(t *testing.T) {
 			continue
 		}
 		rows, _, err := cboe.DecodeSettlement(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		c, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: compute.NewDate(2026, time.October, 5), Calendar: calendar, Rows: rows})
 		if !ok {
 			t.Fatalf("no curve of %s", file)
