@@ -8,6 +8,56 @@ import (
 	"strikecache/compute"
 )
 
+// noise is a node in a tree of pseudo-random numbers. A child depends on nothing but its path from the seed, so every number can be had at
+// any time and in any order.
+type noise uint64
+
+// golden is 2^64 divided by the golden ratio, the increment of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+// generators, 2014).
+const golden = 0x9e3779b97f4a7c15
+
+// child returns the k-th child.
+func (n noise) child(k uint64) noise {
+	z := uint64(n) + (k+1)*golden
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return noise(z ^ z>>31)
+}
+
+// named returns the child of a name.
+func (n noise) named(name string) noise {
+	for i := range len(name) {
+		n = n.child(uint64(name[i]))
+	}
+	return n
+}
+
+// unit returns a number in [0, 1).
+func (n noise) unit() float64 { return float64(n>>11) / (1 << 53) }
+
+// normal returns a number that is close to standard normal, within ±3.46: the sum of four uniform ones.
+func (n noise) normal() float64 {
+	sum := n&0xffff + n>>16&0xffff + n>>32&0xffff + n>>48
+	return (float64(sum)/(1<<16) - 2) * math.Sqrt(3)
+}
+
+// knots is the number of intervals of a path: 46 seconds each in a full session.
+const knots = 512
+
+// bridge returns a Brownian bridge on [0, 1]. It is 0 at both ends. Between them each middle is drawn given its neighbours (Lévy's
+// construction).
+func (n noise) bridge(drawn func(noise) float64) *[knots + 1]float64 {
+	var b [knots + 1]float64
+	for step := knots; step > 1; step /= 2 {
+		half := step / 2
+		deviation := 0.5 * math.Sqrt(float64(step)/knots)
+		for i := half; i < knots; i += step {
+			b[i] = 0.5*(b[i-half]+b[i+half]) + deviation*drawn(n.child(uint64(i)))
+		}
+	}
+	return &b
+}
+
 // epoch is the first session of the simulated market.
 var epoch = compute.NewDate(2022, time.January, 3)
 
@@ -49,18 +99,11 @@ func (p point) toward(q point, w float64) point {
 // factors are the closing values of the factors. They grow session by session from the epoch, and depend on the seed and the calendar
 // alone.
 type factors struct {
-	key      noise
+	tree     noise
 	calendar *compute.Calendar
 	dates    []compute.Date // sessions from the epoch on
 	closes   []point        // without own
 	own      map[*instrument][]float64
-}
-
-func newFactors(key noise, calendar *compute.Calendar) *factors {
-	return &factors{
-		key: key, calendar: calendar, dates: []compute.Date{epoch}, closes: []point{{market: trend(epoch), vol: volMean}},
-		own: map[*instrument][]float64{},
-	}
 }
 
 // trend returns the logarithm of the index's trend.
@@ -70,9 +113,8 @@ func trend(d compute.Date) float64 {
 
 // index returns the number of the session of a date, or of the last session before it; -1 before the epoch.
 func (f *factors) index(d compute.Date) int {
-	for last := f.dates[len(f.dates)-1]; last < d; {
-		last = f.calendar.Next(last)
-		f.step(last)
+	for f.dates[len(f.dates)-1] < d {
+		f.step()
 	}
 	i, found := slices.BinarySearch(f.dates, d)
 	if !found {
@@ -81,10 +123,11 @@ func (f *factors) index(d compute.Date) int {
 	return i
 }
 
-// step appends the session d.
-func (f *factors) step(d compute.Date) {
+// step appends a session.
+func (f *factors) step() {
 	i := len(f.dates) - 1
-	last, key := f.closes[i], f.key.child(uint64(d))
+	d := f.calendar.Next(f.dates[i])
+	last, key := f.closes[i], f.tree.child(uint64(d))
 	shock, jump := key.child(0).normal(), 0.0
 	if key.child(1).unit() < 1.0/120 { // about twice a year
 		shock, jump = shock-3, 0.3
@@ -126,7 +169,7 @@ func (f *factors) closeOf(in *instrument, i int) point {
 		own = append(own, 0)
 	}
 	for k := len(own); k <= i; k++ {
-		own = append(own, ownReversion*own[k-1]+f.drawn(in, f.key.named("own").child(uint64(f.dates[k]))))
+		own = append(own, ownReversion*own[k-1]+f.drawn(in, f.tree.named("own").child(uint64(f.dates[k]))))
 	}
 	f.own[in] = own
 	p := f.closes[i]
@@ -137,7 +180,7 @@ func (f *factors) closeOf(in *instrument, i int) point {
 // openOf returns the factors of an instrument at the open of session i: the point at nightShare of a Brownian bridge from the close before
 // to the close.
 func (f *factors) openOf(in *instrument, i int) point {
-	p, key := f.closeOf(in, i-1).toward(f.closeOf(in, i), nightShare), f.key.named("open").child(uint64(f.dates[i]))
+	p, key := f.closeOf(in, i-1).toward(f.closeOf(in, i), nightShare), f.tree.named("open").child(uint64(f.dates[i]))
 	spread := math.Sqrt(nightShare * (1 - nightShare))
 	surprise := spread * f.deviation(i) * key.normal()
 	p.market += surprise
@@ -152,19 +195,19 @@ type path [knots + 1]point
 // path returns the factors of an instrument through session i >= 1: a straight line from the open to the close plus random bridges, which
 // are scaled for a session of the instrument.
 func (f *factors) path(in *instrument, i int) *path {
-	key := f.key.named("day").child(uint64(f.dates[i]))
+	key := f.tree.named("day").child(uint64(f.dates[i]))
 	market, vol := key.child(0).bridge(noise.normal), key.child(1).bridge(noise.normal)
 	own := key.child(2).bridge(func(k noise) float64 { return f.drawn(in, k) })
 	spread := math.Sqrt(1 - nightShare)
 	ofMarket := spread * f.deviation(i)
 	from, to := f.openOf(in, i), f.closeOf(in, i)
 	var way path
-	for k := range way {
-		p := &way[k]
-		*p = from.toward(to, float64(k)/knots)
+	for k := range knots {
+		p := from.toward(to, float64(k)/knots)
 		p.market += ofMarket * market[k]
 		p.vol += 0.015*vol[k] + volBeta*ofMarket*market[k]
 		p.own += spread * own[k]
+		way[k] = p
 	}
 	way[knots] = to
 	return &way
