@@ -199,7 +199,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, "", broken(name, upstream.Unreachable, err)
+		return nil, "", failed(name, upstream.Unreachable, err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNotModified && since != nil {
@@ -224,65 +224,54 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}, "", nil
 }
 
-// readBody reads a body. It stops when the body is too large for a document of its kind. It leaves gzip as it is.
+// readBody reads a body. It leaves gzip as it is.
 func readBody(name upstream.Name, resp *http.Response) (text, packed []byte, err error) {
-	kind, _ := name.Split()
-	most := kind.MaxBody()
-	var body bytes.Buffer
-	body.Grow(int(min(max(resp.ContentLength, 0), 4<<20)) + bytes.MinRead)
-	_, err = body.ReadFrom(io.LimitReader(resp.Body, most+1))
-	switch {
-	case int64(body.Len()) > most:
-		return nil, nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
-	case err != nil:
-		return nil, nil, broken(name, upstream.Truncated, err)
-	}
+	text, err = readAll(name, resp.Body, min(max(resp.ContentLength, 0), 4<<20))
 	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return nil, body.Bytes(), nil
+		return nil, text, err
 	}
-	return body.Bytes(), nil, nil
+	return text, nil, err
 }
 
 // Unpack decompresses a document of which only the gzip is there. The reason of its error is Truncated or TooLarge.
 func Unpack(doc *upstream.Document) (text []byte, err error) {
-	kind, _ := doc.Name.Split()
+	from, err := gzip.NewReader(bytes.NewReader(doc.Gzip))
+	if err != nil {
+		return nil, failed(doc.Name, upstream.Truncated, err)
+	}
+	// gzip ends with the size of its text, so that the buffer need not grow
+	return readAll(doc.Name, from, int64(binary.LittleEndian.Uint32(doc.Gzip[len(doc.Gzip)-4:])))
+}
+
+// readAll reads a document of perhaps size bytes. It stops when the document is too large for one of its kind.
+func readAll(name upstream.Name, from io.Reader, size int64) ([]byte, error) {
+	kind, _ := name.Split()
 	most := kind.MaxBody()
 	var body bytes.Buffer
-	from, err := gzip.NewReader(bytes.NewReader(doc.Gzip))
-	if err == nil {
-		// gzip ends with the size of its text, so that the buffer need not grow
-		if says := int64(binary.LittleEndian.Uint32(doc.Gzip[len(doc.Gzip)-4:])); says <= most {
-			body.Grow(int(says) + bytes.MinRead)
-		}
-		_, err = body.ReadFrom(io.LimitReader(from, most+1))
+	if size <= most {
+		body.Grow(int(size) + bytes.MinRead)
 	}
+	_, err := body.ReadFrom(io.LimitReader(from, most+1))
 	switch {
 	case int64(body.Len()) > most:
-		return nil, failed(doc.Name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
+		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
 	case err != nil:
-		return nil, failed(doc.Name, upstream.Truncated, err)
+		return nil, failed(name, upstream.Truncated, err)
 	}
 	return body.Bytes(), nil
 }
 
+// failed returns an error with a reason, which is TimedOut if the cause is a timeout.
 func failed(name upstream.Name, reason upstream.Reason, err error) error {
-	return &upstream.Error{Name: name, Reason: reason, Err: err}
-}
-
-// broken returns the error of a failed connection. Its reason is TimedOut after a timeout, otherwise the given one.
-func broken(name upstream.Name, reason upstream.Reason, err error) error {
 	var network net.Error
 	if errors.As(err, &network) && network.Timeout() { // also the end of a context
 		reason = upstream.TimedOut
 	}
-	return failed(name, reason, err)
+	return &upstream.Error{Name: name, Reason: reason, Err: err}
 }
 
 func statusError(name upstream.Name, resp *http.Response) *upstream.Error {
-	failure := &upstream.Error{
-		Name: name, Reason: upstream.BadStatus, RetryAfter: retryAfter(resp.Header),
-		Err: fmt.Errorf("status %d", resp.StatusCode),
-	}
+	failure := &upstream.Error{Name: name, Reason: upstream.BadStatus, RetryAfter: retryAfter(resp.Header), Err: fmt.Errorf("status %d", resp.StatusCode)}
 	switch resp.StatusCode {
 	case http.StatusForbidden:
 		failure.Reason = upstream.Refused
