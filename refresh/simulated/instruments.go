@@ -102,41 +102,35 @@ type chainSpec struct {
 	bursts float64 // share of the contracts near the money that trade many times their open interest
 }
 
+var quarters = []time.Month{3, 6, 9, 12}
+
 // indexRoles are the expirations of an index.
 var indexRoles = []role{
 	{am: true, plays: monthly, life: 425, width: 1.4, interest: 6240, growth: 2},
-	{am: true, plays: monthlyIn(3, 6, 9, 12), life: 425, width: 1.4, interest: 12480, growth: 1},
-	{am: true, plays: monthlyIn(3, 6, 9), life: 730, width: 1.4, interest: 3600, growth: 1},
-	{am: true, plays: monthlyIn(12), life: longestLife, width: 1.4, interest: 9600, growth: 0.4},
+	{am: true, plays: monthly, months: quarters, life: 425, width: 1.4, interest: 12480, growth: 1},
+	{am: true, plays: monthly, months: []time.Month{3, 6, 9}, life: 730, width: 1.4, interest: 3600, growth: 1},
+	{am: true, plays: monthly, months: []time.Month{12}, life: longestLife, width: 1.4, interest: 9600, growth: 0.4},
 	{plays: anySession, life: 41, width: 0.85, interest: 2000, growth: 1.5},
 	{plays: weekEnd, life: 70, width: 1, interest: 4600, growth: 0.9},
 	{plays: monthly, life: 150, width: 1, interest: 2000, growth: 1.4},
 	{plays: monthEnd, life: 190, width: 1, interest: 2000, growth: 1.2},
-	{plays: quarterEnd, life: 365, width: 1, interest: 2600, growth: 0.6},
+	{plays: monthEnd, months: quarters, life: 365, width: 1, interest: 2600, growth: 0.6},
 }
 
 // spxChain is about as wide as the chain of 2026-08-11.
 var spxChain = chainSpec{
 	pm: "W", least: 0.08, slope: 0.0035, deep: 20, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles,
-	bands: []band{
-		{step: 1, below: 0.11, above: 0.085, taper: 45}, {step: 2, below: 0.15, above: 0.1, taper: 120},
-		{step: 5, below: 0.21, above: 0.11}, {step: 10, below: 0.3, above: 0.15},
-		{step: 20, below: 0.45, above: 0.2}, {step: 40, below: 0.62, above: 0.35},
-	},
+	bands: []band{{1, 0.11, 0.085, 45}, {2, 0.15, 0.1, 120}, {5, 0.21, 0.11, 0}, {10, 0.3, 0.15, 0}, {20, 0.45, 0.2, 0}, {40, 0.62, 0.35, 0}},
 }
 
 var ndxChain = chainSpec{
-	pm: "P", least: 0.4, slope: 0.008, deep: 75, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles, bands: []band{
-		{step: 2, below: 0.055, above: 0.045, taper: 25}, {step: 4, below: 0.09, above: 0.06}, {step: 10, below: 0.2, above: 0.13},
-		{step: 40, below: 0.5, above: 0.3},
-	},
+	pm: "P", least: 0.4, slope: 0.008, deep: 75, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles,
+	bands: []band{{2, 0.055, 0.045, 25}, {4, 0.09, 0.06, 0}, {10, 0.2, 0.13, 0}, {40, 0.5, 0.3, 0}},
 }
 
 var rutChain = chainSpec{
-	pm: "W", least: 0.1, slope: 0.006, deep: 9, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles, bands: []band{
-		{step: 1, below: 0.04, above: 0.035, taper: 5}, {step: 2, below: 0.05, above: 0.04, taper: 60}, {step: 4, below: 0.12, above: 0.08},
-		{step: 10, below: 0.25, above: 0.16}, {step: 20, below: 0.5, above: 0.3},
-	},
+	pm: "W", least: 0.1, slope: 0.006, deep: 9, deepAt: 0.04, tick: 5, bursts: 0.02, roles: indexRoles,
+	bands: []band{{1, 0.04, 0.035, 5}, {2, 0.05, 0.04, 60}, {4, 0.12, 0.08, 0}, {10, 0.25, 0.16, 0}, {20, 0.5, 0.3, 0}},
 }
 
 // fundChain is the chain of the large index funds.
@@ -146,10 +140,10 @@ var fundChain = chainSpec{
 		{plays: anySession, life: 14, width: 1, interest: 900, growth: 1},
 		{plays: weekEnd, life: 56, width: 1, interest: 1600, growth: 1},
 		{plays: monthly, life: 300, width: 1, interest: 6000, growth: 1},
-		{plays: quarterEnd, life: 300, width: 1, interest: 2000, growth: 1},
-		{plays: monthlyIn(1, 12), life: 900, width: 1, interest: 5000, growth: 1},
+		{plays: monthEnd, months: quarters, life: 300, width: 1, interest: 2000, growth: 1},
+		{plays: monthly, months: []time.Month{1, 12}, life: 900, width: 1, interest: 5000, growth: 1},
 	},
-	bands: []band{{step: 1, below: 0.09, above: 0.075, taper: 40}, {step: 5, below: 0.18, above: 0.13}, {step: 10, below: 0.3, above: 0.2}},
+	bands: []band{{1, 0.09, 0.075, 40}, {5, 0.18, 0.13, 0}, {10, 0.3, 0.2, 0}},
 }
 
 // stockChain is the chain of a stock or a sector fund.
@@ -158,20 +152,19 @@ var stockChain = chainSpec{
 	roles: []role{
 		{plays: weekEnd, life: 49, width: 1, interest: 1800, growth: 1.2},
 		{plays: monthly, life: 240, width: 1, interest: 5000, growth: 1.2},
-		{plays: monthlyIn(1, 6), life: 900, width: 1, interest: 6000, growth: 0.8},
+		{plays: monthly, months: []time.Month{1, 6}, life: 900, width: 1, interest: 6000, growth: 0.8},
 	},
-	bands: []band{
-		{step: 1, below: 0.3, above: 0.35, taper: 90}, {step: 2, below: 0.4, above: 0.45}, {step: 4, below: 0.55, above: 0.6}, {step: 8, below: 0.7, above: 0.8},
-	},
+	bands: []band{{1, 0.3, 0.35, 90}, {2, 0.4, 0.45, 0}, {4, 0.55, 0.6, 0}, {8, 0.7, 0.8, 0}},
 }
 
 // role is a reason why an expiration is listed. One date can play several roles: then its series has the longest life and the widest
 // strikes of them.
 type role struct {
-	am    bool                                       // settled at the open, under a root of its own
-	plays func(*compute.Calendar, compute.Date) bool // whether a date, which is a session, plays the role
-	life  int                                        // days from the listing to the expiration
-	width float64                                    // factor of the bands of strikes
+	am     bool                                       // settled at the open, under a root of its own
+	plays  func(*compute.Calendar, compute.Date) bool // whether a date, which is a session, plays the role
+	months []time.Month                               // of the dates; nil: all
+	life   int                                        // days from the listing to the expiration
+	width  float64                                    // factor of the bands of strikes
 	// interest is the typical open interest, in contracts, of a strike near the money on the last day. Before that day it is multiplied by
 	// the share of life that has passed, to the power of growth.
 	interest, growth float64
@@ -197,17 +190,7 @@ func monthly(cal *compute.Calendar, d compute.Date) bool {
 	return d == cal.OnOrBefore(compute.ThirdFriday(d.Year(), d.Month()))
 }
 
-func monthlyIn(months ...time.Month) func(*compute.Calendar, compute.Date) bool {
-	return func(cal *compute.Calendar, d compute.Date) bool {
-		return slices.Contains(months, d.Month()) && monthly(cal, d)
-	}
-}
-
 func monthEnd(cal *compute.Calendar, d compute.Date) bool { return cal.Next(d).Month() != d.Month() }
-
-func quarterEnd(cal *compute.Calendar, d compute.Date) bool {
-	return d.Month()%3 == 0 && monthEnd(cal, d)
-}
 
 // series is one root and expiration of a chain.
 type series struct {
@@ -235,35 +218,26 @@ const longestLife = 1970 // days, the maximum of all roles
 
 // listing returns the series of a chain that are listed on a session: first the AM-settled ones, each kind by date.
 func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
-	for _, am := range []bool{true, false} {
-		for d := listed; d <= listed+longestLife; d = m.calendar.Next(d) {
-			if s := m.series(in, d, listed, am); s.life > 0 {
+	name := strings.TrimPrefix(in.symbol, "_")
+	for _, s := range []series{{root: name, am: true}, {root: name + in.chain.pm}} {
+		for s.date = listed; s.date <= listed+longestLife; s.date = m.calendar.Next(s.date) {
+			s, width := s, 0.0
+			for _, r := range in.chain.roles {
+				month := r.months == nil || slices.Contains(r.months, s.date.Month())
+				if r.am == s.am && month && s.days(listed) <= r.life && r.plays(m.calendar, s.date) {
+					s.life, width, s.roles = max(s.life, r.life), max(width, r.width), append(s.roles, r)
+				}
+			}
+			if len(s.roles) > 0 {
+				s.settles = m.settles(s.date, s.am)
+				s.since = m.calendar.Next(s.date - compute.Date(s.life) - 1)
+				s.key = m.key.named("options").named(s.root).child(uint64(s.date))
+				s.strikes = m.ladder(in, &s, width, listed)
 				all = append(all, s)
 			}
 		}
 	}
 	return all
-}
-
-// series returns the series of an expiration date, with the strikes that are listed on a session. Its life is 0 when the date plays no
-// role.
-func (m *Market) series(in *instrument, date, listed compute.Date, am bool) series {
-	s, width := series{root: strings.TrimPrefix(in.symbol, "_"), date: date, am: am}, 0.0
-	if !am {
-		s.root += in.chain.pm
-	}
-	for _, r := range in.chain.roles {
-		if r.am == am && s.days(listed) <= r.life && r.plays(m.calendar, date) {
-			s.life, width, s.roles = max(s.life, r.life), max(width, r.width), append(s.roles, r)
-		}
-	}
-	if s.life > 0 {
-		s.settles = m.settles(date, am)
-		s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
-		s.key = m.key.named("options").named(s.root).child(uint64(date))
-		s.strikes = m.ladder(in, &s, width, listed)
-	}
-	return s
 }
 
 // settles returns the open or the close of a session.
