@@ -1,269 +1,29 @@
 package cboe
 
 import (
-	"bytes"
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"strikecache/compute"
 )
 
-// member is a member of a JSON object. The tests compare the decoders of this package with slow ones, which read a document
-// with encoding/json into members, in the order and with the repetitions of the text.
-type member struct {
-	key   string
-	value any // []member, []any, string, json.Number, bool or nil
-}
-
-// plain reads a document that is one JSON value; nil if it is not.
-func plain(body []byte) any {
-	if !json.Valid(body) {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	return plainValue(d)
-}
-
-func plainValue(d *json.Decoder) any {
-	token, err := d.Token()
-	if err != nil {
-		panic(err) // it was valid
-	}
-	switch token {
-	case json.Delim('{'):
-		members := []member{}
-		for d.More() {
-			key, _ := d.Token()
-			members = append(members, member{strings.ToLower(key.(string)), plainValue(d)})
-		}
-		_, _ = d.Token()
-		return members
-	case json.Delim('['):
-		elements := []any{}
-		for d.More() {
-			elements = append(elements, plainValue(d))
-		}
-		_, _ = d.Token()
-		return elements
-	}
-	return token
-}
-
-// outOfScope says whether the decoders need not agree on a document. They recognise names, symbols and clocks only as the
-// upstream spells them: without escapes and in ASCII. Rows of a second array change those of the first.
-func outOfScope(body []byte, rows string) bool {
-	return bytes.ContainsFunc(body, func(r rune) bool { return r == '\\' || r >= utf8.RuneSelf }) ||
-		bytes.Count(bytes.ToLower(body), []byte(`"`+rows+`"`)) > 1
-}
-
-// text replaces a text by a value that is a string.
-func text(before, value any) any {
-	if _, ok := value.(string); ok {
-		return value
-	}
-	return before
-}
-
-func plainFloat(v any) float64 {
-	n, ok := v.(json.Number)
-	if !ok {
-		return math.NaN()
-	}
-	x, _ := strconv.ParseFloat(n.String(), 64) // an infinity if it overflows
-	return x
-}
-
-var clockForm = regexp.MustCompile(`^(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)([.,]\d+)?(Z|[+-]([01]\d|2[0-4])(:?[0-5]\d|:?60)?)?$`)
-
-func plainClock(v any, loc *time.Location) (time.Time, bool) {
-	text, _ := v.(string)
-	parts := clockForm.FindStringSubmatch(text)
-	if parts == nil {
-		return time.Time{}, false
-	}
-	t, err := time.ParseInLocation(time.DateTime, parts[1]+" "+parts[2], loc)
-	if zone := parts[4]; zone != "" && err == nil { // ISO 8601: the clock there less its distance from UTC is UTC
-		hours, minutes := 0, 0
-		_, _ = fmt.Sscanf(strings.ReplaceAll(zone[1:], ":", ""), "%2d%2d", &hours, &minutes)
-		away := time.Duration(hours)*time.Hour + time.Duration(minutes)*time.Minute
-		if zone[0] == '-' {
-			away = -away
-		}
-		t, err = time.Parse(time.DateTime, parts[1]+" "+parts[2])
-		t = t.Add(-away)
-	}
-	return t.UTC(), err == nil
-}
-
-// plainChain returns the chain of a document, or why it is refused. If chain is false, options are ignored.
-func plainChain(body []byte, chain bool) (*compute.Chain, error) {
-	body = bytes.TrimPrefix(body, []byte("\ufeff"))
-	if text := bytes.TrimLeft(body, " \t\r\n"); len(text) > 0 && text[0] == '<' {
-		return nil, ErrHTML
-	}
-	top, ok := plain(body).([]member)
-	if !ok {
-		return nil, ErrMalformed
-	}
-	head := map[string]any{}
-	var rows []any
-	for _, m := range top {
-		head[m.key] = text(head[m.key], m.value)
-		data, _ := m.value.([]member)
-		for _, d := range data {
-			if m.key != "data" {
-				break
-			}
-			if options, ok := d.value.([]any); ok && d.key == "options" {
-				rows = options
-			}
-			key := "data." + d.key
-			if head[key] = text(head[key], d.value); d.key == "current_price" || d.key == "close" || d.key == "price_change" || d.key == "price_change_percent" {
-				head[key] = d.value
-			}
-		}
-	}
-	u := compute.UnderlyingQuote{Spot: plainFloat(head["data.current_price"]), PriceChangePercent: plainFloat(head["data.price_change_percent"])}
-	bad := 0
-	if !(u.PriceChangePercent >= -100 && u.PriceChangePercent <= 1000) {
-		if !math.IsNaN(u.PriceChangePercent) {
-			bad++
-		}
-		u.PriceChangePercent = math.NaN()
-	}
-	symbol, _ := head["data.symbol"].(string)
-	if other, _ := head["symbol"].(string); symbol == "" {
-		symbol = other
-	}
-	u.Symbol = strings.TrimLeft(symbol, "^_")
-	least, most := 1e-6, 1e6
-	if strings.HasPrefix(u.Symbol, "VIX") {
-		least, most = 1, 1000
-	}
-	if change, ok := head["data.price_change"]; ok && u.Spot >= least && u.Spot <= most {
-		if c := plainFloat(change); !math.IsNaN(c) {
-			before := u.Spot - c
-			if r := c / before * 100; before >= least && before <= most && r >= -100 && r <= 1000 {
-				u.PriceChangePercent = r
-			} else {
-				bad++
-			}
-		}
-	}
-	for _, price := range []float64{u.Spot, plainFloat(head["data.close"])} {
-		if price < least && price != 0 || price > most {
-			bad++
-		}
-	}
-	if !(u.Spot >= least && u.Spot <= most) {
-		u.Spot = plainFloat(head["data.close"])
-	}
-	if !(u.Spot >= least && u.Spot <= most) {
-		return nil, compute.ErrNoSpot
-	}
-	var okCaptured, okAsOf bool
-	u.CapturedAt, okCaptured = plainClock(head["timestamp"], time.UTC)
-	u.AsOf, okAsOf = plainClock(head["data.last_trade_time"], compute.NewYork)
-	switch {
-	case !okCaptured || !okAsOf:
-		return nil, ErrNoClock
-	case !chain:
-		return &compute.Chain{UnderlyingQuote: u, BadNumbers: bad}, nil
-	case len(rows) == 0:
-		return nil, compute.ErrEmptyChain
-	}
-	out := plainRows(u, rows)
-	out.BadNumbers += bad
-	return out, nil
-}
-
-var (
-	symbolForm = regexp.MustCompile(`^([A-Z]+[0-9]*)(\d{6})([CP])(\d{8})$`)
-	rootsOf    = map[string]string{"SPX": "SPX", "SPXW": "SPX", "NDX": "NDX", "NDXP": "NDX", "RUT": "RUT", "RUTW": "RUT", "VIX": "VIX", "VIXW": "VIX"}
-	morning    = map[string]bool{"SPX": true, "NDX": true, "RUT": true, "VIX": true, "VIXW": true}
+const (
+	rowC = `{"option":"SPXW260821C07400000","bid":330.1,"bid_size":0.0,"ask":331.9,"ask_size":0.0,"iv":0.1235,"open_interest":2960.0,` +
+		`"volume":4.0,"delta":0.9,"gamma":0.0011,"vega":1.0,"theta":-1.5,"rho":0.5,"theo":331.0,"change":1.0,"open":1.0,"high":1.0,` +
+		`"low":1.0,"tick":"up","last_trade_price":330.5,"last_trade_time":"2026-08-11T10:31:50","percent_change":0.1,"prev_day_close":329.349985351562}`
+	rowP = `{"option":"SPXW260821P07400000","bid":0.0,"ask":0.05,"iv":0.0,"open_interest":0.0,"volume":0.0,"delta":0.0,"gamma":0.0,` +
+		`"last_trade_price":0.0,"last_trade_time":null}`
+	head = `"symbol":"^SPX","current_price":7728.2002,"close":7728.1,"price_change_percent":-0.3213,"prev_day_close":7753.1,"seqno":16938026517,"last_trade_time":"2026-08-11T16:14:59"`
 )
 
-func plainRows(u compute.UnderlyingQuote, rows []any) *compute.Chain {
-	chain := &compute.Chain{UnderlyingQuote: u, Listed: len(rows)}
-	seen := map[string]bool{}
-	for _, row := range rows {
-		fields := map[string]any{}
-		members, _ := row.([]member)
-		for _, m := range members {
-			if fields[m.key] = text(fields[m.key], m.value); m.key != "option" && m.key != "last_trade_time" {
-				fields[m.key] = m.value
-			}
-		}
-		symbol, _ := fields["option"].(string)
-		c, ok := plainSymbol(symbol)
-		if !ok {
-			chain.Skipped.BadSymbol++
-			continue
-		}
-		for name, field := range map[string]struct {
-			to          *float64
-			least, most float64
-		}{
-			"bid": {&c.Bid, 0, 1e6}, "ask": {&c.Ask, 0, 1e6}, "last_trade_price": {&c.Last, 0, 1e6}, "open_interest": {&c.OpenInterest, 0, 1e8},
-			"volume": {&c.Volume, 0, 1e8}, "iv": {&c.IV, 0, 100}, "gamma": {&c.Gamma, -100, 100}, "delta": {&c.Delta, -1, 1},
-		} {
-			x := plainFloat(fields[name])
-			if *field.to = x; x < field.least || x > field.most || x != 0 && math.Abs(x) < 1e-6 {
-				*field.to = math.NaN()
-				chain.BadNumbers++
-			}
-		}
-		if at, ok := plainClock(fields["last_trade_time"], compute.NewYork); ok {
-			c.LastTrade = at.Unix()
-		}
-		underlying, index := rootsOf[c.Root]
-		switch {
-		case seen[symbol]:
-			chain.Skipped.Duplicate++
-		case !(c.OpenInterest >= 0):
-			chain.Skipped.BadNumber++
-		case index && underlying != u.Symbol, !index && c.Root != u.Symbol:
-			chain.Skipped.UnknownRoot++
-		default:
-			chain.Contracts = append(chain.Contracts, c)
-		}
-		seen[symbol] = true
-	}
-	slices.SortFunc(chain.Contracts, func(a, b compute.Contract) int {
-		return cmp.Or(cmp.Compare(a.Root, b.Root), cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.Strike, b.Strike), cmp.Compare(a.Right, b.Right))
-	})
-	return chain
+func document(timestamp, data string) []byte {
+	return []byte(`{"timestamp":"` + timestamp + `","data":{` + data + `},"symbol":"_SPX"}`)
 }
 
-func plainSymbol(symbol string) (c compute.Contract, ok bool) {
-	parts := symbolForm.FindStringSubmatch(symbol)
-	if parts == nil || len(parts[1]) > 6 {
-		return c, false
-	}
-	day, err := time.Parse("20060102", "20"+parts[2])
-	if err != nil {
-		return c, false
-	}
-	strike, _ := strconv.Atoi(parts[4])
-	c = compute.Contract{Root: parts[1], Expiration: compute.DateOf(day), Strike: float64(strike) / 1000, Right: compute.Call, Settlement: compute.PM}
-	if parts[3] == "P" {
-		c.Right = compute.Put
-	}
-	if morning[c.Root] {
-		c.Settlement = compute.AM
-	}
-	return c, true
+func wantChain() []byte {
+	return document("2026-08-11 20:36:41", `"options":[`+rowC+`,`+rowP+`],`+head)
 }
 
 func sameUnderlying(t *testing.T, got, want compute.UnderlyingQuote) {
