@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -43,20 +42,23 @@ func fetch(t *testing.T, c *Client, name upstream.Name) (*upstream.Document, err
 	return c.Fetch(ctx, name, nil)
 }
 
+// A request has the address and the headers of its document. The next one sends the validators of the last document back.
 func TestClientAsksAsItShould(t *testing.T) {
 	var got *http.Request
+	const modified = "Tue, 11 Aug 2026 20:36:41 GMT"
 	text := strings.Repeat(`{"a":1}`, 20)
-	var packed bytes.Buffer
-	z := gzip.NewWriter(&packed)
-	fmt.Fprint(z, text)
-	z.Close()
+	packed := zipped(text)
 	c := local(t, func(w http.ResponseWriter, r *http.Request) {
 		got = r
+		if r.Header.Get("If-None-Match") == `"abc"` && r.Header.Get("If-Modified-Since") == modified {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
 		w.Header().Set("ETag", `"abc"`)
-		w.Header().Set("Last-Modified", "Tue, 11 Aug 2026 20:36:41 GMT")
+		w.Header().Set("Last-Modified", modified)
 		w.Header().Set("Content-Disposition", "attachment; filename=FuturesSettlements_2026-10-02.csv")
 		w.Header().Set("Content-Encoding", "Gzip")
-		w.Write(packed.Bytes())
+		w.Write(packed)
 	})
 	for name, want := range map[upstream.Name]string{
 		upstream.Options("_SPX"):          "/base/options/_SPX.json",
@@ -68,39 +70,27 @@ func TestClientAsksAsItShould(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.URL.String() != want {
-			t.Errorf("%s: asked for %s, want %s", name, got.URL, want)
+		if got.URL.String() != want || !strings.HasPrefix(got.UserAgent(), "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
+			t.Errorf("%s: asked for %s with %v, want %s", name, got.URL, got.Header, want)
 		}
-		if ua := got.UserAgent(); !strings.HasPrefix(ua, "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
-			t.Errorf("headers %v", got.Header)
-		}
-		if unpacked, err := Unpack(doc); err != nil || string(unpacked) != text || doc.Body != nil {
+		if unpacked, err := Unpack(doc); err != nil || string(unpacked) != text || doc.Body != nil || !bytes.Equal(doc.Gzip, packed) {
 			t.Errorf("document with the text %q, %v", unpacked, err)
 		}
-		if !bytes.Equal(doc.Gzip, packed.Bytes()) || doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated != time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC) {
+		if doc.ETag != `"abc"` || doc.FileDate != "2026-10-02" || doc.Generated.Format(http.TimeFormat) != modified {
 			t.Errorf("document %+v", doc)
+		}
+		if _, err := c.Fetch(t.Context(), name, doc); !errors.Is(err, upstream.ErrNotModified) {
+			t.Errorf("%s again: %v", name, err)
 		}
 	}
 }
 
-// The next request sends the validators of the last document back.
-func TestClientSendsValidators(t *testing.T) {
-	c := local(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("If-None-Match") == "a" && r.Header.Get("If-Modified-Since") == "b" {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		w.Header().Set("ETag", "a")
-		w.Header().Set("Last-Modified", "b")
-		fmt.Fprint(w, "{}")
-	})
-	doc, err := fetch(t, c, upstream.Quotes("XLK"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), doc); !errors.Is(err, upstream.ErrNotModified) {
-		t.Error(err)
-	}
+func zipped(text string) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	fmt.Fprint(z, text)
+	z.Close()
+	return b.Bytes()
 }
 
 // Each failure of the upstream has its reason.
@@ -108,65 +98,52 @@ func TestClientReasons(t *testing.T) {
 	status := func(code int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 	}
+	redirect := func(to string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path+to, http.StatusTemporaryRedirect)
+		}
+	}
+	body := func(headed string, text []byte, then func(r *http.Request)) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if key, value, ok := strings.Cut(headed, ": "); ok {
+				w.Header().Set(key, value)
+			}
+			w.Write(text)
+			w.(http.Flusher).Flush()
+			if then != nil {
+				then(r)
+			}
+		}
+	}
+	reset := func(*http.Request) { panic(http.ErrAbortHandler) }
+	stall := func(r *http.Request) { <-r.Context().Done() }
+	long := zipped(strings.Repeat("abcdefgh", 1000))
+	var blocks bytes.Buffer // of a gzip, all empty
+	z := gzip.NewWriter(&blocks)
+	for range 20_000 {
+		z.Flush()
+	}
+	z.Close()
 	for name, c := range map[string]struct {
 		handler http.HandlerFunc
 		want    upstream.Reason
 	}{
-		"403":                    {status(403), upstream.Refused},
-		"404":                    {status(404), upstream.Missing},
-		"429":                    {status(429), upstream.Throttled},
-		"420":                    {status(420), upstream.Throttled},
-		"500":                    {status(500), upstream.BadStatus},
-		"304 without validators": {status(304), upstream.BadStatus},
-		"redirect loop": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
-		}, upstream.Redirects},
-		"cut off": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Length", "1000")
-			fmt.Fprint(w, `{"timestamp":"2026`)
-		}, upstream.Truncated},
-		"cut-off gzip": {func(w http.ResponseWriter, _ *http.Request) {
-			var b bytes.Buffer
-			z := gzip.NewWriter(&b)
-			fmt.Fprint(z, strings.Repeat("abcdefgh", 1000))
-			z.Close()
-			w.Header().Set("Content-Encoding", "gzip")
-			w.Write(b.Bytes()[:b.Len()-12])
-		}, upstream.Truncated},
-		"reset in the body": {func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, `{"timestamp":"2026`)
-			w.(http.Flusher).Flush()
-			panic(http.ErrAbortHandler)
-		}, upstream.Truncated},
-		"oversized": {func(w http.ResponseWriter, _ *http.Request) {
-			line := bytes.Repeat([]byte{' '}, 1<<10)
-			for range 100 {
-				w.Write(line)
-			}
-		}, upstream.TooLarge},
-		"too many redirects": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, r.URL.Path+"x", http.StatusFound)
-		}, upstream.Redirects},
-		"oversized when unpacked": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Encoding", "gzip")
-			z := gzip.NewWriter(w)
-			z.Write(make([]byte, 1<<20))
-			z.Close()
-		}, upstream.TooLarge},
-		"oversized before it is unpacked": {func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Encoding", "gzip")
-			z := gzip.NewWriter(w)
-			for range 20_000 {
-				z.Flush() // an empty block
-			}
-			z.Close()
-		}, upstream.TooLarge},
-		"stalled before the head": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, upstream.TimedOut},
-		"stalled in the body": {func(w http.ResponseWriter, r *http.Request) {
-			fmt.Fprint(w, "{")
-			w.(http.Flusher).Flush()
-			<-r.Context().Done()
-		}, upstream.TimedOut},
+		"403":                             {status(403), upstream.Refused},
+		"404":                             {status(404), upstream.Missing},
+		"429":                             {status(429), upstream.Throttled},
+		"420":                             {status(420), upstream.Throttled},
+		"500":                             {status(500), upstream.BadStatus},
+		"304 without validators":          {status(304), upstream.BadStatus},
+		"redirect loop":                   {redirect(""), upstream.Redirects},
+		"too many redirects":              {redirect("x"), upstream.Redirects},
+		"cut off":                         {body("Content-Length: 1000", []byte("{"), nil), upstream.Truncated},
+		"cut-off gzip":                    {body("Content-Encoding: gzip", long[:len(long)-12], nil), upstream.Truncated},
+		"reset in the body":               {body("", []byte("{"), reset), upstream.Truncated},
+		"oversized":                       {body("", make([]byte, 100<<10), nil), upstream.TooLarge},
+		"oversized when unpacked":         {body("Content-Encoding: gzip", zipped(string(make([]byte, 1<<20))), nil), upstream.TooLarge},
+		"oversized before it is unpacked": {body("Content-Encoding: gzip", blocks.Bytes(), nil), upstream.TooLarge},
+		"stalled before the head":         {func(_ http.ResponseWriter, r *http.Request) { stall(r) }, upstream.TimedOut},
+		"stalled in the body":             {body("", []byte("{"), stall), upstream.TimedOut},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var hits atomic.Int32
@@ -194,33 +171,6 @@ func TestClientReasons(t *testing.T) {
 	}
 	if _, err := fetch(t, c, upstream.Quotes("XLK")); upstream.ReasonOf(err) != upstream.Unreachable {
 		t.Errorf("refused connection: %v", err)
-	}
-}
-
-// A redirect waits for another turn. A connection serves one request, so the transport never repeats a request.
-func TestClientSpacesRedirects(t *testing.T) {
-	const interval = 400 * time.Millisecond
-	var at []time.Time
-	var from []string
-	c := local(t, func(w http.ResponseWriter, r *http.Request) {
-		if at, from = append(at, time.Now()), append(from, r.RemoteAddr); len(at) == 2 {
-			http.Redirect(w, r, r.URL.Path+"?moved", http.StatusFound)
-		}
-	})
-	c.turns.interval = interval
-	began := time.Now()
-	for range 2 {
-		if _, err := fetch(t, c, upstream.Quotes("XLK")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(at) != 3 || len(slices.Compact(slices.Sorted(slices.Values(from)))) != 3 {
-		t.Fatalf("%d requests from %q, want 3 from as many connections", len(at), from)
-	}
-	for i := range at {
-		if after := at[i].Sub(began); after < time.Duration(i)*interval {
-			t.Errorf("request %d came after %v", i+1, after)
-		}
 	}
 }
 
@@ -291,25 +241,20 @@ func TestNewClientRefusesBadAddresses(t *testing.T) {
 	}
 }
 
-// A pause is of a host, whatever a redirect calls it.
-func TestHostOf(t *testing.T) {
-	for _, address := range []string{"https://cdn.cboe.com/a", "http://CDN.cboe.com", "https://user@cdn.Cboe.com.:443/"} {
+func TestPriorities(t *testing.T) {
+	for i, names := range [][]upstream.Name{
+		{spxOptions}, {upstream.Quotes("_VIX"), upstream.Settlement("2026-10-05")}, {upstream.Quotes("XLK")}, {upstream.Options("SPY")},
+		{upstream.History("XLK"), upstream.Quotes("_VIX9D"), upstream.Quotes("_SKEW")}, // nothing waits for them
+	} {
+		for _, name := range names {
+			if priority(name) != i {
+				t.Errorf("%s has priority %d, want %d", name, priority(name), i)
+			}
+		}
+	}
+	for _, address := range []string{"https://cdn.cboe.com/a", "http://CDN.cboe.com", "https://user@cdn.Cboe.com.:443/"} { // one host has one pause
 		if u, err := url.Parse(address); err != nil || hostOf(u) != "cdn.cboe.com" {
 			t.Errorf("%s: %q, %v", address, hostOf(u), err)
-		}
-	}
-}
-
-func TestPriorities(t *testing.T) {
-	order := []upstream.Name{spxOptions, upstream.Quotes("_VIX"), upstream.Quotes("XLK"), upstream.Options("SPY"), upstream.History("XLK")}
-	for i, name := range order {
-		if priority(name) != i {
-			t.Errorf("%s has priority %d, want %d", name, priority(name), i)
-		}
-	}
-	for _, name := range []upstream.Name{upstream.Quotes("_VIX9D"), upstream.Quotes("_SKEW")} { // nothing waits for them
-		if priority(name) != 4 {
-			t.Errorf("%s has priority %d", name, priority(name))
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +17,7 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// site is an upstream of several hosts on two loopback servers: the configured host, and all others.
+// site is an upstream of several hosts on one loopback server.
 type site struct {
 	client *Client
 
@@ -26,30 +25,22 @@ type site struct {
 	asked []string // host and path of each request
 }
 
-// newSite starts the servers. The configured host is cdn.site.test.
+// newSite starts the server. The configured host is cdn.site.test.
 func newSite(t *testing.T, handle func(w http.ResponseWriter, r *http.Request)) *site {
 	t.Helper()
 	s := &site{}
-	serve := func() *httptest.Server {
-		srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			s.mu.Lock()
-			s.asked = append(s.asked, r.Host+r.RequestURI)
-			s.mu.Unlock()
-			handle(w, r)
-		}))
-		t.Cleanup(srv.Close)
-		return srv
-	}
-	origin, others := serve(), serve()
+	srv := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.asked = append(s.asked, r.Host+r.RequestURI)
+		s.mu.Unlock()
+		handle(w, r)
+	}))
+	t.Cleanup(srv.Close)
 	var err error
 	s.client, err = NewClient(ClientConfig{
 		BaseURL: "https://cdn.site.test/base", PerMinute: 6_000_000, Timeout: patience, Backoff: time.Millisecond,
-		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
-			to := others
-			if strings.HasPrefix(address, "cdn.site.test:") {
-				to = origin
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, to.Listener.Addr().String())
+		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
 		},
 	})
 	if err != nil {
@@ -57,34 +48,24 @@ func newSite(t *testing.T, handle func(w http.ResponseWriter, r *http.Request)) 
 	}
 	transport := s.client.http.Transport.(*http.Transport)
 	transport.Proxy = nil
-	trusted := others.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-	transport.TLSClientConfig = &tls.Config{RootCAs: trusted, ServerName: "example.com"} // the name in the servers' certificate
+	trusted := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	transport.TLSClientConfig = &tls.Config{RootCAs: trusted, ServerName: "example.com"} // the name in the server's certificate
 	return s
 }
 
 // fetches fetches a quote and checks which hosts were asked for it. reason is of the error, "" for none.
 func (s *site) fetches(t *testing.T, reason upstream.Reason, hosts ...string) {
 	t.Helper()
-	s.take()
 	_, err := fetch(t, s.client, upstream.Quotes("XLK"))
 	if (err == nil) != (reason == "") || err != nil && upstream.ReasonOf(err) != reason {
 		t.Errorf("error %v, want the reason %q", err, reason)
 	}
-	want := []string{}
-	for _, h := range hosts {
-		want = append(want, h+"/base/quotes/XLK.json")
-	}
-	if asked := s.take(); !slices.Equal(asked, want) {
-		t.Errorf("asked %q, want %q", asked, want)
-	}
-}
-
-// take returns the requests since the last call.
-func (s *site) take() (asked []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	asked, s.asked = s.asked, nil
-	return asked
+	if want := strings.Join(hosts, "/base/quotes/XLK.json ") + "/base/quotes/XLK.json"; strings.Join(s.asked, " ") != want {
+		t.Errorf("asked %q, want %q", s.asked, want)
+	}
+	s.asked = nil
 }
 
 // redirectTo redirects to the same path of another host.
