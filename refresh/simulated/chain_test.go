@@ -1,12 +1,23 @@
 package simulated_test
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
 	"strikecache/compute"
 )
+
+// bySymbol indexes the contracts of a chain.
+func bySymbol(chain *compute.Chain) map[string]*compute.Contract {
+	index := make(map[string]*compute.Contract, len(chain.Contracts))
+	for i := range chain.Contracts {
+		index[chain.Contracts[i].Symbol()] = &chain.Contracts[i]
+	}
+	return index
+}
 
 // Contracts trade during the whole session. Volume and the time of the last trade only grow, and open interest stays.
 func TestChainDuringASession(t *testing.T) {
@@ -42,43 +53,37 @@ func TestChainDuringASession(t *testing.T) {
 // Open interest changes once a day, on contracts that traded, by no more than their volume.
 func TestOpenInterest(t *testing.T) {
 	for symbol, share := range map[string]int{"_SPX": 4, "SPY": 4, "IWM": 4, "_NDX": 6, "_RUT": 6} { // fewer of NDX and RUT trade
-		t.Run(symbol, func(t *testing.T) { checkOpenInterest(t, symbol, share) })
-	}
-}
-
-// checkOpenInterest wants changes at 07:00 of more than one contract in share.
-func checkOpenInterest(t *testing.T, symbol string, share int) {
-	t.Helper()
-	interest := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, small, symbol, ny(at))) }
-	evening, early := interest("2026-08-11 20:00:00"), interest("2026-08-12 06:59:30")
-	morning, noon := interest("2026-08-12 07:00:30"), interest("2026-08-12 12:00:00")
-	for _, c := range []struct {
-		what          string
-		before, after map[string]*compute.Contract
-		changes       bool
-	}{{"by 07:00", evening, early, false}, {"at 07:00", early, morning, true}, {"in the session", morning, noon, false}} {
-		n := 0
-		for name, now := range c.after {
-			if before := c.before[name]; before != nil && before.OpenInterest != now.OpenInterest {
-				n++
+		at := func(at string) map[string]*compute.Contract { return bySymbol(chainAt(t, small, symbol, ny(at))) }
+		evening := at("2026-08-11 20:00:00")
+		before := evening
+		for _, c := range []struct {
+			at      string
+			changes bool // of more than one contract in share
+		}{{"2026-08-12 06:59:30", false}, {"2026-08-12 07:00:30", true}, {"2026-08-12 12:00:00", false}} {
+			now, n := at(c.at), 0
+			for name, is := range now {
+				if was := before[name]; was != nil && was.OpenInterest != is.OpenInterest {
+					n++
+				}
+			}
+			if c.changes != (n > len(now)/share) || !c.changes && n > 0 {
+				t.Errorf("%s: %d of %d contracts changed by %s", symbol, n, len(now), c.at)
+			}
+			before = now
+		}
+		for name, now := range before {
+			was := evening[name]
+			if was == nil { // a newly listed strike begins at 0
+				was = &compute.Contract{}
+			}
+			if math.Abs(now.OpenInterest-was.OpenInterest) > was.Volume {
+				t.Errorf("%s went from %+v to %+v", name, was.Quote, now.Quote)
 			}
 		}
-		if c.changes != (n > len(c.after)/share) || !c.changes && n > 0 {
-			t.Errorf("%d of %d contracts changed %s", n, len(c.after), c.what)
-		}
-	}
-	for name, now := range morning {
-		before := evening[name]
-		if before == nil { // a newly listed strike begins at 0
-			before = &compute.Contract{}
-		}
-		if math.Abs(now.OpenInterest-before.OpenInterest) > before.Volume {
-			t.Errorf("%s went from %+v to %+v", name, before.Quote, now.Quote)
-		}
-	}
-	for name, before := range evening {
-		if morning[name] == nil && before.Expiration > compute.NewDate(2026, time.August, 11) {
-			t.Errorf("%s is gone", name)
+		for name, was := range evening {
+			if before[name] == nil && was.Expiration > compute.NewDate(2026, time.August, 11) {
+				t.Errorf("%s is gone", name)
+			}
 		}
 	}
 }
@@ -88,14 +93,9 @@ func TestExpiredRowsStayOverNight(t *testing.T) {
 		symbol, at, expired string
 		listed              bool
 	}{
-		{"_SPX", "2026-08-11 16:36:50", "2026-08-11", true},
 		{"SPY", "2026-08-12 06:59:30", "2026-08-11", true},
 		{"SPY", "2026-08-12 07:00:30", "2026-08-11", false},
-		{"_NDX", "2026-08-11 16:36:50", "2026-08-11", true},
 		{"_NDX", "2026-08-12 07:00:30", "2026-08-11", false},
-		{"_RUT", "2026-08-12 06:59:30", "2026-08-11", true},
-		{"IWM", "2026-08-12 06:59:30", "2026-08-11", true},
-		{"IWM", "2026-08-12 07:00:30", "2026-08-11", false},
 		{"SPY", "2026-08-17 02:00:00", "2026-08-14", true}, // Friday's on Monday
 		{"SPY", "2026-08-17 07:01:00", "2026-08-14", false},
 	} {
@@ -117,15 +117,7 @@ func TestChainOfEveryUnderlying(t *testing.T) {
 	halves := false
 	for _, symbol := range chains {
 		chain := chainAt(t, market, symbol, ny("2026-08-11 14:00:00"))
-		size, roots := [2]int{300, 6000}, map[string]int{}
-		if own, ok := map[string][2]int{
-			"_SPX": {27_500, 32_500}, "_NDX": {9000, 13_000}, "_RUT": {5000, 8000}, "IWM": {3500, 4500},
-		}[symbol]; ok {
-			size = own
-		}
-		if n := len(chain.Contracts); n < size[0] || n > size[1] || chain.Skipped.Total() > 0 {
-			t.Errorf("%s has %d contracts, skipped %+v", symbol, n, chain.Skipped)
-		}
+		roots := map[string]int{}
 		for i := range chain.Contracts {
 			c := &chain.Contracts[i]
 			roots[c.Root]++
@@ -134,11 +126,16 @@ func TestChainOfEveryUnderlying(t *testing.T) {
 				t.Fatalf("%s: bid %v, ask %v", c.Symbol(), c.Bid, c.Ask)
 			}
 		}
-		for root, least := range map[string]map[string]int{
-			"_SPX": {"SPX": 8000, "SPXW": 15_000}, "_NDX": {"NDX": 3000, "NDXP": 6000}, "_RUT": {"RUT": 1500, "RUTW": 3000}, "IWM": {"IWM": 3500},
-		}[symbol] {
-			if roots[root] < least {
-				t.Errorf("%s: roots %v", symbol, roots)
+		want, ok := map[string]map[string]int{ // the least of each root, and "" the most of all
+			"_SPX": {"SPX": 8000, "SPXW": 19_500, "": 32_500}, "_NDX": {"NDX": 3000, "NDXP": 6000, "": 13_000},
+			"_RUT": {"RUT": 1500, "RUTW": 3500, "": 8000}, "IWM": {"IWM": 3500, "": 4500},
+		}[symbol]
+		if !ok {
+			want = map[string]int{symbol: 300, "": 6000}
+		}
+		for root, least := range want {
+			if n := len(chain.Contracts); n > want[""] || root != "" && roots[root] < least || chain.Skipped.Total() > 0 {
+				t.Errorf("%s has contracts %v, want %v, skipped %+v", symbol, roots, want, chain.Skipped)
 			}
 		}
 	}
@@ -184,6 +181,129 @@ func TestResourcesOfAChain(t *testing.T) {
 		}
 		if flips < 2 {
 			t.Errorf("%s: a flip near the spot on %d of 3 days", symbol, flips)
+		}
+	}
+}
+
+// Options on indices trade until 16:15, but for those that settle at 16:00, and options on funds until 16:00. The AM-settled series of an
+// index expire on third Fridays alone.
+func TestHoursAndSettlementOfIndices(t *testing.T) {
+	closing, calendar := ny("2026-08-11 16:00:00").Unix(), compute.NewCalendar(nil, nil)
+	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "SPY", "IWM"} {
+		late := 0
+		for _, c := range chainAt(t, market, symbol, ny("2026-08-11 18:00:00")).Contracts {
+			if c.LastTrade > closing {
+				late++
+			}
+			if c.LastTrade > closing+15*60 || c.LastTrade > closing && c.Expiration == compute.NewDate(2026, time.August, 11) {
+				t.Fatalf("%s traded last at %s", c.Symbol(), time.Unix(c.LastTrade, 0).UTC())
+			}
+			if c.Settlement == compute.AM && c.Expiration != calendar.OnOrBefore(compute.ThirdFriday(c.Expiration.Year(), c.Expiration.Month())) {
+				t.Fatalf("%s settles at the open", c.Symbol())
+			}
+		}
+		if (late > 0) != (symbol[0] == '_') {
+			t.Errorf("%s: %d contracts traded after 16:00", symbol, late)
+		}
+	}
+}
+
+// The middles of the quotes of a series have no arbitrage, but for ticks: a call falls with the strike and a put rises, by at most the
+// discounted difference of the strikes. The price is convex in the strike. A call less the put of its strike falls by just that difference.
+// Contracts without a bid are left out, because they have no middle, and so are those with a delta under 0.0005 or over 0.9995: far out, on
+// the last day, the smile is so steep that a put is worth half a tick more than one of a higher strike.
+func TestNoArbitrage(t *testing.T) {
+	const rate = 0.04
+	calendar := compute.NewCalendar(nil, nil)
+	for _, symbol := range chains {
+		tick := 0.1
+		if symbol[0] != '_' {
+			tick = 0.05
+		}
+		chain := chainAt(t, market, symbol, ny("2026-08-11 14:00:00"))
+		type side struct {
+			root  string
+			date  compute.Date
+			right compute.Right
+		}
+		sides := map[side][]*compute.Contract{}
+		for i := range chain.Contracts {
+			if c := &chain.Contracts[i]; c.Bid > 0 && math.Abs(c.Delta) > 0.0005 && math.Abs(c.Delta) < 0.9995 {
+				key := side{c.Root, c.Expiration, c.Right}
+				sides[key] = append(sides[key], c)
+			}
+		}
+		middle := func(c *compute.Contract) float64 { return (c.Bid + c.Ask) / 2 }
+		for key, all := range sides {
+			slices.SortFunc(all, func(a, b *compute.Contract) int { return cmp.Compare(a.Strike, b.Strike) })
+			settles := calendar.Close(key.date)
+			if all[0].Settlement == compute.AM {
+				settles = calendar.Open(key.date)
+			}
+			discount := math.Exp(-rate * settles.Sub(chain.AsOf).Hours() / 24 / 365)
+			puts := map[float64]*compute.Contract{}
+			for _, p := range sides[side{key.root, key.date, compute.Put}] {
+				puts[p.Strike] = p
+			}
+			for i := 1; i < len(all); i++ {
+				a, b := all[i-1], all[i]
+				step, gain := discount*(b.Strike-a.Strike), middle(b)-middle(a)
+				if key.right == compute.Call {
+					gain = -gain
+					if p, q := puts[a.Strike], puts[b.Strike]; p != nil && q != nil && math.Abs(gain+middle(q)-middle(p)-step) > tick {
+						t.Fatalf("the calls and puts of %s and %s are not in parity", a.Symbol(), b.Symbol())
+					}
+				}
+				if gain < -tick/2 || gain > step+tick/2 {
+					t.Fatalf("%s is worth %v and %s %v", a.Symbol(), middle(a), b.Symbol(), middle(b))
+				}
+				if i == 1 {
+					continue
+				}
+				z := all[i-2]
+				w := (b.Strike - a.Strike) / (b.Strike - z.Strike)
+				if middle(a) > w*middle(z)+(1-w)*middle(b)+tick/2+1e-9 {
+					t.Fatalf("%s, %s and %s are not convex: %v, %v, %v", z.Symbol(), a.Symbol(), b.Symbol(), middle(z), middle(a), middle(b))
+				}
+			}
+		}
+	}
+}
+
+// Options that expire on the session date have 43 to 65 % of the volume of the SPX, as in real sessions.
+func TestShareOfTheLastDay(t *testing.T) {
+	for _, day := range []string{"2026-08-10", "2026-08-11", "2026-08-12", "2026-08-14", "2026-08-21", "2026-09-18", "2026-09-30", "2026-11-05"} {
+		for _, hour := range []string{" 12:00:00", " 16:50:00"} {
+			chain := chainAt(t, market, "_SPX", ny(day+hour))
+			last, all := 0.0, 0.0
+			for _, c := range chain.Contracts {
+				if all += c.Volume; c.Expiration.String() == day {
+					last += c.Volume
+				}
+			}
+			if share := last / all; share < 0.43 || share > 0.65 {
+				t.Errorf("%s%s: 0DTE has %.3f of the volume", day, hour, share)
+			}
+		}
+	}
+}
+
+// The skew of the SPX fades on the last days. The bounds are about those of the chain of 2026-08-11: −1.0 at a day, −1.7 at 8 days, −3.2 at
+// 30, with a volatility at the money that was a fifth lower.
+func TestSkewFades(t *testing.T) {
+	for _, c := range []struct {
+		date        string
+		least, most float64 // volatility of the call with a delta of 0.25 less that of such a put, points
+	}{{"2026-08-12", -1.4, -0.6}, {"2026-08-19", -2.8, -1.5}, {"2026-09-11", -4.6, -3}} {
+		chain, at := chainAt(t, market, "_SPX", ny("2026-08-11 16:36:50")), [2]float64{}
+		best := [2]float64{1, 1}
+		for _, option := range chain.Contracts {
+			if off := math.Abs(math.Abs(option.Delta) - 0.25); off < best[option.Right] && option.Root == "SPXW" && option.Expiration.String() == c.date {
+				best[option.Right], at[option.Right] = off, 100*option.IV
+			}
+		}
+		if skew := at[compute.Call] - at[compute.Put]; skew < c.least || skew > c.most {
+			t.Errorf("%s: the risk reversal is %.2f", c.date, skew)
 		}
 	}
 }

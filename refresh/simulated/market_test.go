@@ -2,10 +2,13 @@ package simulated_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"errors"
-	"math"
+	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,6 +20,72 @@ import (
 )
 
 var _ upstream.Source = (*simulated.Market)(nil)
+
+var spxChain = upstream.Options("_SPX")
+
+// chains are the underlyings with an option chain.
+var chains = strings.Fields("_SPX _NDX _RUT SPY QQQ IWM XLC XLY XLP XLE XLF XLV XLI XLK XLB XLRE XLU AAPL NVDA TSLA MSFT AMZN META")
+
+func newMarket(seed uint64) *simulated.Market {
+	return simulated.New(simulated.Config{
+		Seed: seed, Now: func() time.Time { return ny("2026-08-11 12:00:00") }, Calendar: compute.NewCalendar(nil, nil),
+	})
+}
+
+// market is shared by most tests, because it keeps what it has computed. small is the same market with an eighth of the strikes.
+var (
+	market = newMarket(1)
+	small  = simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil), Every: 8})
+)
+
+// ny parses a New York wall clock time.
+func ny(s string) time.Time {
+	t, err := time.ParseInLocation(time.DateTime, s, compute.NewYork)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func documentAt(t testing.TB, m *simulated.Market, name upstream.Name, at time.Time) *upstream.Document {
+	t.Helper()
+	doc, err := m.At(name, at)
+	if err != nil {
+		t.Fatalf("At(%s, %s): %v", name, at, err)
+	}
+	return doc
+}
+
+func chainAt(t testing.TB, m *simulated.Market, symbol string, at time.Time) *compute.Chain {
+	t.Helper()
+	chain, err := cboe.DecodeChain(documentAt(t, m, upstream.Options(symbol), at).Body)
+	if err != nil {
+		t.Fatalf("chain of %s at %s: %v", symbol, at, err)
+	}
+	if chain.BadNumbers > 0 {
+		t.Errorf("chain of %s at %s: %d numbers are outside the ranges of their kinds", symbol, at, chain.BadNumbers)
+	}
+	return chain
+}
+
+func quoteAt(t testing.TB, m *simulated.Market, symbol string, at time.Time) *cboe.Quote {
+	t.Helper()
+	quote, err := cboe.DecodeQuote(documentAt(t, m, upstream.Quotes(symbol), at).Body)
+	if err != nil {
+		t.Fatalf("quote of %s at %s: %v", symbol, at, err)
+	}
+	return quote
+}
+
+// closesOf returns the history of a symbol.
+func closesOf(t testing.TB, m *simulated.Market, symbol string, at time.Time) []compute.Close {
+	t.Helper()
+	closes, bad, err := cboe.DecodeHistory(documentAt(t, m, upstream.History(symbol), at).Body, cboe.PriceKind(strings.TrimPrefix(symbol, "_")))
+	if err != nil || bad != 0 {
+		t.Fatalf("history of %s: %d bad numbers, %v", symbol, bad, err)
+	}
+	return closes
+}
 
 func TestDocumentsDependOnSeedAndInstantAlone(t *testing.T) {
 	type question struct {
@@ -98,68 +167,15 @@ func TestNotModified(t *testing.T) {
 	}
 }
 
-func TestLevelsArePlausible(t *testing.T) {
-	at := ny("2027-01-05 12:00:00")
-	for seed := range uint64(3) {
-		m := newMarket(seed)
-		quiet, inverted, n := 0, 0, 0
-		three := closesOf(t, m, "_VIX3M", at)
-		for i, c := range closesOf(t, m, "_VIX", at) {
-			n++
-			if c.Price >= 12 && c.Price <= 30 {
-				quiet++
-			}
-			if c.Price > three[i].Price {
-				inverted++
-			}
-			if c.Price < 9 || c.Price > 60 {
-				t.Errorf("seed %d: VIX is %v on %s", seed, c.Price, c.Date)
-			}
-		}
-		if quiet < n*9/10 || inverted == 0 || inverted > n/2 {
-			t.Errorf("seed %d: of %d sessions the VIX was from 12 to 30 on %d, above the VIX3M on %d", seed, n, quiet, inverted)
-		}
-		sum, squares, days, inRange := 0.0, 0.0, 0.0, 0
-		closes := closesOf(t, m, "_SPX", at)
-		for i := 1; i < len(closes); i++ {
-			r := math.Log(closes[i].Price / closes[i-1].Price)
-			sum, squares, days = sum+r, squares+r*r, days+1
-			if math.Abs(r) > 0.08 {
-				t.Errorf("seed %d: SPX moved %.1f%% on %s", seed, r*100, closes[i].Date)
-			}
-			if closes[i].Date.Year() == 2026 && closes[i].Price > 6800 && closes[i].Price < 7900 {
-				inRange++
-			}
-		}
-		if vol := math.Sqrt(squares / days * 252); vol < 0.08 || vol > 0.2 || inRange < 230 {
-			t.Errorf("seed %d: SPX has a volatility of %.3f and was near 7,000 to 7,700 on %d days of 2026", seed, vol, inRange)
-		}
-	}
-}
-
-// A history ends with the latest published session. Its last close and change are those of the quote of that evening.
-func TestHistoryJoinsQuotes(t *testing.T) {
-	calendar := compute.NewCalendar(nil, nil)
-	for at, last := range map[string]string{
-		"2026-08-11 09:00:00": "2026-08-10", "2026-08-11 17:59:00": "2026-08-10", "2026-08-11 18:01:00": "2026-08-11",
-		"2026-08-15 12:00:00": "2026-08-14", "2026-08-17 12:00:00": "2026-08-14", "2026-11-27 18:00:30": "2026-11-27",
-	} {
-		for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "_VIX9D", "_VIX6M", "_VIX1Y", "_VVIX", "_SKEW", "_NDX", "_RUT", "SPY", "IWM", "XLC", "TSLA"} {
-			closes := closesOf(t, market, symbol, ny(at))
-			want := compute.NewDate(2022, time.January, 3)
-			for _, c := range closes {
-				if c.Date != want {
-					t.Fatalf("%s: a close of %s, want %s", symbol, c.Date, want)
-				}
-				want = calendar.Next(want)
-			}
-			now, before := closes[len(closes)-1], closes[len(closes)-2]
-			quote := quoteAt(t, market, symbol, ny(last+" 16:40:00"))
-			change := (now.Price/before.Price - 1) * 100
-			if now.Date.String() != last || quote.Spot != now.Price || math.Abs(quote.PriceChangePercent-change) > 6e-5 {
-				t.Errorf("%s at %s: the last close is %v of %s, %+.4f%%; the quote is %+v", symbol, at, now.Price, now.Date, change, quote.UnderlyingQuote)
-			}
-		}
+// A market in gzip makes the same documents.
+func TestGzip(t *testing.T) {
+	at := ny("2026-08-11 12:00:00")
+	const name = upstream.Name("options/XLK.json")
+	want := documentAt(t, newMarket(7), name, at)
+	got := documentAt(t, simulated.New(simulated.Config{Seed: 7, Calendar: compute.NewCalendar(nil, nil), Gzip: true}), name, at)
+	text, err := cboe.Unpack(got)
+	if err != nil || got.Body != nil || got.ETag != want.ETag || !bytes.Equal(text, want.Body) {
+		t.Errorf("%d bytes, %v", len(text), err)
 	}
 }
 
@@ -181,32 +197,95 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A market in gzip makes the same documents.
-func TestGzip(t *testing.T) {
-	at := ny("2026-08-11 12:00:00")
-	const name = upstream.Name("options/XLK.json")
-	want := documentAt(t, newMarket(7), name, at)
-	got := documentAt(t, simulated.New(simulated.Config{Seed: 7, Calendar: compute.NewCalendar(nil, nil), Gzip: true}), name, at)
-	text, err := cboe.Unpack(got)
-	if err != nil || got.Body != nil || got.ETag != want.ETag || !bytes.Equal(text, want.Body) {
-		t.Errorf("%d bytes, %v", len(text), err)
+// TestNewInstrumentsChangeNoOther compares the chain, quote and history of some instruments, of seed 1 in a session and at night, with those
+// of the market as it has been since its nights follow the table of hours. Whatever is added to the market changes none of them.
+func TestNewInstrumentsChangeNoOther(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the digests are of amd64: another GOARCH may fuse multiplications")
+	}
+	for _, c := range []struct{ symbol, at, want string }{
+		{"_SPX", "2026-08-11 12:00:00", "946b4a20e39c11a0bd2c779d21024092a6ef25d707054cde43ceaa1484ad72dd"},
+		{"_SPX", "2026-08-12 02:00:00", "fe1fb1ea085bb922585a14d76fcb57d5184f216398a05ca43b9e1ecf9a2a8124"},
+		{"SPY", "2026-08-11 12:00:00", "fbcba21381b6406dcc17731f0302ec1d9ae1d5c7bd7cdf68b2062817cdd254df"},
+		{"SPY", "2026-08-12 02:00:00", "5d4e647bf2a84d3fb84534b8a0a2a2eaf3b0aaccb64619db6f0c2a701150a6f7"},
+		{"QQQ", "2026-08-11 12:00:00", "dd41bb5088ee0656a1e08ab41102379e5bac2a7b74664324db560380088e73a1"},
+		{"QQQ", "2026-08-12 02:00:00", "11ac09f55f12e46e1d551085c888589ac16228df1e6c93e9760ec6c3e2c913de"},
+		{"XLK", "2026-08-11 12:00:00", "55e83683754f71155d1487a2b32b82dac7510bdd724620e322d478d463db5442"},
+		{"XLK", "2026-08-12 02:00:00", "803e0aa3d9a45fb365c032bfb336442093115e4bac09c3b4a1145e136e332499"},
+	} {
+		digest := sha256.New()
+		for _, name := range []upstream.Name{upstream.Options(c.symbol), upstream.Quotes(c.symbol), upstream.History(c.symbol)} {
+			digest.Write(documentAt(t, market, name, ny(c.at)).Body)
+		}
+		if got := fmt.Sprintf("%x", digest.Sum(nil)); got != c.want {
+			t.Errorf("the documents of %s at %s have the digest %s", c.symbol, c.at, got)
+		}
 	}
 }
 
-// The return of SPY differs by at most 0.05 percentage points from the weighted return of the sector funds, at any time of a session and
-// at its close.
-func TestSectorsAddUpToTheIndex(t *testing.T) {
-	weights := map[string]float64{ // approximate shares by market value
-		"XLC": 0.1, "XLY": 0.105, "XLP": 0.05, "XLE": 0.03, "XLF": 0.13, "XLV": 0.09, "XLI": 0.085, "XLK": 0.345, "XLB": 0.02, "XLRE": 0.02,
-		"XLU": 0.025,
-	}
-	for at := ny("2026-10-26 09:46:00"); at.Before(ny("2026-11-07 00:00:00")); at = at.Add(4*time.Hour + 7*time.Minute) {
-		want, got := quoteAt(t, market, "SPY", at).PriceChangePercent, 0.0
-		for symbol, weight := range weights {
-			got += weight * quoteAt(t, market, symbol, at).PriceChangePercent
+func TestClocks(t *testing.T) {
+	for _, c := range []struct{ at, generated, index, stock string }{
+		// at, index and stock are New York times; generated is UTC
+		{"2026-08-11 12:00:05", "2026-08-11 15:59:56", "2026-08-11 11:44:52", "2026-08-11 11:44:52"},
+		{"2026-08-11 16:20:00", "2026-08-11 20:19:56", "2026-08-11 16:04:52", "2026-08-11 16:00:00"},
+		{"2026-08-11 16:36:50", "2026-08-11 20:36:41", "2026-08-11 16:14:59", "2026-08-11 16:00:00"},
+		{"2026-08-11 21:25:33", "2026-08-12 01:25:26", "2026-08-11 16:14:59", "2026-08-11 16:00:00"},
+		{"2026-08-12 09:40:00", "2026-08-12 13:39:56", "2026-08-11 16:14:59", "2026-08-11 16:00:00"},
+		{"2026-08-12 09:46:00", "2026-08-12 13:45:56", "2026-08-12 09:30:52", "2026-08-12 09:30:52"},
+		{"2026-08-09 18:38:43", "2026-08-09 22:38:41", "2026-08-07 16:14:59", "2026-08-07 16:00:00"}, // Sunday
+		{"2026-09-07 12:00:00", "2026-09-07 15:59:56", "2026-09-04 16:14:59", "2026-09-04 16:00:00"}, // Labor Day
+		{"2026-11-27 14:30:00", "2026-11-27 19:29:56", "2026-11-27 13:14:59", "2026-11-27 13:00:00"}, // early close
+		{"2026-03-06 12:00:00", "2026-03-06 16:59:56", "2026-03-06 11:44:52", "2026-03-06 11:44:52"}, // before the clocks go forward
+		{"2026-03-09 12:00:00", "2026-03-09 15:59:56", "2026-03-09 11:44:52", "2026-03-09 11:44:52"}, // and after
+		{"2026-11-02 12:00:00", "2026-11-02 16:59:56", "2026-11-02 11:44:52", "2026-11-02 11:44:52"}, // after they go back
+	} {
+		for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "_VIX", "XLK", "IWM"} {
+			doc := documentAt(t, market, upstream.Quotes(symbol), ny(c.at))
+			quote := quoteAt(t, market, symbol, ny(c.at))
+			want := c.index
+			if symbol[0] != '_' {
+				want = c.stock
+			}
+			if got := doc.Generated.Format(time.DateTime); got != c.generated || !quote.CapturedAt.Equal(doc.Generated) || !quote.AsOf.Equal(ny(want)) {
+				t.Errorf("%s, %s: generated %s, timestamp %s, last trade %s, want %s", c.at, symbol, got, quote.CapturedAt, quote.AsOf, want)
+			}
+			if want := doc.Generated.Format("Mon, 02 Jan 2006 15:04:05 GMT"); doc.LastModified != want || !doc.Received.Equal(ny(c.at)) {
+				t.Errorf("%s: last modified %s, received %s", c.at, doc.LastModified, doc.Received)
+			}
 		}
-		if math.Abs(got-want) > 0.05 {
-			t.Errorf("%s: SPY %+.3f %%, the sectors %+.3f %%", at, want, got)
+	}
+}
+
+// Between two sessions a document has no new data, except that quotes of SPX and RUT options change at night.
+func TestFrozenBody(t *testing.T) {
+	for _, c := range []struct {
+		symbol, a, b string
+		frozen       bool
+	}{
+		{"_SPX", "2026-08-11 17:01:00", "2026-08-11 20:29:00", true},
+		{"_SPX", "2026-08-11 20:29:00", "2026-08-11 21:01:00", false},
+		{"TSLA", "2026-08-11 21:01:00", "2026-08-12 02:30:00", true},
+		{"_NDX", "2026-08-11 17:01:00", "2026-08-12 02:30:00", true},
+		{"_RUT", "2026-08-11 17:01:00", "2026-08-12 09:44:00", false}, // the listing of 07:00
+		{"_RUT", "2026-08-11 21:01:00", "2026-08-12 02:30:00", false},
+		{"_SPX", "2026-08-12 09:16:00", "2026-08-12 09:44:00", false}, // to 09:25
+		{"_SPX", "2026-08-12 09:41:00", "2026-08-12 09:44:00", true},
+		{"_SPX", "2026-09-05 12:00:00", "2026-09-07 02:00:00", false}, // a holiday, to 11:30
+		{"_SPX", "2026-09-07 11:46:00", "2026-09-07 20:29:00", true},
+		{"_SPX", "2026-08-14 21:01:00", "2026-08-16 19:00:00", true},  // over a weekend
+		{"_SPX", "2026-08-16 19:00:00", "2026-08-16 23:00:00", false}, // to the night before Monday
+	} {
+		name := upstream.Options(c.symbol)
+		one, two := documentAt(t, small, name, ny(c.a)), documentAt(t, small, name, ny(c.b))
+		before, err := cboe.DecodeChain(one.Body)
+		after, laterErr := cboe.DecodeChain(two.Body)
+		if err != nil || laterErr != nil || before.Spot != after.Spot || !before.AsOf.Equal(after.AsOf) || before.CapturedAt.Equal(after.CapturedAt) {
+			t.Fatalf("from %s to %s: %+v, %v, %+v, %v", c.a, c.b, before.UnderlyingQuote, err, after.UnderlyingQuote, laterErr)
+		}
+		was := *after
+		was.UnderlyingQuote = before.UnderlyingQuote // its clock alone has moved
+		if reflect.DeepEqual(before, &was) != c.frozen {
+			t.Errorf("from %s to %s: want frozen %v", c.a, c.b, c.frozen)
 		}
 	}
 }
