@@ -26,14 +26,6 @@ func wantChain() []byte {
 	return document("2026-08-11 20:36:41", `"options":[`+rowC+`,`+rowP+`],`+head)
 }
 
-func sameUnderlying(t *testing.T, got, want compute.UnderlyingQuote) {
-	t.Helper()
-	if got.Symbol != want.Symbol || got.Spot != want.Spot || fmt.Sprint(got.PriceChangePercent) != fmt.Sprint(want.PriceChangePercent) ||
-		!got.AsOf.Equal(want.AsOf) || !got.CapturedAt.Equal(want.CapturedAt) {
-		t.Errorf("head\n got %+v\nwant %+v", got, want)
-	}
-}
-
 // FuzzDecodeChain: DecodeChain and encoding/json read the same rows, or refuse the document for the same reason.
 func FuzzDecodeChain(f *testing.F) {
 	whole := string(wantChain())
@@ -80,38 +72,53 @@ func FuzzDecodeChain(f *testing.F) {
 		f.Add([]byte(strings.NewReplacer(change...).Replace(whole)))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		got, err := DecodeChain(body)
-		if err == nil && got.Listed != len(got.Contracts)+got.Skipped.Total() {
-			t.Errorf("listed %d, kept %d, skipped %+v", got.Listed, len(got.Contracts), got.Skipped)
+		chain, err := DecodeChain(body)
+		if err == nil && chain.Listed != len(chain.Contracts)+chain.Skipped.Total() {
+			t.Errorf("listed %d, kept %d, skipped %+v", chain.Listed, len(chain.Contracts), chain.Skipped)
 		}
 		if outOfScope(body, "options") {
 			return
 		}
-		want, wantErr := plainChain(body, true)
-		if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
-			t.Fatalf("%v, want %v", err, wantErr)
-		}
-		if err == nil {
-			sameUnderlying(t, got.UnderlyingQuote, want.UnderlyingQuote)
-			if got.BadNumbers != want.BadNumbers {
-				t.Errorf("%d bad numbers, want %d", got.BadNumbers, want.BadNumbers)
-			}
-			if got.Listed != want.Listed || got.Skipped != want.Skipped || fmt.Sprintf("%+v", got.Contracts) != fmt.Sprintf("%+v", want.Contracts) {
-				t.Errorf("\n got %d %+v %+v\nwant %d %+v %+v", got.Listed, got.Skipped, got.Contracts, want.Listed, want.Skipped, want.Contracts)
-			}
-		}
+		chainAgrees(t, body)
 		quote, err := DecodeQuote(body)
-		want, wantErr = plainChain(body, false)
+		want, wantErr := plainChain(body, false)
 		if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
 			t.Fatalf("as a quote: %v, want %v", err, wantErr)
 		}
-		if err == nil {
-			sameUnderlying(t, quote.UnderlyingQuote, want.UnderlyingQuote)
-			if quote.BadNumbers != want.BadNumbers {
-				t.Errorf("as a quote: %d bad numbers, want %d", quote.BadNumbers, want.BadNumbers)
-			}
+		if err == nil && (fmt.Sprintf("%+v", headOf(quote.UnderlyingQuote)) != fmt.Sprintf("%+v", headOf(want.UnderlyingQuote)) || quote.BadNumbers != want.BadNumbers) {
+			t.Errorf("as a quote: %+v, want %+v", quote, want)
 		}
 	})
+}
+
+// headOf returns what the slow decoder reads of an underlying.
+func headOf(u compute.UnderlyingQuote) compute.UnderlyingQuote {
+	return compute.UnderlyingQuote{Symbol: u.Symbol, Spot: u.Spot, PriceChangePercent: u.PriceChangePercent, AsOf: u.AsOf.UTC(), CapturedAt: u.CapturedAt.UTC()}
+}
+
+// chainAgrees compares DecodeChain with the slow decoder. It returns the chain, or nil if both refuse the document for the same reason.
+func chainAgrees(t *testing.T, body []byte) *compute.Chain {
+	t.Helper()
+	got, err := DecodeChain(body)
+	want, wantErr := plainChain(body, true)
+	if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
+		t.Fatalf("%v, want %v", err, wantErr)
+	}
+	if err != nil {
+		return nil
+	}
+	summary := func(c *compute.Chain) string {
+		return fmt.Sprintf("%+v, %d listed, %d kept, skipped %+v, %d bad numbers", headOf(c.UnderlyingQuote), c.Listed, len(c.Contracts), c.Skipped, c.BadNumbers)
+	}
+	if summary(got) != summary(want) {
+		t.Fatalf("\n got %s\nwant %s", summary(got), summary(want))
+	}
+	for i, c := range got.Contracts {
+		if fmt.Sprintf("%+v", c) != fmt.Sprintf("%+v", want.Contracts[i]) {
+			t.Fatalf("row %d is %+v", i, c)
+		}
+	}
+	return got
 }
 
 // FuzzTradeClock: parseClock accepts only the form of a clock, and agrees with package time.
