@@ -219,19 +219,20 @@ const longestLife = 1970 // days, the maximum of all roles
 // listing returns the series of a chain that are listed on a session: first the AM-settled ones, each kind by date.
 func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 	name := strings.TrimPrefix(in.symbol, "_")
-	for _, s := range []series{{root: name, am: true}, {root: name + in.chain.pm}} {
-		for s.date = listed; s.date <= listed+longestLife; s.date = m.calendar.Next(s.date) {
-			s, width := s, 0.0
+	for _, kind := range []series{{root: name, am: true}, {root: name + in.chain.pm}} {
+		for date := listed; date <= listed+longestLife; date = m.calendar.Next(date) {
+			s, width := kind, 0.0
+			s.date = date
 			for _, r := range in.chain.roles {
-				month := r.months == nil || slices.Contains(r.months, s.date.Month())
-				if r.am == s.am && month && s.days(listed) <= r.life && r.plays(m.calendar, s.date) {
+				month := r.months == nil || slices.Contains(r.months, date.Month())
+				if r.am == s.am && month && s.days(listed) <= r.life && r.plays(m.calendar, date) {
 					s.life, width, s.roles = max(s.life, r.life), max(width, r.width), append(s.roles, r)
 				}
 			}
 			if len(s.roles) > 0 {
-				s.settles = m.settles(s.date, s.am)
-				s.since = m.calendar.Next(s.date - compute.Date(s.life) - 1)
-				s.key = m.key.named("options").named(s.root).child(uint64(s.date))
+				s.settles = m.settles(date, s.am)
+				s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
+				s.key = m.key.named("options").named(s.root).child(uint64(date))
 				s.strikes = m.ladder(in, &s, width, listed)
 				all = append(all, s)
 			}

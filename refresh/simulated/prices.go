@@ -99,7 +99,7 @@ func (p point) toward(q point, w float64) point {
 // factors are the closing values of the factors. They grow session by session from the epoch, and depend on the seed and the calendar
 // alone.
 type factors struct {
-	tree     noise
+	tree     noise // of all their numbers
 	calendar *compute.Calendar
 	dates    []compute.Date // sessions from the epoch on
 	closes   []point        // without own
