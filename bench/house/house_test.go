@@ -4,9 +4,13 @@ package house
 
 import (
 	"errors"
+	"fmt"
 	"go/ast"
+	"go/importer"
 	"go/parser"
 	"go/token"
+	"go/types"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -73,6 +77,82 @@ func TestArrows(t *testing.T) {
 	for _, found := range goList(t, "-f", `{{$package := .ImportPath}}{{range .Imports}}{{if eq . "testing"}}{{$package}}{{end}}{{end}}`, "./...") {
 		t.Errorf("%s imports testing: test code belongs into files that end in _test.go", found)
 	}
+}
+
+const maxArrowsUp = 20 // between the files of refresh and between those of refresh/product, together
+
+// An arrow runs from a file to one that declares what it uses: a name of the package, a field or a method. The files of a package
+// are put in an order, lowest first, in which few arrows run up, from a file to a later one: none, unless files form a circle.
+func TestArrowsBetweenFiles(t *testing.T) {
+	var up []string
+	for _, dir := range []string{"refresh", "refresh/product"} {
+		if _, err := os.Stat(filepath.Join(root, dir)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		files, uses := usesBetweenFiles(t, dir)
+		order := fewUp(files, uses)
+		for i, from := range order {
+			for _, to := range order[i+1:] {
+				if names := uses[[2]string{from, to}]; names != nil {
+					names = slices.Compact(slices.Sorted(slices.Values(names)))
+					up = append(up, fmt.Sprintf("%s: %s uses %s: %s", dir, from, to, strings.Join(names, ", ")))
+				}
+			}
+		}
+	}
+	if len(up) > maxArrowsUp {
+		t.Errorf("%d arrows between files run up, more than %d:\n%s", len(up), maxArrowsUp, strings.Join(up, "\n"))
+	}
+}
+
+// usesBetweenFiles returns the files of a package, but for tests, and which names each uses of which other.
+func usesBetweenFiles(t *testing.T, dir string) (files []string, uses map[[2]string][]string) {
+	compiled := map[string]string{}
+	for _, dep := range goList(t, "-deps", "-export", "-f", "{{.ImportPath}}={{.Export}}", "./"+dir) {
+		path, file, _ := strings.Cut(dep, "=")
+		compiled[path] = file
+	}
+	dependencies := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(compiled[path]) })
+	set, info, uses := token.NewFileSet(), types.Info{Uses: map[*ast.Ident]types.Object{}}, map[[2]string][]string{}
+	files = goList(t, "-f", `{{join .GoFiles "\n"}}`, "./"+dir)
+	var parsed []*ast.File
+	for _, name := range files {
+		f, _ := parser.ParseFile(set, filepath.Join(root, dir, name), nil, parser.SkipObjectResolution) // go list has compiled it
+		parsed = append(parsed, f)
+	}
+	pkg, err := (&types.Config{Importer: dependencies}).Check(module+"/"+dir, set, parsed, &info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := func(pos token.Pos) string { return filepath.Base(set.Position(pos).Filename) }
+	for id, what := range info.Uses {
+		ends := [2]string{base(id.Pos()), base(what.Pos())}
+		if what.Pkg() == pkg && (what.Parent() == nil || what.Parent() == pkg.Scope()) && ends[0] != ends[1] { // a field or method has no parent
+			uses[ends] = append(uses[ends], id.Name)
+		}
+	}
+	return files, uses
+}
+
+// fewUp orders files so that few arrows run up: it moves one file at a time to its best place, until no move helps.
+func fewUp(order []string, uses map[[2]string][]string) []string {
+	arrow := func(from, to string) int { return min(len(uses[[2]string{from, to}]), 1) }
+	for moved := true; moved; {
+		moved = false
+		for _, file := range slices.Clone(order) {
+			at := slices.Index(order, file)
+			order = slices.Delete(order, at, at+1)
+			up := []int{0} // arrows that run up with the file at each place, less those at the first
+			for i, other := range order {
+				up = append(up, up[i]+arrow(other, file)-arrow(file, other))
+			}
+			if least := slices.Min(up); up[at] > least {
+				at, moved = slices.Index(up, least), true
+			}
+			order = slices.Insert(order, at, file)
+		}
+	}
+	return order
 }
 
 const (
