@@ -23,29 +23,31 @@ type changedGamma struct {
 	OpenInterest []struct{ From, To float64 } `json:"open_interest_changes"`
 }
 
-// After a session, the changes compare with its last snapshot. A restart gives the same bytes, recompute the same answers.
-// Without the answer of the session before, the changes are null and the quality says why.
+// After a session, the changes compare with its last snapshot, also after a restart. Without the answer of the session before, the changes
+// are null and the quality says why.
 func TestChangesSinceThePreviousSession(t *testing.T) {
 	long(t)
-	play(t, "2026-11-19 15:00", func(t *testing.T, r *rig) {
-		var before, first, g changedGamma
-		r.once()
-		r.data(product.GammaResource, &first)
-		time.Sleep(25 * time.Second)
-		r.once()
-		r.data(product.GammaResource, &before)
-		if before.Changes != nil || before.OpenInterest != nil || !strings.Contains(string(r.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {
-			t.Errorf("first session: %+v, quality %s", before, r.meta(product.GammaResource).Quality)
+	play(t, "2026-11-19 14:59", func(t *testing.T, r *rig) {
+		unknown := func(what string) (g changedGamma) {
+			t.Helper()
+			if r.data(product.GammaResource, &g); g.Changes != nil || g.OpenInterest != nil || !strings.Contains(string(r.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+				t.Errorf("%s: %+v, quality %s", what, g, r.meta(product.GammaResource).Quality)
+			}
+			return g
 		}
+		r.once()
+		first := unknown("first session")
+		r.onceAt("2026-11-19 15:00")
+		before, reference := unknown("first session"), r.meta(product.GammaResource).AsOf
 		if first.Net == before.Net {
 			t.Error("the net does not move: the test shows too little")
 		}
-		reference := r.meta(product.GammaResource).AsOf
 		r.onceAt("2026-11-20 08:00") // the open interest of the new session is there
 		if r.meta(product.GammaResource).SessionDate != "2026-11-19" {
 			t.Error("the quotes of the night are not those of the session before")
 		}
 		r.onceAt("2026-11-20 11:00")
+		var g, again changedGamma
 		r.data(product.GammaResource, &g)
 		if g.Changes == nil || !g.Changes.ReferenceAsOf.Equal(reference) {
 			t.Fatalf("changes %+v, want those since %v", g.Changes, reference)
@@ -69,21 +71,15 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		restarted := r.again("2026-11-20 11:01").restored()
 		equal(t, "restarted", r, restarted)
 		restarted.once()
-		var again changedGamma
-		restarted.data(product.GammaResource, &again)
-		if again.Changes == nil || !again.Changes.ReferenceAsOf.Equal(reference) {
+		if restarted.data(product.GammaResource, &again); again.Changes == nil || !again.Changes.ReferenceAsOf.Equal(reference) {
 			t.Errorf("after a restart: changes %+v", again.Changes)
 		}
 		restarted.close()
 
 		must(t, os.Remove(filepath.Join(r.dir, "simulated", "2026-11-19", "gex-spx")))
-		without := newRig(t, r.dir, "2026-11-20 11:05").restored()
-		var unknown changedGamma
-		without.once()
-		without.data(product.GammaResource, &unknown)
-		if unknown.Changes != nil || !strings.Contains(string(without.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {
-			t.Errorf("without the answer of the session before: %+v", unknown.Changes)
-		}
+		r = newRig(t, r.dir, "2026-11-20 11:05").restored()
+		r.once()
+		unknown("without the answer of the session before")
 		identical(t, r.dir, "2026-11-20", quoted...)
 	})
 }
