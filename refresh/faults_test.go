@@ -279,6 +279,9 @@ func injectFault(t *testing.T, c faultCase) int {
 		f.requests()
 		f.until(t, "a quiet instant", time.Minute, func() bool { return f.clock.Now().Second() == 55 })
 	}
+	if c.hits == filesDir { // a start serves what was stored until the first quotes
+		f.until(t, "the curve of this session", 5*time.Minute, func() bool { return f.meta(product.VIXResource).ComputedAt.After(ny(t, start)) })
+	}
 	before := f.bodies(c.stale)
 	if c.fault == faultRefuse {
 		f.net.refuse(cdnHost)

@@ -201,35 +201,3 @@ func (s *withoutChain) Fetch(ctx context.Context, name upstream.Name, since *ups
 	}
 	return s.Source.Fetch(ctx, name, since)
 }
-
-// ladderCurve is the part of a VIX curve that these tests look at.
-type ladderCurve struct {
-	Settled string `json:"settlement_date"`
-	Stale   int    `json:"stale_sessions"`
-	Curve   []struct{ Change *float64 }
-	VIX     *float64
-	VIX3M   *float64
-	Basis   *float64 `json:"spot_basis_pct"`
-	Regime  *string  `json:"cash_regime"`
-	Cash    map[string]*struct {
-		Value  float64
-		AsOf   time.Time `json:"as_of"`
-		Change *float64  `json:"change_pct"`
-	}
-}
-
-// complete says whether the closes of VIX and VIX3M are known.
-func (c ladderCurve) complete() bool {
-	return c.VIX != nil && c.VIX3M != nil && c.Basis != nil && c.Regime != nil
-}
-
-// vixJob runs the job of the curve at a time, and returns what is served then.
-func (r *rig) vixJob(at string) (c ladderCurve) {
-	r.t.Helper()
-	time.Sleep(ny(r.t, at).Sub(r.clock.Now()))
-	if !refresh.RunJob(r.Refresher, r.t.Context(), "vix") {
-		r.t.Errorf("%s: the job failed", at)
-	}
-	r.data(product.VIXResource, &c)
-	return c
-}
