@@ -13,7 +13,6 @@ import (
 	"strikecache/refresh"
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/product"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -183,60 +182,55 @@ func TestNoRefresher(t *testing.T) {
 	})
 }
 
-// An underlying that the upstream does not have is named once, and asked for again after an hour. The resources of the others go on. A
-// member waits for no answer of its chain. When the upstream has a chain no more, it says what the refresher says: the answers are stale.
+// The resources of an underlying that the upstream does not have are not offered, and no member waits for them. The others go on. When the
+// upstream has a chain no more, a member says what the refresher says: the answers to this chain alone are stale.
 func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		source := &withoutChain{name: upstream.Options("XLF")}
+		source := &withoutChain{name: xlfDocument}
 		a := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { source.Source, c.Source = c.Source, source })
 		b := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Lease = func() bool { return false } })
-		round := func(jobs ...string) {
+		round := func(offered bool, jobs ...string) {
 			t.Helper()
 			for _, job := range jobs {
 				refresh.RunJob(a.Refresher, t.Context(), job)
 			}
 			carried(t, a, b)
+			offers := a.Offers()
+			if _, waits := offers["gex/xlf"]; waits != offered || !offers[product.GammaResource] || !offers[product.FlowResource] {
+				t.Errorf("offered %v", offers)
+			}
 		}
-		round("spx", "xlf", "sectors", "vix")
-		if _, waits := b.Offers()["gex/xlf"]; waits || !maps.Equal(b.Offers(), a.Offers()) {
+		round(false, "spx", "xlf", "sectors", "vix")
+		if !maps.Equal(b.Offers(), a.Offers()) {
 			t.Errorf("the member waits for %v, the refresher for %v", b.Offers(), a.Offers())
 		}
 		time.Sleep(50 * time.Minute)
-		round("spx", "xlf")
-		if n := source.refused.Load(); n != 1 || strings.Count(a.log.String(), "not asked again") != 1 {
-			t.Errorf("asked for %d times within an hour: %s", n, a.log)
-		}
-		if _, waits := a.Offers()["gex/xlf"]; waits || !a.Offers()[product.GammaResource] || !a.Offers()[product.FlowResource] {
-			t.Errorf("offered %v", a.Offers())
+		round(false, "spx", "xlf")
+		if n := strings.Count(a.log.String(), "not asked again"); n != 1 {
+			t.Errorf("named %d times within an hour: %s", n, a.log)
 		}
 		source.listed.Store(true)
 		time.Sleep(61 * time.Minute)
-		round("spx", "xlf", "sectors", "vix")
+		round(true, "spx", "xlf", "sectors", "vix")
 		equal(t, "listed", a, b)
 		a.market.Fail(source.name, faultHTMLPage, 3) // an outage, and then the chain is gone
-		round("xlf", "xlf", "xlf")
+		round(true, "xlf", "xlf", "xlf")
 		if !a.meta(product.UnderlyingsResource).Freshness.Stale() {
 			t.Fatal("the outage makes nothing stale: the test shows nothing")
 		}
 		source.listed.Store(false)
 		time.Sleep(40 * time.Minute)
-		round("spx", "xlf")
-		for _, resource := range []string{product.UnderlyingsResource, product.FlowResource} {
-			if f := a.meta(resource).Freshness; f.Stale() {
-				t.Errorf("%s, which also rests on other chains: %+v", resource, f)
+		round(false, "spx", "xlf")
+		for resource, stale := range map[string]bool{product.UnderlyingsResource: false, product.FlowResource: false, "gex/xlf": true} {
+			if f := a.meta(resource).Freshness; f.Stale() != stale {
+				t.Errorf("%s: %+v", resource, f)
 			}
-		}
-		if !a.meta("gex/xlf").Freshness.Stale() || a.Offers()["gex/xlf"] {
-			t.Fatal("the chain is not gone: the test shows nothing")
 		}
 		equal(t, "gone", a, b)
 		source.listed.Store(true)
-		source.unchanged.Store(true)
+		source.unchanged.Store(true) // the upstream has the chain again, unchanged
 		time.Sleep(61 * time.Minute)
-		round("xlf")
-		if !a.Offers()["gex/xlf"] {
-			t.Error("the upstream has the chain again, unchanged: the refresher does not know it")
-		}
+		round(true, "xlf")
 	})
 }
 

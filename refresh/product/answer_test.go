@@ -1,0 +1,232 @@
+package product
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
+)
+
+// The quality of each answer counts the numbers of its documents that count as absent because no market has them.
+func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
+	chain := func(current, change, bid, delta string) map[upstream.Name]string {
+		return map[upstream.Name]string{feed.ChainOf("SPX"): fmt.Sprintf(`{"timestamp":"2026-11-20 16:00:00","data":{"options":[`+
+			`{"option":"SPX261218C07000000","bid":%s,"ask":12.5,"iv":0.2,"open_interest":100,"volume":5000,"delta":%s,"gamma":0.001,"last_trade_price":12,"last_trade_time":"2026-11-20T10:40:00"}],`+
+			`"symbol":"^SPX","current_price":%s,"close":7000,"price_change_percent":%s,"last_trade_time":"2026-11-20T10:45:00"}}`, bid, delta, current, change)}
+	}
+	curve := func(vix, close string) map[upstream.Name]string {
+		return map[upstream.Name]string{
+			upstream.Settlement("2026-11-19"): "Product,Symbol,Expiration Date,Price\nVX,VX/Z6,2026-12-16,18.5\n",
+			upstream.Quotes(vixIndex):         fmt.Sprintf(`{"timestamp":"2026-11-19 22:00:00","data":{"symbol":"^VIX","current_price":%s,"close":17,"last_trade_time":"2026-11-19T16:15:00"}}`, vix),
+			upstream.History(vix3mIndex):      fmt.Sprintf(`{"data":[{"date":"2026-11-18","close":%s},{"date":"2026-11-19","close":19}]}`, close),
+		}
+	}
+	for _, c := range []struct {
+		product   string
+		documents map[upstream.Name]string
+		bad       string // in the JSON of the quality
+	}{
+		{GammaResource, chain("7001", "0.5", "12", "0.5"), ""},
+		{GammaResource, chain("7e7", "0.5", "12", "0.5"), `"bad_numbers":1`},
+		{GammaResource, chain("0", "0", "0", "null"), ""}, // absent, and not bad
+		{GammaResource, chain("1e999", "-101", "1e10", "-1e-9"), `"bad_numbers":4`},
+		{GammaResource, chain("7001", "0.5", "-1", "5e8"), `"bad_numbers":2`},
+		{PainResource, chain("7001", "0.5", "12", "0.5"), ""},
+		{PainResource, chain("-7001", "0.5", "12", "0.5"), `"bad_numbers":1`},
+		{FlowResource, chain("7001", "0.5", "12", "0.5"), ""},
+		{FlowResource, chain("7001", "5000", "1e10", "0.5"), `"bad_numbers":2`},
+		{VIXResource, curve("18", "19"), ""},
+		{VIXResource, curve("1800", "0.1"), `"bad_numbers":2`},
+	} {
+		rate := 0.04
+		in := &Inputs{calendar: calendar}
+		in.parameters.RiskFreeRate, in.parameters.StaleSessionsTo = &rate, new(compute.NewDate(2026, 11, 20))
+		for _, name := range []upstream.Name{feed.ChainOf("SPX"), upstream.Settlement("2026-11-19"), upstream.Quotes(vixIndex), upstream.History(vix3mIndex)} {
+			if body := c.documents[name]; body != "" {
+				d, err := feed.New(&upstream.Document{Name: name, Body: []byte(body), FileDate: "2026-11-19"})
+				must(t, err)
+				in.Documents = append(in.Documents, d)
+			}
+		}
+		must(t, in.addState(historyState, []vixSummary{}))
+		a, err := Named(c.product).Compute(in)
+		if err != nil {
+			t.Fatalf("%s: %v", c.product, err)
+		}
+		quality, err := json.Marshal(a.quality)
+		if err != nil || strings.Contains(string(quality), "bad_numbers") != (c.bad != "") || !strings.Contains(string(quality), c.bad) {
+			t.Errorf("%s of %v: quality %s, %v; want %q", c.product, c.documents, quality, err, c.bad)
+		}
+	}
+	fund := compute.Fund{
+		Quote:  compute.UnderlyingQuote{AsOf: time.Date(2026, 11, 20, 15, 0, 0, 0, time.UTC)},
+		Closes: []compute.Close{{Date: compute.NewDate(2026, 11, 19), Price: 1}},
+	}
+	q := qualityOf("XLK", fund, compute.NewDate(2026, 11, 20), calendar, 3)
+	if q.Note == nil || !strings.HasPrefix(*q.Note, "3 numbers count as absent") {
+		t.Errorf("note %v", q.Note)
+	}
+}
+
+// What fails while an answer is computed or encoded, also a panic, is an error that names the product and the step.
+func TestAnAnswerThatFails(t *testing.T) {
+	for want, fails := range map[string]func(*Inputs) (*Answer, error){
+		"compute gex/spx: x":        func(*Inputs) (*Answer, error) { return nil, errors.New("x") },
+		"compute gex/spx: panic: x": func(*Inputs) (*Answer, error) { panic("x") },
+		"encode gex/spx: quality: json": func(*Inputs) (*Answer, error) {
+			return &Answer{variants: only(&compute.Gamma{}), quality: func() {}}, nil
+		},
+		`encode gex/spx: variant "": json`:            func(*Inputs) (*Answer, error) { return &Answer{variants: only(&struct{ F func() }{}), quality: 1}, nil },
+		`encode gex/spx: the default variant "20" is`: func(*Inputs) (*Answer, error) { return &Answer{variants: only(&compute.Gamma{}), byDefault: "20"}, nil },
+	} {
+		row := *Named(GammaResource).Row
+		row.Compute = fails
+		if _, err := row.of("SPX").Answer(&Inputs{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A figure that is not finite is null in data, row and quality, and the quality names it once.
+func TestNotFiniteIsNullWithAReason(t *testing.T) {
+	bad := compute.Dollars(math.NaN())
+	g := compute.Gamma{Net: &bad, ByExpiration: []compute.ExpirationGamma{{Exposures: compute.Exposures{Delta: new(compute.Dollars(math.Inf(1)))}}}, ByStrike: []compute.StrikeGamma{{Call: &bad}, {Call: &bad}}}
+	a := &Answer{Product: Named(GammaResource), Inputs: &Inputs{}, variants: only(&g), quality: compute.GammaQuality{SpotGap: new(compute.Ratio(math.Inf(-1)))}}
+	a.row, a.summarise = []any{g.Net}, func(row seriesRow) any { return row }
+	must(t, a.encode())
+	for text, want := range map[string]string{
+		string(a.Encoded[a.variants[""]]): `"net_gex_dollars":null,`, string(a.summary): `"row":[null,"gex/6"]`,
+		string(a.QualityJSON): `{"not_finite":["by_expiration.delta_dollars","by_strike.call_gex_dollars","net_gex_dollars","spot_gap_pct"],"contracts":{`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %s in %.300s", want, text)
+		}
+	}
+	g, a.quality = compute.Gamma{}, compute.GammaQuality{}
+	if err := a.encode(); err != nil || strings.Contains(string(a.QualityJSON), "not_finite") {
+		t.Errorf("finite: %v, %s", err, a.QualityJSON)
+	}
+}
+
+// The reason of a percentile that is null is the history, or that today's value is unknown.
+func TestUnknownVIX(t *testing.T) {
+	known := new(compute.Ratio(1))
+	c := compute.VIXCurve{ContangoM1M2: known}
+	c.Percentiles.ContangoM1M2.Percentile = known
+	why := unknownVIX(&c, compute.NewDate(2026, 11, 20))
+	if why["percentiles"] != "" || !strings.Contains(why["vix"], "percentile") {
+		t.Errorf("without a close of VIX: %v", why)
+	}
+	c.SpotBasis = known
+	if why = unknownVIX(&c, compute.NewDate(2026, 11, 20)); why["percentiles"] == "" {
+		t.Errorf("with a short history: %v", why)
+	}
+}
+
+// The values of every kind of form, and odd ones: names with commas, quotes and line ends, null, absent fields, lists, nested objects, no rows.
+func TestOddForms(t *testing.T) {
+	shapes := Shapes()
+	render := func(pattern, name, data string) (string, error) {
+		for _, f := range shapes[pattern].Forms {
+			if f.Name == name {
+				body, err := f.Render([]byte(data))
+				return string(body), err
+			}
+		}
+		return "", fmt.Errorf("%s has no %s", pattern, name)
+	}
+	for _, x := range []struct{ pattern, form, data, want string }{
+		{"gex/{u}/series", "csv", `{"columns":["a","b"],"rows":[]}`, "a,b\r\n"},
+		{"gex/{u}/series", "csv", `{"columns":["a","b,\"c\""],"rows":[["x,\"y\"\nz\u00e9",null],[true,-1.50e3],[["u","v"],""]]}`, "a,\"b,\"\"c\"\"\"\r\n\"x,\"\"y\"\"\r\nz\u00e9\",\r\ntrue,-1.50e3\r\nu; v,\r\n"},
+		{"gex/{u}/levels", "csv", `{"symbol":"SPX","levels":[]}`, "name,label,price,distance_pct\r\n"},
+		{"gex/{u}/levels", "csv", `{"levels":[{"price":1.5,"name":"n","more":{},"distance_pct":null}]}`, "name,label,price,distance_pct\r\nn,,1.5,\r\n"},
+		{"gex/{u}/levels", "line", `{"symbol":"SPX","levels":[]}`, "$SPX: "},
+		{"gex/{u}/levels", "line", `{"symbol":"XLE","levels":[{"label":"A B","price":45},{"label":"C","price":44.25}]}`, "$XLE: A B, 45, C, 44.25"},
+		{"gex/{u}/matrix", "csv", `{"strikes":[],"expirations":[],"net_gex_dollars":[]}`, "strike,expiration,settlement,net_gex_dollars\r\n"},
+		{"gex/{u}/matrix", "csv", `{"strikes":[{"strike":50}],"expirations":[{"expiration":"2026-11-20","settlement":"am"},{"expiration":"2026-11-20","settlement":"pm"}],"net_gex_dollars":[[null,-7]]}`, "strike,expiration,settlement,net_gex_dollars\r\n50,2026-11-20,am,\r\n50,2026-11-20,pm,-7\r\n"},
+		{"options/flow/unusual", "csv", `{"count":1,"items":[{"reasons":["VOL_OI 52.8x","NEW"],"id":"i","symbol":"XLF","contract":"XLF261218C00050000","option_type":"call",` +
+			`"strike":50,"expiration":"2026-12-18","days_to_expiration":28,"score":61.5,"band":"high","volume":900,"open_interest":0,"volume_oi_ratio":null,"premium":45000,` +
+			`"premium_basis":"mid","last_price":0.5,"bid":null,"ask":0.55,"implied_volatility":0.2,"iv_change":-1.84,"delta":0.5,"moneyness_pct":1.5,"underlying_price":49.26,` +
+			`"side":"ask","direction":"bullish","direction_confidence":0.6,"direction_basis":"b","opening_likely":true,"observed_at":"2026-11-20T15:44:52Z",` +
+			`"components":{"volume_oi":1,"premium":2,"size_surprise":3,"quote_location":4,"iv_change":null},"quality":[],"other":1}]}`,
+			"id,symbol,contract,option_type,strike,expiration,days_to_expiration,score,band,volume,open_interest,volume_oi_ratio,premium,premium_basis,last_price,bid,ask," +
+				"implied_volatility,iv_change,delta,moneyness_pct,underlying_price,side,direction,direction_confidence,direction_basis,opening_likely,observed_at," +
+				"components_volume_oi,components_premium,components_size_surprise,components_quote_location,components_iv_change,quality,reasons\r\n" +
+				"i,XLF,XLF261218C00050000,call,50,2026-12-18,28,61.5,high,900,0,,45000,mid,0.5,,0.55,0.2,-1.84,0.5,1.5,49.26,ask,bullish,0.6,b,true,2026-11-20T15:44:52Z,1,2,3,4,,,VOL_OI 52.8x; NEW\r\n"},
+	} {
+		if got, err := render(x.pattern, x.form, x.data); err != nil || got != x.want {
+			t.Errorf("%s: %q, %v, want %q", x.data, got, err, x.want)
+		}
+	}
+	for _, data := range []string{``, `[]`, `{"columns":1}`, `{"columns":["a"],"rows":[1]}`} {
+		if got, err := render("gex/{u}/series", "csv", data); err == nil {
+			t.Errorf("%s gives %q", data, got)
+		}
+	}
+	for pattern, shape := range shapes {
+		for _, f := range shape.Forms {
+			header, err := render(pattern, f.Name, `{"columns":["x"],"items":[],"levels":[],"rows":[]}`)
+			columns := strings.Split(strings.TrimSpace(header), ",")
+			slices.Sort(columns)
+			if err != nil || len(slices.Compact(slices.Clone(columns))) != len(columns) || slices.Contains(columns, "") {
+				t.Errorf("%s: %q, %v", pattern, columns, err)
+			}
+		}
+	}
+}
+
+func TestTrackHours(t *testing.T) {
+	for asOf, want := range map[string]bool{
+		"2026-11-20 09:29:59": false, "2026-11-20 09:30:00": true, "2026-11-20 12:00:00": true, "2026-11-20 16:00:00": true,
+		"2026-11-20 16:15:00": true, "2026-11-20 16:15:01": false, "2026-11-20 23:00:00": false,
+		"2026-11-27 13:00:00": true, "2026-11-27 13:15:00": true, "2026-11-27 13:15:01": false, // an early close
+		"2026-11-21 12:00:00": false, "2026-11-26 12:00:00": false, // a Saturday, a holiday
+	} {
+		if got := InTrack(ny(t, asOf), calendar); got != want {
+			t.Errorf("%s: %v, want %v", asOf, got, want)
+		}
+	}
+}
+
+// A track of more than 1,200 rows keeps every second row, the first and the last.
+func TestTrackIsThinned(t *testing.T) {
+	for n, want := range map[int]int{1200: 1200, 1201: 601, 1202: 602, 1300: 651, 2401: 1201/2 + 1} {
+		rows := make([]json.RawMessage, n)
+		for i := range rows {
+			rows[i] = json.RawMessage(strconv.Itoa(i))
+		}
+		var got []int
+		for _, row := range thinned(rows) {
+			i, _ := strconv.Atoi(string(row))
+			got = append(got, i)
+		}
+		if len(got) != want || got[0] != 0 || n > 1200 && got[1]%2 != 0 || got[len(got)-1] != n-1 || !slices.IsSorted(got) {
+			t.Errorf("of %d rows %d stay, want %d: %v … %v", n, len(got), want, got[:3], got[len(got)-3:])
+		}
+	}
+}
+
+// Rows that an earlier method made, with columns less, go on in the track of their session: the later columns are null in them.
+func TestRowsOfAnEarlierMethod(t *testing.T) {
+	const earlier = `{"date":"2026-11-20","session_date":"2026-11-20","columns":["as_of","spot","effective_spot","net_gex_dollars","zero_gamma_flip",` +
+		`"call_wall","put_wall","gamma_regime","expected_move_1d","zero_dte_net_gex_dollars","zero_dte_gross_share_pct","flip_low","flip_high"],` +
+		`"rows":[["2026-11-20T14:30:52Z",7551.86,7551.86,-8693514,7551.88,7700,7500,"neutral",69.61,6370763033,6.2332,7543.36,7575.67]]}`
+	s, err := snapshots.Seal([]byte(earlier), snapshots.Meta{Quality: []byte("{}")})
+	must(t, err)
+	rows, err := TrackRows(s)
+	if err != nil || len(rows) != 1 || !bytes.HasSuffix(rows[0], []byte(`,7543.36,7575.67,null,null]`)) || !json.Valid(rows[0]) {
+		t.Errorf("%s, %v", rows, err)
+	}
+}
