@@ -1,6 +1,7 @@
 package product
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/feed"
+	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
@@ -31,6 +33,62 @@ func (p *past) DatesOf(product string) (dates []string) {
 		dates = append(dates, s.Date)
 	}
 	return dates
+}
+
+func (p *past) Current(string) *snapshots.Edition { return nil }
+
+func (p *past) Load(string, string) (f snapshots.File, err error) { return f, snapshots.ErrNoSnapshot }
+
+func (p *past) LoadCurrent(string) (f snapshots.File, err error) { return f, snapshots.ErrNoSnapshot }
+
+// Every product makes an answer of documents: it gathers, computes and seals. The file of the answer alone, with the documents that it names,
+// gives the same data again. Without documents there is no answer.
+func TestEveryProductOfDocuments(t *testing.T) {
+	at := ny(t, "2026-11-20 11:00:00")
+	market := simulated.New(simulated.Config{Seed: 7, Now: func() time.Time { return at }, Calendar: calendar, Every: 6})
+	b := &Batch{
+		Settings: Settings{Calendar: calendar, RiskFreeRate: rate, Source: "made", Underlyings: []string{"SPX", "XLF"}}, At: at, Documents: map[upstream.Name]*feed.Document{},
+		Accepted: func(upstream.Name) *feed.Document { return nil }, Memory: NewMemory(&past{}, calendar, nil), Answers: map[string]*Answer{},
+	}
+	for _, p := range All(b.Underlyings) {
+		if a, err := p.Next(b); a != nil || err != nil && !errors.Is(err, ErrNoInput) {
+			t.Errorf("%s of nothing: %v, %v", p.Name, a, err)
+		}
+	}
+	names := append(IndexQuotes(), feed.ChainOf("SPX"), feed.ChainOf("XLF"), upstream.Settlement("2026-11-19"), upstream.History(vixIndex), upstream.History(vix3mIndex))
+	for _, symbol := range compute.FundSymbols() {
+		names = append(names, upstream.Quotes(symbol), upstream.History(symbol))
+	}
+	for _, name := range names {
+		doc, err := market.Fetch(t.Context(), name, nil)
+		must(t, err)
+		d, err := feed.New(doc)
+		must(t, err)
+		b.Add(d)
+	}
+	for _, p := range All(b.Underlyings) {
+		a, err := p.Next(b)
+		if err == nil && a != nil {
+			b.Answers[p.Name] = a
+			err = errors.Join(a.Usable(), a.Seal(time.Minute, snapshots.Freshness{State: "fresh"}))
+		}
+		if err != nil || a == nil {
+			t.Errorf("%s: %v, %v", p.Name, a, err)
+			continue
+		}
+		objects := map[string][]byte{}
+		for _, o := range a.Objects() {
+			objects[o.SHA256] = o.Body
+		}
+		f := a.File(true)
+		in, err := InputsOf(&f, func(sha256 string) ([]byte, error) { return objects[sha256], nil })
+		must(t, err)
+		again, err := p.Answer(in)
+		must(t, err)
+		if !again.Matches(a.Edition, time.Minute) || a.Edition.Default.Meta.Source != "made" || f.Product != p.Name {
+			t.Errorf("%s: its file gives another answer", p.Name)
+		}
+	}
 }
 
 // Rule 3: an answer belongs to the file of its date if it was computed on that UTC date. That of a daily product also does if the date has
