@@ -49,13 +49,12 @@ func TestIntakeAdoptsStoredDocuments(t *testing.T) {
 		if d := i.Document(name); d == nil || d.SHA256 != Digest(newest.Body) || i.Since(name) != nil {
 			t.Fatalf("adopted %+v, to be compared with %+v", d, i.Since(name))
 		}
-		d, err := i.Take(quoteOf(70, now))
+		_, err := i.Take(quoteOf(70, now))
 		if refused := upstream.ReasonOf(err) == upstream.PriceJump; err == nil && !gone || err != nil && (gone || !refused) || gone != (i.Document(name) == nil) {
 			t.Fatalf("gone %v: %v", gone, err)
 		}
-		if d, err = i.Take(quoteOf(101, now)); err != nil {
-			t.Fatal(err)
-		}
+		d, err := i.Take(quoteOf(101, now))
+		must(t, err)
 		i.Accept(map[upstream.Name]*Document{d.Key(): d})
 		if i.Document(name) != d || i.Since(name) == nil || i.Since(name).ETag != "e" || i.Since(name).Body != nil {
 			t.Errorf("accepted %+v, to be compared with %+v", i.Document(name), i.Since(name))
