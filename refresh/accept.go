@@ -79,7 +79,7 @@ func (p *publisher) document(name upstream.Name) *feed.Document {
 //  5. makes them current, all at the same instant,
 //  6. remembers the documents as accepted.
 //
-// A product that fails in step 1, or whose current answer is newer, keeps that answer. The others are published, the error is a
+// A product that fails in step 1 keeps its current answer, and so does one whose current answer is newer. The others are published, the error is a
 // [*partialFailure], and the documents are asked for again. If all products fail, or one of the steps 3, 4 and 5, the documents are not accepted, and the current answers
 // stay. A disk that refuses a file fails no step: the file is written later. The failure counts of the documents in succeeded, which are named
 // as in [board.fail], are reset in step 5, but for the products that failed. job names what made the batch.
@@ -115,13 +115,8 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 		return failure
 	}
 	good := products.Where(func(x *product.Product) bool { return !slices.Contains(failed, x) })
-	newer, err := p.board.setComputed(changed, good, succeeded)
-	if err != nil {
+	if err := p.board.setComputed(changed, good, succeeded); err != nil {
 		return err
-	}
-	for _, name := range newer {
-		failed = append(failed, product.Named(name))
-		failure = errors.Join(failure, upstream.Refuse(upstream.Older, "the answer of %s is newer than these documents", name))
 	}
 	p.cfg.published()
 	p.intake.Accept(b.Documents)
@@ -146,7 +141,11 @@ func (p *publisher) compute(b *product.Batch, products product.List) (changed []
 	for _, one := range products {
 		current := p.board.current[one.Name].edition
 		a, err := one.Next(b)
-		if err == nil && a != nil && b.Accepted != nil && (current == nil || p.cfg.Clock.StandsStill()) {
+		switch {
+		case err != nil || a == nil || b.Accepted == nil:
+		case p.store.Older(one.Name, a.AsOf, a.Captured):
+			err = upstream.Refuse(upstream.Older, "the answer of %s is newer than these documents", one.Name)
+		case current == nil || p.cfg.Clock.StandsStill():
 			err = a.Usable()
 		}
 		switch {

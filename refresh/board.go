@@ -60,42 +60,38 @@ func (b *board) changed() {
 func (b *board) seen(name string) viewed { return (*b.view.Load())[name] }
 
 // setComputed makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all
-// products, also those without a new answer. It returns the names of the products whose current answers are newer: these stay.
-func (b *board) setComputed(answers []*product.Answer, products product.List, succeeded []string) (newer []string, err error) {
+// products, also those without a new answer.
+func (b *board) setComputed(answers []*product.Answer, products product.List, succeeded []string) error {
 	next := map[string]*currentAnswer{}
 	for _, a := range answers {
 		name := a.Product.Name
 		next[name] = &currentAnswer{a.Edition, a.RestsOn, b.cfg.Store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
 	}
-	if newer, err = b.setStored(next); err == nil {
+	err := b.setStored(next)
+	if err == nil {
 		b.succeed(products, succeeded...)
 	}
-	return newer, err
+	return err
 }
 
-// setStored makes answers current, by product, all at the same instant. It returns the names of the products whose current answers are newer:
-// these stay.
-func (b *board) setStored(next map[string]*currentAnswer) (newer []string, err error) {
+// setStored makes answers current, by product, all at the same instant, but for those that are older than the current ones.
+func (b *board) setStored(next map[string]*currentAnswer) error {
 	editions := map[string]*snapshots.Edition{}
 	for name, h := range next {
 		editions[name] = h.edition
 	}
 	if len(next) == 0 {
-		return nil, nil
+		return nil
 	}
 	if err := b.cfg.Store.Publish(editions); err != nil {
-		return nil, err
+		return err
 	}
-	for name, h := range next {
-		if editions[name] == nil {
-			newer = append(newer, name)
-			continue
-		}
-		b.current[name] = h
-		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(h.edition).Unix()))
+	for name := range editions {
+		b.current[name] = next[name]
+		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(next[name].edition).Unix()))
 	}
 	b.changed()
-	return newer, nil
+	return nil
 }
 
 // stored returns the answer of a product in a file.

@@ -19,6 +19,7 @@ type Config struct {
 	Identity     string // of the market, such as "simulated market, seed 1"; "" for the other sources
 	Store        *snapshots.Store
 	Clock        feed.Clock
+	Recorded     bool // the source has the documents of a past market
 	Calendar     *compute.Calendar
 	RiskFreeRate float64 // per year, continuously compounded
 
@@ -69,7 +70,7 @@ func (c *Config) published() {
 
 // settings returns what answers depend on besides documents.
 func (c *Config) settings() product.Settings {
-	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings}
+	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded}
 }
 
 // first returns the underlying whose chain has an interval of its own. The chains of the others take turns.

@@ -174,7 +174,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		if err != nil {
 			return err
 		}
-		cfg.Source, cfg.Clock = recorded, feed.NewClock(recorded.Now(), 0)
+		cfg.Source, cfg.Clock, cfg.Recorded = recorded, feed.NewClock(recorded.Now(), 0), true
 		return nil
 	case "folder":
 		live, err := folder.NewLive(s.Folder)

@@ -113,8 +113,7 @@ func (f *follower) Apply(served map[string]fleet.Served) error {
 			}
 		}
 		f.offered.Store(&offered)
-		_, err := f.board.setStored(next)
-		return err
+		return f.board.setStored(next)
 	})
 }
 

@@ -31,7 +31,7 @@ func (p *publisher) Restore() error {
 		p.adopt(one, &f)
 		p.log.Info("restored", "resource", one.Name, "as_of", f.Edition.Default.Meta.AsOf)
 	}
-	if _, err := p.board.setStored(restored); err != nil {
+	if err := p.board.setStored(restored); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
 	if err := p.board.clockError(); err != nil {

@@ -114,7 +114,7 @@ func (s *Store) Publish(editions map[string]*Edition) error {
 	defer s.publishing.Unlock()
 	next := map[string]*Edition{}
 	for resource, e := range editions {
-		if now := s.Current(resource); now != nil && s.keepsOut(now.Default.Meta.age(), e.Default.Meta.age()) {
+		if s.Older(resource, e.Default.Meta.AsOf, e.Default.Meta.CapturedAt) {
 			delete(editions, resource)
 			continue
 		}
@@ -128,6 +128,12 @@ func (s *Store) Publish(editions map[string]*Edition) error {
 		s.keepBases(resource, e)
 	}
 	return nil
+}
+
+// Older says whether an answer with this as_of and captured_at is older than the current one of the resource, which then stays.
+func (s *Store) Older(resource string, asOf time.Time, captured *time.Time) bool {
+	now := s.Current(resource)
+	return now != nil && s.keepsOut(now.Default.Meta.age(), (&Meta{AsOf: asOf, CapturedAt: captured}).age())
 }
 
 // Save stores the files of one publication, and the objects that they name and that are not stored yet. In this order it

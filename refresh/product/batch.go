@@ -17,6 +17,7 @@ type Settings struct {
 	RiskFreeRate float64  // per year, continuously compounded, where the quotes give none
 	Source       string   // as in meta.source
 	Underlyings  []string // symbols
+	Recorded     bool     // every document is of the past, and its answers belong to its date
 }
 
 // Batch is new documents on their way to answers. If it has no document of a name, the accepted document of that name is used.
@@ -51,9 +52,9 @@ func (b *Batch) Settlement() *feed.Settlement {
 }
 
 // Dated says whether an answer belongs to the file of its date: it was computed on that UTC date, or is the first of a daily product, or
-// history is played.
+// is of the past: history or a recorded market is played.
 func (b *Batch) Dated(a *Answer) bool {
-	return b.Accepted == nil || a.Date() == compute.DateOf(b.At.UTC()) ||
+	return b.Accepted == nil || b.Recorded || a.Date() == compute.DateOf(b.At.UTC()) ||
 		a.Product.Daily() && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String())
 }
 
