@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -44,8 +43,6 @@ const (
 	// indexRetry is the time between two requests for the quote of a volatility index. Seven quotes in 10 minutes leave room in the 20
 	// requests a minute, of which chains and sector quotes take 16.
 	indexRetry = 10 * time.Minute
-	// settlementRetry is the time until a settlement file is asked for again while the upstream still has an earlier one.
-	settlementRetry = 15 * time.Minute
 )
 
 // Offers implements [upstream.Source]. A chain is not offered for an hour after the upstream has said that it does not have it.
@@ -112,14 +109,9 @@ func (p *Polite) spared(name upstream.Name, since *upstream.Document) bool {
 		}
 		interval = historyRetry
 	case kind == upstream.SettlementKind && since != nil:
-		if since.FileDate >= key {
-			return true
-		}
-		interval = settlementRetry
+		return since.FileDate >= key
 	}
-	last := p.since(name, interval)
-	failed := last != nil && kind == upstream.SettlementKind && last.err != nil && !errors.Is(last.err, upstream.ErrNotModified)
-	return last != nil && !failed
+	return p.since(name, interval) != nil
 }
 
 // final says whether a chain was made after the last refresh window, and the next one has not begun. Until then, options that do not trade

@@ -73,11 +73,9 @@ func TestPolite(t *testing.T) {
 		{"the history of an index, which the job asks for when it lacks a close", upstream.History("_VIX"), []request{
 			{"2026-11-20 12:00:00", until("2026-11-19"), nil, true}, {"2026-11-20 12:59:59", until("2026-11-19"), nil, false}, {"2026-11-20 13:00:00", until("2026-11-19"), nil, true},
 		}},
-		{"settlements: each 15 minutes while there is an older file, at once after a failure", upstream.Settlement("2026-11-20"), []request{
-			{"2026-11-20 18:30:00", nothing, failed, true}, {"2026-11-20 18:30:01", nothing, failed, true}, {"2026-11-20 18:30:02", dated("2026-11-19"), failed, true},
-			{"2026-11-20 18:30:03", dated("2026-11-19"), nil, true}, {"2026-11-20 18:45:02", dated("2026-11-19"), nil, false},
-			{"2026-11-20 18:45:03", dated("2026-11-19"), upstream.ErrNotModified, true}, {"2026-11-20 19:00:02", dated("2026-11-19"), nil, false},
-			{"2026-11-20 19:00:03", dated("2026-11-19"), nil, true}, {"2026-11-22 19:00:00", dated("2026-11-20"), nil, false},
+		{"settlements: at each run until the file of the date is there", upstream.Settlement("2026-11-20"), []request{
+			{"2026-11-20 18:30:00", nothing, failed, true}, {"2026-11-20 18:30:02", dated("2026-11-19"), nil, true},
+			{"2026-11-20 18:35:00", dated("2026-11-19"), upstream.ErrNotModified, true}, {"2026-11-22 19:00:00", dated("2026-11-20"), nil, false},
 		}},
 		{"a clock that was ahead does not delay the next request", xlk, []request{{"2026-11-21 11:00:00", nothing, nil, true}, {"2026-11-20 11:00:00", nothing, nil, true}, {"2026-11-20 11:01:00", nothing, nil, false}}},
 	} {
