@@ -10,18 +10,27 @@ import (
 	"github.com/goccy/go-json"
 )
 
-// csvForm is a table as CSV (RFC 4180). table returns its rows, the names of the columns first.
-func csvForm(table func(data []byte) ([][]any, error)) Form {
-	return Form{"csv", "text/csv; charset=utf-8", func(data []byte) ([]byte, error) {
-		rows, err := table(data)
-		if err != nil {
+// form is a form that render makes from data. A number that is decoded into an any keeps its digits.
+func form[T any](name, contentType string, render func(data T) ([]byte, error)) Form {
+	return Form{name, contentType, func(data []byte) ([]byte, error) {
+		var decoded T
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.UseNumber()
+		if err := d.Decode(&decoded); err != nil {
 			return nil, err
 		}
+		return render(decoded)
+	}}
+}
+
+// csvForm is a table as CSV (RFC 4180). table returns its rows, the names of the columns first.
+func csvForm[T any](table func(data T) [][]any) Form {
+	return form("csv", "text/csv; charset=utf-8", func(data T) ([]byte, error) {
 		var out bytes.Buffer
 		w := csv.NewWriter(&out)
 		w.UseCRLF = true
 		var record []string
-		for _, row := range rows {
+		for _, row := range table(data) {
 			record = record[:0]
 			for _, value := range row {
 				record = append(record, text(value))
@@ -32,7 +41,7 @@ func csvForm(table func(data []byte) ([][]any, error)) Form {
 		}
 		w.Flush()
 		return out.Bytes(), w.Error()
-	}}
+	})
 }
 
 // text returns the text of a decoded value: empty for null, a list with "; " between its values, which may have spaces, and else as in
@@ -55,21 +64,12 @@ func text(value any) string {
 	return fmt.Sprint(value)
 }
 
-// decodeTable decodes data. A number keeps its digits.
-func decodeTable(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.UseNumber()
-	return d.Decode(into)
-}
-
 // tableCSV is the CSV of data with the fields columns and rows, which are lists of values.
-var tableCSV = csvForm(func(data []byte) ([][]any, error) {
-	var table struct {
-		Columns []any
-		Rows    [][]any
-	}
-	err := decodeTable(data, &table)
-	return append([][]any{table.Columns}, table.Rows...), err
+var tableCSV = csvForm(func(table struct {
+	Columns []any
+	Rows    [][]any
+}) [][]any {
+	return append([][]any{table.Columns}, table.Rows...)
 })
 
 // listCSV is the CSV of a list of objects in a field of data. item is a zero value of an object's Go type: its fields are the columns.
@@ -80,16 +80,9 @@ func listCSV(field string, item any) Form {
 	for _, path := range paths {
 		names = append(names, strings.Join(path, "_"))
 	}
-	return csvForm(func(data []byte) ([][]any, error) {
-		var all map[string]any
-		if err := decodeTable(data, &all); err != nil {
-			return nil, err
-		}
-		items, isList := all[field].([]any)
-		if !isList {
-			return nil, fmt.Errorf("%s is not a list", field)
-		}
+	return csvForm(func(data map[string]any) [][]any {
 		rows := [][]any{names}
+		items, _ := data[field].([]any)
 		for _, value := range items {
 			var row []any
 			for _, path := range paths {
@@ -102,7 +95,7 @@ func listCSV(field string, item any) Form {
 			}
 			rows = append(rows, row)
 		}
-		return rows, nil
+		return rows
 	})
 }
 
@@ -125,13 +118,11 @@ func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
 }
 
 // matrixCSV is the CSV of a matrix: one row for each of its cells, strike by strike.
-var matrixCSV = csvForm(func(data []byte) ([][]any, error) {
-	var m struct {
-		Strikes     []struct{ Strike any }
-		Expirations []struct{ Expiration, Settlement any }
-		Net         [][]any `json:"net_gex_dollars"`
-	}
-	err := decodeTable(data, &m)
+var matrixCSV = csvForm(func(m struct {
+	Strikes     []struct{ Strike any }
+	Expirations []struct{ Expiration, Settlement any }
+	Net         [][]any `json:"net_gex_dollars"`
+}) [][]any {
 	rows := [][]any{{"strike", "expiration", "settlement", "net_gex_dollars"}}
 	for i, cells := range m.Net {
 		for j, net := range cells {
@@ -139,22 +130,20 @@ var matrixCSV = csvForm(func(data []byte) ([][]any, error) {
 			rows = append(rows, []any{m.Strikes[i].Strike, e.Expiration, e.Settlement, net})
 		}
 	}
-	return rows, err
+	return rows
 })
 
 // levelsLine is the levels in one line, as chart scripts take it: $SPX: Call Wall, 6000, Put Wall, 5800.
-var levelsLine = Form{"line", "text/plain; charset=utf-8", func(data []byte) ([]byte, error) {
-	var k struct {
-		Symbol string
-		Levels []struct {
-			Label string
-			Price json.Number
-		}
+var levelsLine = form("line", "text/plain; charset=utf-8", func(data struct {
+	Symbol string
+	Levels []struct {
+		Label string
+		Price json.Number
 	}
-	err := decodeTable(data, &k)
+}) ([]byte, error) {
 	var pairs []string
-	for _, l := range k.Levels {
+	for _, l := range data.Levels {
 		pairs = append(pairs, l.Label, l.Price.String())
 	}
-	return []byte("$" + k.Symbol + ": " + strings.Join(pairs, ", ")), err
-}}
+	return []byte("$" + data.Symbol + ": " + strings.Join(pairs, ", ")), nil
+})

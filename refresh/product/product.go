@@ -10,6 +10,7 @@ package product
 
 import (
 	"errors"
+	"slices"
 
 	"strikecache/compute"
 	"strikecache/snapshots"
@@ -60,7 +61,7 @@ type Row struct {
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
 	deltas []string
-	// Forms are the forms of its answers besides JSON. Rare variants ([Answer.rare]) have none.
+	// Forms are the forms of its answers besides JSON.
 	Forms []Form
 
 	// gather returns the inputs of the product's next answer from the documents of the batch and from what earlier answers
@@ -131,27 +132,18 @@ func (all List) Names() (names []string) {
 // Groups returns the products in groups whose answers become current together: those of each chain, those of all chains,
 // and those of each other feed. So one chain at a time is decoded.
 func (all List) Groups() (groups []List) {
-	type key struct {
-		feed       Feed
-		underlying string
-	}
-	index := map[key]int{}
 	for _, p := range all {
-		k := key{p.Feed, p.Underlying}
-		if _, known := index[k]; !known {
-			index[k] = len(groups)
-			groups = append(groups, nil)
+		i := slices.IndexFunc(groups, func(g List) bool { return g[0].Feed == p.Feed && g[0].Underlying == p.Underlying })
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
 		}
-		groups[index[k]] = append(groups[index[k]], p)
+		groups[i] = append(groups[i], p)
 	}
 	return groups
 }
 
 // gammaOfUnderlying returns the name of the resource gex/{u} of an underlying.
 func gammaOfUnderlying(symbol string) string { return "gex/" + compute.PathOf(symbol) }
-
-// TrackOf returns the name of the track of an underlying.
-func TrackOf(symbol string) string { return gammaOfUnderlying(symbol) + "/intraday" }
 
 // Form is another form of a product's answers than JSON. It is made from the JSON of `data`, so both have the same values.
 type Form struct {

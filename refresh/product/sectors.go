@@ -11,12 +11,6 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// complete says whether a history reaches the session before the quote's session.
-func complete(quote *compute.UnderlyingQuote, closes []compute.Close, cal *compute.Calendar) bool {
-	before := cal.Previous(quote.Session(cal))
-	return slices.ContainsFunc(closes, func(c compute.Close) bool { return c.Date >= before && cal.IsSession(c.Date) })
-}
-
 // gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it
 // returns ErrNoInput.
 func gatherSectors(_ *Product, b *Batch) (*Inputs, error) {
@@ -58,24 +52,19 @@ type fundQuality struct {
 }
 
 func computeSectors(in *Inputs) (*Answer, error) {
-	quotes, histories := map[string]*feed.Document{}, map[string]*feed.Document{}
+	all, bad := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}, map[string]int{}
 	for _, d := range in.newest() {
 		if err := d.Open(); err != nil {
 			return nil, err
 		}
+		fund := all.Funds[d.Symbol()]
 		if d.Quote != nil {
-			quotes[d.Symbol()] = d
+			fund.Quote = d.Quote.UnderlyingQuote
 		} else {
-			histories[d.Symbol()] = d
+			fund.Closes = d.Closes
 		}
-	}
-	all := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}
-	for symbol, quote := range quotes {
-		fund := compute.Fund{Quote: quote.Quote.UnderlyingQuote}
-		if history := histories[symbol]; history != nil {
-			fund.Closes = history.Closes
-		}
-		all.Funds[symbol] = fund
+		all.Funds[d.Symbol()] = fund
+		bad[d.Symbol()] += d.Bad
 	}
 	rotation, funds := compute.SectorRotation(all)
 	if funds == nil {
@@ -84,17 +73,13 @@ func computeSectors(in *Inputs) (*Answer, error) {
 	a, q := &Answer{}, sectorsQuality{Funds: []fundQuality{}}
 	var dates []compute.Date
 	for _, symbol := range compute.FundSymbols() {
-		quote := quotes[symbol]
-		if quote == nil {
+		fund, known := all.Funds[symbol]
+		if !known {
 			continue
 		}
-		bad := quote.Bad
-		if history := histories[symbol]; history != nil {
-			bad += history.Bad
-		}
-		a.describes(quote.Quote.AsOf, quote.Quote.CapturedAt)
-		q.Funds = append(q.Funds, qualityOf(symbol, funds[symbol], rotation.SessionDate, in.calendar, bad))
-		dates = append(dates, quote.Quote.Session(in.calendar))
+		a.describes(fund.Quote.AsOf, fund.Quote.CapturedAt)
+		q.Funds = append(q.Funds, qualityOf(symbol, funds[symbol], rotation.SessionDate, in.calendar, bad[symbol]))
+		dates = append(dates, fund.Quote.Session(in.calendar))
 	}
 	q.Calendar = compute.CalendarNote(dates...)
 	a.variants, a.quality = only(&rotation), q
@@ -127,4 +112,10 @@ func qualityOf(symbol string, f compute.Fund, newest compute.Date, cal *compute.
 		q.Note = new(strings.Join(notes, "; "))
 	}
 	return q
+}
+
+// complete says whether a history reaches the session before the quote's session.
+func complete(quote *compute.UnderlyingQuote, closes []compute.Close, cal *compute.Calendar) bool {
+	before := cal.Previous(quote.Session(cal))
+	return slices.ContainsFunc(closes, func(c compute.Close) bool { return c.Date >= before && cal.IsSession(c.Date) })
 }
