@@ -212,19 +212,19 @@ func (f *Finding) compare(stored *snapshots.Edition, a *product.Answer, build st
 	if f.Details, err = differences("meta", was, is); err != nil {
 		return err
 	}
-	answers, computed := product.VariantsOf(stored), a.StoredData()
+	answers, computed := product.VariantsOf(stored), a.Stored()
 	for _, name := range slices.Sorted(maps.Keys(answers)) {
-		data, ok := computed[name]
-		if !ok {
+		variant := computed[name]
+		if variant == nil {
 			f.Details = append(f.Details, difference(name, "an answer", absent))
 			continue
 		}
-		found, err := differences(strings.TrimPrefix(name+": data", ": "), answers[name].Data(), a.Encoded[data])
+		found, err := differences(strings.TrimPrefix(name+": data", ": "), answers[name].Data(), variant.JSON)
 		if err != nil {
 			return err
 		}
 		if found == nil {
-			for _, form := range product.OtherForms(answers[name], a.Forms[data]) {
+			for _, form := range product.OtherForms(answers[name], variant.Forms) {
 				found = append(found, difference(strings.TrimPrefix(name+": "+form, ": "), "other bytes or none", "of the same data"))
 			}
 		}

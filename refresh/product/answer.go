@@ -27,34 +27,51 @@ type Answer struct {
 	AsOf     time.Time
 	Captured *time.Time // nil when no document has a timestamp of its own
 	quality  any
-	// variants holds a pointer to the data for each value of the resource's parameter; see [only] for a resource without one.
-	// byDefault is the value that a request without the parameter gets. storedVariant is the only value that the file stores;
-	// "" stores all values.
-	variants                 map[string]any
+	// variants holds the data for each value of the resource's parameter; see [only] for a resource without one. byDefault is the value that a
+	// request without the parameter gets. storedVariant is the only value that the file stores; "" stores all values.
+	variants                 map[string]*Variant
 	byDefault, storedVariant string
-	// rare says whether clients seldom ask for a variant. To save time, rare variants are sealed in identity and gzip only.
-	// If rare is nil, no variant is rare.
-	rare func(variant string) bool
 	// RestsOn are the symbols whose failed fetches can make the answer stale; nil: every failure of the product counts.
 	RestsOn []string
 
-	// row has the values of the answer's row in its series but for the method, which is the last, and summarise returns what the file stores
-	// beside the answer, the row included; both nil without a series. summary is the JSON of that.
-	row                     []any
-	summarise               func(seriesRow) any
-	summary                 []byte
-	parameters, QualityJSON json.RawMessage          // JSON of the parameters and of quality
-	Encoded                 map[any][]byte           // JSON of data and variants, by their pointers
-	Forms                   map[any][]snapshots.Form // of data and variants, by their pointers
-	Edition                 *snapshots.Edition       // nil before seal
+	row     *seriesRow // of the answer's series; nil without a series
+	leaves  any        // what the file stores beside the answer: the row, and what later answers need
+	summary []byte     // JSON of leaves
+
+	parameters, QualityJSON json.RawMessage    // JSON of the parameters and of quality
+	Edition                 *snapshots.Edition // nil before [Answer.Seal]
+}
+
+// Variant is the data for one value of a parameter. Values with the same data share it.
+type Variant struct {
+	data any // a pointer
+	// rare says that clients seldom ask for the variant. To save time, it is sealed in identity and gzip only, and has no other form than JSON.
+	rare  bool
+	JSON  []byte // of data
+	Forms []snapshots.Form
+}
+
+// seriesRow is a row of a series with the snapshot that it was taken from.
+type seriesRow struct {
+	Snapshot string `json:"snapshot"` // data_sha256 of the snapshot
+	Values   []any  `json:"row"`      // the method, by which the row was made, is the last
 }
 
 // only returns the variants of a resource without a parameter.
-func only(data any) map[string]any { return map[string]any{"": data} }
+func only(data any) map[string]*Variant { return map[string]*Variant{"": {data: data}} }
 
 // answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
 func answerOf(chain *compute.Chain) *Answer {
 	return &Answer{AsOf: chain.AsOf, Captured: new(chain.CapturedAt)}
+}
+
+// settledAnswer returns an answer with as_of and captured_at of a settlement file.
+func settledAnswer(d *feed.Document, cal *compute.Calendar) *Answer {
+	a := &Answer{AsOf: cal.FuturesSettlement(d.Settlement.Date).UTC()}
+	if !d.Generated.IsZero() {
+		a.Captured = new(d.Generated)
+	}
+	return a
 }
 
 // Usable returns the refusal of an answer without a figure.
@@ -85,65 +102,43 @@ func (a *Answer) encode() (err error) {
 	if a.QualityJSON, err = json.Marshal(a.quality); err != nil {
 		return fmt.Errorf("quality: %w", err)
 	}
-	unknown := notFinite(reflect.ValueOf(a.quality))
-	a.Encoded = map[any][]byte{}
 	if a.variants[a.byDefault] == nil {
 		return fmt.Errorf("the default variant %q is missing", a.byDefault)
 	}
-	for name, data := range a.variants {
-		if a.Encoded[data] != nil {
+	unknown := notFinite(reflect.ValueOf(a.quality))
+	for name, v := range a.variants {
+		if v.JSON != nil {
 			continue
 		}
-		if a.Encoded[data], err = json.Marshal(data); err != nil {
+		if err := v.encode(a.Product.Forms); err != nil {
 			return fmt.Errorf("variant %q: %w", name, err)
 		}
-		unknown = append(unknown, notFinite(reflect.ValueOf(data))...)
+		unknown = append(unknown, notFinite(reflect.ValueOf(v.data))...)
 	}
 	if unknown != nil {
 		slices.Sort(unknown)
 		a.QualityJSON = fmt.Appendf(nil, `{"not_finite":["%s"],%s`, strings.Join(slices.Compact(unknown), `","`), a.QualityJSON[1:])
 	}
 	if a.row != nil {
-		values, err := json.Marshal(append(a.row, a.Product.Method)) // a series says by which method each row was made
-		if err == nil {
-			a.summary, err = json.Marshal(a.summarise(seriesRow{feed.Digest(a.Encoded[a.variants[""]]), values}))
-		}
-		if err != nil {
+		a.row.Snapshot, a.row.Values = feed.Digest(a.variants[""].JSON), append(a.row.Values, a.Product.Method)
+		if a.summary, err = json.Marshal(a.leaves); err != nil {
 			return fmt.Errorf("row: %w", err)
 		}
 	}
-	return a.renderForms()
+	return nil
 }
 
-// seriesRow is a row of a series with the snapshot that it was taken from.
-type seriesRow struct {
-	Snapshot string          `json:"snapshot"` // data_sha256 of the snapshot
-	Row      json.RawMessage `json:"row"`
-}
-
-// settledAnswer returns an answer with as_of and captured_at of a settlement file.
-func settledAnswer(d *feed.Document, cal *compute.Calendar) *Answer {
-	a := &Answer{AsOf: cal.FuturesSettlement(d.Settlement.Date).UTC()}
-	if !d.Generated.IsZero() {
-		a.Captured = new(d.Generated)
+// encode fills in the JSON and the other forms of a variant.
+func (v *Variant) encode(forms []Form) (err error) {
+	if v.JSON, err = json.Marshal(v.data); err != nil || v.rare {
+		return err
 	}
-	return a
-}
-
-// renderForms makes the forms of the answer, by the pointers of its data. Rare variants have none.
-func (a *Answer) renderForms() error {
-	a.Forms = map[any][]snapshots.Form{}
-	for name, data := range a.variants {
-		if len(a.Forms[data]) > 0 || a.rare != nil && a.rare(name) {
-			continue
+	for _, f := range forms {
+		body, err := f.Render(v.JSON)
+		if err != nil {
+			return fmt.Errorf("as %s: %w", f.Name, err)
 		}
-		for _, f := range a.Product.Forms {
-			body, err := f.Render(a.Encoded[data])
-			if err != nil {
-				return fmt.Errorf("variant %q as %s: %w", name, f.Name, err)
-			}
-			a.Forms[data] = append(a.Forms[data], snapshots.Form{Name: f.Name, ContentType: f.ContentType, Body: body})
-		}
+		v.Forms = append(v.Forms, snapshots.Form{Name: f.Name, ContentType: f.ContentType, Body: body})
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package product
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -15,13 +16,17 @@ import (
 	"strikecache/snapshots"
 )
 
+const (
+	defaultFlow = "20"  // the limit of a request that gives no limit
+	allFlow     = "100" // the stored limit: its rows include those of every other limit
+)
+
 // flowPart is the unusual flow of one chain, before the parts of all chains are merged.
 type flowPart struct {
-	flow            compute.ChainFlow
-	asOf, captured  time.Time
-	listed, skipped int            // rows of the chain
-	bad             int            // numbers of the chain that count as absent
-	sessionBefore   *feed.Document // published volatilities of the session before; nil: not known
+	flow          compute.ChainFlow
+	captured      time.Time
+	quality       flowChainQuality
+	sessionBefore *feed.Document // published volatilities of the session before; nil: not known
 }
 
 // gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the chain of the session before.
@@ -85,8 +90,7 @@ type flowChainQuality struct {
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
 
 func computeFlow(in *Inputs) (*Answer, error) {
-	a := &Answer{byDefault: defaultFlow, storedVariant: allFlow, rare: rareFlow, RestsOn: []string{}}
-	q := flowQuality{Chains: []flowChainQuality{}}
+	a, q := &Answer{}, flowQuality{Chains: []flowChainQuality{}}
 	var flows []compute.ChainFlow
 	var notes []string
 	for _, d := range in.newest() {
@@ -95,12 +99,8 @@ func computeFlow(in *Inputs) (*Answer, error) {
 			return nil, err
 		}
 		flows = append(flows, p.flow)
-		a.RestsOn = append(a.RestsOn, d.Symbol())
-		a.describes(p.asOf, p.captured)
-		q.Chains = append(q.Chains, flowChainQuality{
-			Symbol: d.Symbol(), AsOf: p.asOf, Listed: p.listed, Skipped: p.skipped,
-			Eligible: p.flow.Eligible, Served: len(p.flow.Items), IVHistory: p.sessionBefore != nil, BadNumbers: p.bad,
-		})
+		a.describes(p.quality.AsOf, p.captured)
+		q.Chains = append(q.Chains, p.quality)
 		if p.sessionBefore == nil && !slices.Contains(notes, noIVHistory) {
 			notes = append(notes, noIVHistory)
 		}
@@ -111,9 +111,26 @@ func computeFlow(in *Inputs) (*Answer, error) {
 	if notes != nil {
 		q.IVChange = new(strings.Join(notes, "; "))
 	}
-	a.quality = q
-	a.variants = flowVariants(compute.MergeFlow(flows))
+	a.setFlow(compute.MergeFlow(flows), q)
 	return a, nil
+}
+
+// setFlow sets the variants of an answer: a limit of 1 to 100 items each. The limits that reach the number of items share one.
+func (a *Answer) setFlow(f compute.Flow, q flowQuality) {
+	a.quality, a.byDefault, a.storedVariant = q, defaultFlow, allFlow
+	a.RestsOn = []string{}
+	for _, c := range q.Chains {
+		a.RestsOn = append(a.RestsOn, c.Symbol)
+	}
+	a.variants = map[string]*Variant{}
+	whole := &Variant{data: &f}
+	for n := 1; n <= compute.MaxFlowItems; n++ {
+		limit, v := strconv.Itoa(n), whole
+		if n < len(f.Items) {
+			v = &Variant{data: new(f.Limit(n)), rare: limit != defaultFlow}
+		}
+		a.variants[limit] = v
+	}
 }
 
 // scoreFlow returns the flow of a chain, scored with the volatilities of the session before that are among the inputs. It does so once per
@@ -125,57 +142,35 @@ func scoreFlow(d *feed.Document, in *Inputs) (*flowPart, error) {
 	if err := d.Open(); err != nil {
 		return nil, err
 	}
-	c := d.Chain
-	p := &flowPart{asOf: c.AsOf, captured: c.CapturedAt, listed: c.Listed, skipped: c.Skipped.Total(), bad: c.BadNumbers}
 	var before *compute.ChainBefore
-	if p.sessionBefore = in.named(feed.PreviousDir + d.Name); p.sessionBefore != nil {
+	sessionBefore := in.named(feed.PreviousDir + d.Name)
+	if sessionBefore != nil {
 		var err error
-		if before, err = chainBefore(p.sessionBefore); err != nil {
+		if before, err = chainBefore(sessionBefore); err != nil {
 			return nil, err
 		}
-		p.sessionBefore.Release()
+		sessionBefore.Release()
 	}
-	p.flow = compute.UnusualFlow(compute.FlowInput{Chain: c, Calendar: in.calendar, Before: before})
+	c := d.Chain
+	flow := compute.UnusualFlow(compute.FlowInput{Chain: c, Calendar: in.calendar, Before: before})
+	p := &flowPart{flow, c.CapturedAt, flowChainQuality{
+		Symbol: d.Symbol(), AsOf: c.AsOf, Listed: c.Listed, Skipped: c.Skipped.Total(),
+		Eligible: flow.Eligible, Served: len(flow.Items), IVHistory: before != nil, BadNumbers: c.BadNumbers,
+	}, sessionBefore}
 	d.Derived = p
 	d.Release() // all chains of a day together take a hundred megabytes
 	return p, nil
 }
 
-const (
-	defaultFlow = "20"  // the limit of a request that gives no limit
-	allFlow     = "100" // the stored limit: its rows include those of every other limit
-)
-
-// rareFlow says whether clients seldom ask for a limit.
-func rareFlow(limit string) bool { return limit != defaultFlow && limit != allFlow }
-
-// flowVariants returns the flow for every limit from 1 to 100. All limits that reach the number of items share one value.
-func flowVariants(f compute.Flow) map[string]any {
-	out, whole := make(map[string]any, compute.MaxFlowItems), &f
-	for n := 1; n <= compute.MaxFlowItems; n++ {
-		limited := whole
-		if n < len(f.Items) {
-			limited = new(f.Limit(n))
-		}
-		out[strconv.Itoa(n)] = limited
-	}
-	return out
-}
-
 // reopenFlow seals an answer for every limit from the stored answer, which has all rows, and returns the symbols of its chains.
 func reopenFlow(p *Product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
 	var flow compute.Flow
-	if err := json.Unmarshal(stored.Data(), &flow); err != nil {
-		return nil, nil, err
-	}
 	var q flowQuality
-	if err := json.Unmarshal(stored.Meta.Quality, &q); err != nil {
+	if err := errors.Join(json.Unmarshal(stored.Data(), &flow), json.Unmarshal(stored.Meta.Quality, &q)); err != nil {
 		return nil, nil, err
 	}
-	a := &Answer{Product: p, Inputs: &Inputs{}, byDefault: defaultFlow, rare: rareFlow, RestsOn: []string{}, variants: flowVariants(flow)}
-	for _, c := range q.Chains {
-		a.RestsOn = append(a.RestsOn, c.Symbol)
-	}
+	a := &Answer{Product: p, Inputs: &Inputs{}}
+	a.setFlow(flow, q)
 	if err := a.encode(); err != nil {
 		return nil, nil, err
 	}

@@ -5,6 +5,19 @@ import (
 	"strikecache/refresh/feed"
 )
 
+// matrixQuality is `meta.quality` of gex/{u}/matrix and gex/{u}/levels.
+type matrixQuality struct {
+	Contracts compute.ContractCounts `json:"contracts"`
+	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.
+	SpotGap *compute.Ratio `json:"spot_gap_pct" unit:"percent"`
+	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
+	Calendar *string `json:"calendar"`
+	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
+	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
+	compute.HoursQuality
+	compute.AmericanQuality
+}
+
 // gatherGamma returns the inputs of [gammaOf], and the chain of the session before if it is stored.
 func gatherGamma(p *Product, b *Batch) (*Inputs, error) {
 	in, err := gatherExposure(p, b)
@@ -44,20 +57,62 @@ func gatherExposure(p *Product, b *Batch) (*Inputs, error) {
 	return in, nil
 }
 
-func computeGamma(in *Inputs) (*Answer, error) {
-	result, err := gammaOf(in)
+// ofGamma returns the gamma exposure of the chain, the chain, and an answer that still lacks its data.
+func ofGamma(in *Inputs) (*compute.GammaResult, *compute.Chain, *Answer, error) {
+	gamma, err := gammaOf(in)
 	if err != nil {
-		return nil, err
+		return nil, nil, nil, err
 	}
 	chain, err := in.chain()
 	if err != nil {
+		return nil, nil, nil, err
+	}
+	a, q := answerOf(chain), &gamma.Quality
+	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.HoursQuality, q.AmericanQuality}
+	return gamma, chain, a, nil
+}
+
+// unusedContracts says why no contract of a gamma exposure was used; "" if one was.
+func unusedContracts(g *compute.GammaResult) string {
+	if g.Quality.Contracts.Used > 0 {
+		return ""
+	}
+	return "no contract can be used: " + feed.Counts(g.Quality.Contracts.Skipped)
+}
+
+func computeGamma(in *Inputs) (*Answer, error) {
+	gamma, _, a, err := ofGamma(in)
+	if err != nil {
 		return nil, err
 	}
-	a := answerOf(chain)
-	a.variants, a.quality, a.unusable = only(&result.Data), result.Quality, unusedContracts(result)
-	g := &result.Data
-	a.row = []any{a.Date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
-		g.OISettleDate, g.ContractsAnalyzed, in.source, result.Quality.Split()}
-	a.summarise = func(row seriesRow) any { return row }
+	g := &gamma.Data
+	a.variants, a.quality, a.unusable = only(g), gamma.Quality, unusedContracts(gamma)
+	a.row = &seriesRow{Values: []any{a.Date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
+		g.OISettleDate, g.ContractsAnalyzed, in.source, gamma.Quality.Split()}}
+	a.leaves = a.row
+	return a, nil
+}
+
+func computeMatrix(in *Inputs) (*Answer, error) {
+	gamma, _, a, err := ofGamma(in)
+	if err != nil {
+		return nil, err
+	}
+	a.variants, a.unusable = only(&gamma.Matrix), unusedContracts(gamma)
+	return a, nil
+}
+
+// computeLevels returns the levels of gex/{u} and the max pain of the default expiration.
+func computeLevels(in *Inputs) (*Answer, error) {
+	gamma, chain, a, err := ofGamma(in)
+	if err != nil {
+		return nil, err
+	}
+	var pain *compute.MaxPain
+	pains := compute.MaxPains(chain, in.calendar)
+	if i := compute.DefaultMaxPain(pains); i >= 0 {
+		pain = pains[i]
+	}
+	a.variants = only(compute.NewKeyLevels(gamma, pain, chain.CapturedAt, in.calendar))
 	return a, nil
 }

@@ -38,18 +38,18 @@ func computeMaxPain(in *Inputs) (*Answer, error) {
 	pains := compute.MaxPains(chain, in.calendar)
 	a := answerOf(chain)
 	dates := []compute.Date{chain.Session(in.calendar)}
-	a.variants = map[string]any{}
+	a.variants = map[string]*Variant{}
 	for _, p := range pains {
 		dates = append(dates, p.Expiration)
-		a.variants[p.Expiration.String()] = p
+		a.variants[p.Expiration.String()] = &Variant{data: p, rare: true}
 	}
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		a.byDefault = pains[i].Expiration.String()
+		a.variants[a.byDefault].rare = false
 		if calls, puts := pains[i].CallOpenInterest, pains[i].PutOpenInterest; calls != nil && puts != nil && *calls+*puts == 0 {
 			a.unusable = "no contract has open interest"
 		}
 	}
-	a.rare = func(expiration string) bool { return expiration != a.byDefault }
 	q := painQuality{Calendar: compute.CalendarNote(dates...), Hours: chain.HoursNote(in.calendar), BadNumbers: chain.BadNumbers}
 	q.Contracts.Listed = chain.Listed
 	q.Contracts.Used = compute.Unsettled(chain, in.calendar).Contracts

@@ -3,9 +3,7 @@ package product
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 	"time"
 
 	"strikecache/refresh/feed"
@@ -14,58 +12,43 @@ import (
 
 // Seal seals the answer with the given freshness and interval of refreshes.
 func (a *Answer) Seal(every time.Duration, fresh snapshots.Freshness) error {
+	delay := new(15)
+	if a.Product.Daily() {
+		delay = nil // settlements are not delayed
+	}
 	meta := snapshots.Meta{
 		Endpoint: a.Product.Name, Source: a.Inputs.source,
 		AsOf: a.AsOf, CapturedAt: a.Captured, ComputedAt: a.Inputs.at.UTC().Truncate(time.Second),
-		SessionDate: a.Inputs.calendar.SessionDate(a.AsOf).String(), DelayMinutes: a.Product.delayMinutes(),
+		SessionDate: a.Inputs.calendar.SessionDate(a.AsOf).String(), DelayMinutes: delay,
 		RefreshSeconds: int(every.Seconds()), Freshness: fresh,
-		Receipt: snapshots.Receipt{Method: a.Product.Method, Parameters: a.parameters},
+		Receipt: snapshots.Receipt{Method: a.Product.Method, Parameters: a.parameters, Inputs: a.Inputs.receipt()},
 		Quality: a.QualityJSON, Notice: a.Product.notice,
 	}
-	meta.Receipt.Inputs = a.Inputs.receipt()
 	var err error
 	a.Edition, err = a.sealVariants(meta)
 	return err
 }
 
-// delayMinutes is by how much the upstream delays its quotes.
-const delayMinutes = 15
-
-// delayMinutes is by how much the upstream delays the quotes behind the answer, nil for settlements: they are not delayed.
-func (p *Product) delayMinutes() *int {
-	if p.Daily() {
-		return nil
-	}
-	return new(delayMinutes)
-}
-
-// sealVariants seals a snapshot for each parameter value. Variants with the same pointer share one snapshot. The shared
-// snapshot has br and zstd unless all of its variants are rare.
+// sealVariants seals a snapshot for each variant.
 func (a *Answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
-	common := map[any]bool{}
-	for name, data := range a.variants {
-		if a.rare == nil || !a.rare(name) {
-			common[data] = true
-		}
-	}
-	sealed := make(map[any]*snapshots.Snapshot, len(a.Encoded))
-	e := &snapshots.Edition{Variants: make(map[string]*snapshots.Snapshot, len(a.variants))}
-	for _, name := range slices.Sorted(maps.Keys(a.variants)) {
-		data := a.variants[name]
-		if sealed[data] == nil {
+	sealed := map[*Variant]*snapshots.Snapshot{}
+	e := &snapshots.Edition{Variants: map[string]*snapshots.Snapshot{}}
+	for name, v := range a.variants {
+		if sealed[v] == nil {
 			codings := []snapshots.Coding{snapshots.Brotli, snapshots.Zstd}
-			if !common[data] {
+			if v.rare {
 				codings = nil
 			}
-			var err error
-			if sealed[data], err = snapshots.SealIn(a.Encoded[data], meta, codings...); err == nil && a.Forms[data] != nil {
-				sealed[data], err = sealed[data].WithForms(a.Forms[data]...)
+			s, err := snapshots.SealIn(v.JSON, meta, codings...)
+			if err == nil {
+				s, err = s.WithForms(v.Forms...)
 			}
 			if err != nil {
 				return nil, fmt.Errorf("variant %s: %w", name, err)
 			}
+			sealed[v] = s
 		}
-		e.Variants[name] = sealed[data]
+		e.Variants[name] = sealed[v]
 	}
 	e.Default = e.Variants[a.byDefault]
 	if a.byDefault == "" {
@@ -76,21 +59,14 @@ func (a *Answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 
 // File returns the sealed answer as it is stored. dated says whether it belongs under its date.
 func (a *Answer) File(dated bool) snapshots.File {
-	f := snapshots.File{
-		Product: a.Product.Name, Edition: a.Edition, Inputs: a.StoredInputs(), Build: Build(), Summary: a.summary, Current: true, Dated: dated,
+	f := snapshots.File{Product: a.Product.Name, Edition: a.Edition, Build: Build(), Summary: a.summary, Current: true, Dated: dated}
+	for _, d := range a.Inputs.Documents {
+		f.Inputs = append(f.Inputs, d.StoredInput)
 	}
 	if a.storedVariant != "" {
 		f.Edition = &snapshots.Edition{Default: a.Edition.Variants[a.storedVariant]}
 	}
 	return f
-}
-
-// StoredInputs returns the inputs as the file names them.
-func (a *Answer) StoredInputs() (stored []snapshots.StoredInput) {
-	for _, d := range a.Inputs.Documents {
-		stored = append(stored, d.StoredInput)
-	}
-	return stored
 }
 
 // Objects returns the bytes of the inputs that have them.
@@ -101,11 +77,10 @@ func (a *Answer) Objects() (objects []snapshots.Object) {
 	return objects
 }
 
-// StoredData returns the data that the file stores, as keys of Encoded and Forms, by parameter value. The key is "" when the file
-// stores one value.
-func (a *Answer) StoredData() map[string]any {
+// Stored returns the variants that the file stores, by parameter value, which is "" when the file stores one value.
+func (a *Answer) Stored() map[string]*Variant {
 	if a.storedVariant != "" {
-		return only(a.variants[a.storedVariant])
+		return map[string]*Variant{"": a.variants[a.storedVariant]}
 	}
 	return a.variants
 }
@@ -130,15 +105,15 @@ func (a *Answer) Matches(e *snapshots.Edition, every time.Duration) bool {
 	if len(a.variants) != len(served) || e.Default != served[a.byDefault] {
 		return false
 	}
-	for name, data := range a.variants {
-		if s := served[name]; s == nil || !bytes.Equal(a.Encoded[data], s.Data()) || OtherForms(s, a.Forms[data]) != nil {
+	for name, v := range a.variants {
+		if s := served[name]; s == nil || !bytes.Equal(v.JSON, s.Data()) || OtherForms(s, v.Forms) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// VariantsOf returns the snapshots of an edition by the names that [answer.variants] has.
+// VariantsOf returns the snapshots of an edition by the names that [Answer.variants] has.
 func VariantsOf(e *snapshots.Edition) map[string]*snapshots.Snapshot {
 	if e.Variants == nil {
 		return map[string]*snapshots.Snapshot{"": e.Default}

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// seriesMethod names the method of series in receipts.
-	seriesMethod = "series/2"
+	// seriesMethod and vixSeriesMethod name the methods of series in receipts.
+	seriesMethod    = "series/2"
+	vixSeriesMethod = "vixseries/2"
 	// seriesSuffix follows the name of a resource in the name of its series.
 	seriesSuffix = "/series"
 	// maxSeriesRows is how many dates a series serves.
@@ -43,6 +44,15 @@ type volatilitySeriesData struct {
 	Columns []string `json:"columns" jsonschema:"minItems=8,maxItems=8,oneof_ref=#/components/schemas/VolatilityColumn"`
 	// One row per stored date.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VolatilityRow"`
+}
+
+// vixSeries is the stored curves as a table, the `data` of vix-term-structure/series: the newest 400 settlement dates, oldest first. A
+// date without a stored curve has no row.
+type vixSeries struct {
+	// Names of the columns, in the order of the values of a row.
+	Columns []string `json:"columns" jsonschema:"minItems=14,maxItems=14,oneof_ref=#/components/schemas/VIXSeriesColumn"`
+	// One row per settlement date.
+	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VIXSeriesRow"`
 }
 
 // seriesQuality is `meta.quality` of a series.
@@ -84,7 +94,7 @@ func computeSeries(columns []string) func(in *Inputs) (*Answer, error) {
 		default:
 			return nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
 		}
-		var stored []seriesRow
+		var stored []struct{ Row json.RawMessage }
 		if err := in.decodeState(rowsState, &stored); err != nil {
 			return nil, err
 		}

@@ -136,7 +136,7 @@ func (p *Product) Rows(b *Batch, rows []json.RawMessage) ([]json.RawMessage, err
 	if err != nil || a == nil {
 		return rows, err
 	}
-	return a.variants[""].(*trackData).Rows, nil
+	return a.variants[""].data.(*trackData).Rows, nil
 }
 
 // TrackRows returns the rows of a sealed track. Rows of an earlier method have null in later columns.

@@ -81,7 +81,7 @@ type answered struct {
 // answered returns the answer of a resource in the batch, else the current one.
 func (b *Batch) answered(name string) answered {
 	if a := b.Answers[name]; a != nil {
-		text := a.Encoded[a.variants[""]]
+		text := a.variants[""].JSON
 		return answered{text, a.AsOf, new(feed.Digest(text))}
 	}
 	if e := b.Memory.store.Current(name); e != nil {

@@ -13,12 +13,6 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// storedCurve is the summary in the file of a curve: its row of the series, and what the curves of later dates need.
-type storedCurve struct {
-	seriesRow
-	vixSummary
-}
-
 // vixSummary is the part of a stored VIX curve that the curves of later dates need.
 type vixSummary struct {
 	Date        compute.Date       `json:"date"`
@@ -27,11 +21,8 @@ type vixSummary struct {
 	Settlements map[string]float64 `json:"settlements"`
 }
 
-const (
-	// historyState names the state with the summaries of earlier stored dates, dates rising. Only the last summary has its
-	// settlements.
-	historyState = "vix-history"
-)
+// historyState names the state with the summaries of earlier stored dates, dates rising. Only the last has its settlements.
+const historyState = "vix-history"
 
 func gatherVIX(_ *Product, b *Batch) (*Inputs, error) {
 	f := b.Settlement()
@@ -137,9 +128,28 @@ func computeVIX(in *Inputs) (*Answer, error) {
 	}
 	a := settledAnswer(d, in.calendar)
 	a.variants, a.quality = only(&curve), vixQuality{quality, f.Bad, bad, unknownVIX(&curve, f.Date)}
-	a.row = vixSeriesValues(&curve)
-	a.summarise = func(row seriesRow) any { return storedCurve{row, summary} }
+	a.row = &seriesRow{Values: vixSeriesValues(&curve)}
+	a.leaves = struct {
+		*seriesRow
+		vixSummary
+	}{a.row, summary}
 	return a, nil
+}
+
+// vixSeriesColumns are the columns of a row of the series of the curve, in order.
+var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime", "method"}
+
+// vixSeriesValues returns the values of a curve's row, in the order of [vixSeriesColumns], without the method.
+func vixSeriesValues(c *compute.VIXCurve) []any {
+	values := []any{c.SettlementDate}
+	for i := range 8 {
+		var price *compute.VolPoints
+		if i < len(c.Curve) {
+			price = &c.Curve[i].Settlement
+		}
+		values = append(values, price)
+	}
+	return append(values, c.ContangoM1M2, c.SpotBasis, c.CM30, c.Regime)
 }
 
 // unknownVIX returns the reason for each null field of the curve, by field name.

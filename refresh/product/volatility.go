@@ -14,12 +14,6 @@ const volatilityHistory = "volatility-history"
 // volatilityColumns are the columns of a row of volatility/{u}/series, in order.
 var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest", "method"}
 
-// volatilitySummary is what the stored answer of volatility/{u} leaves to its series and to its history.
-type volatilitySummary struct {
-	seriesRow
-	compute.VolatilityDay
-}
-
 // volatilityQuality is `meta.quality` of volatility/{u}.
 type volatilityQuality struct {
 	matrixQuality
@@ -51,17 +45,17 @@ func gatherVolatility(p *Product, b *Batch) (*Inputs, error) {
 func (m *Memory) VolatilityDays(name string, before compute.Date) ([]compute.VolatilityDay, error) {
 	days := []compute.VolatilityDay{}
 	for _, stored := range m.store.Summaries(name) {
-		var s volatilitySummary
-		if err := json.Unmarshal(stored.Body, &s); err != nil {
+		var day compute.VolatilityDay
+		if err := json.Unmarshal(stored.Body, &day); err != nil {
 			return nil, fmt.Errorf("stored summary of %s: %w", stored.Date, err)
 		}
-		if s.Session >= before {
+		if day.Session >= before {
 			break
 		}
-		if n := len(days); n > 0 && days[n-1].Session == s.Session {
+		if n := len(days); n > 0 && days[n-1].Session == day.Session {
 			days = days[:n-1]
 		}
-		days = append(days, s.VolatilityDay)
+		days = append(days, day)
 	}
 	return days[max(0, len(days)-compute.VolatilityHistory):], nil
 }
@@ -78,7 +72,10 @@ func computeVolatility(in *Inputs) (*Answer, error) {
 	r := gamma.Volatility.With(days, in.calendar)
 	v := &r.Data
 	a.variants, a.quality = only(v), volatilityQuality{a.quality.(matrixQuality), r.Quality}
-	a.row = []any{a.Date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest}
-	a.summarise = func(row seriesRow) any { return volatilitySummary{row, r.Today} }
+	a.row = &seriesRow{Values: []any{a.Date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest}}
+	a.leaves = struct {
+		*seriesRow
+		compute.VolatilityDay
+	}{a.row, r.Today}
 	return a, nil
 }
