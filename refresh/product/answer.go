@@ -60,20 +60,6 @@ type seriesRow struct {
 // only returns the variants of a resource without a parameter.
 func only(data any) map[string]*Variant { return map[string]*Variant{"": {data: data}} }
 
-// answerOf returns an answer with as_of and captured_at of the only chain that it rests on.
-func answerOf(chain *compute.Chain) *Answer {
-	return &Answer{AsOf: chain.AsOf, Captured: new(chain.CapturedAt)}
-}
-
-// settledAnswer returns an answer with as_of and captured_at of a settlement file.
-func settledAnswer(d *feed.Document, cal *compute.Calendar) *Answer {
-	a := &Answer{AsOf: cal.FuturesSettlement(d.Settlement.Date).UTC()}
-	if !d.Generated.IsZero() {
-		a.Captured = new(d.Generated)
-	}
-	return a
-}
-
 // Usable returns the refusal of an answer without a figure.
 func (a *Answer) Usable() error {
 	if a.unusable == "" {
@@ -173,8 +159,13 @@ func notFinite(v reflect.Value) (paths []string) {
 // add.
 func (p *Product) Next(b *Batch) (a *Answer, err error) {
 	defer p.recovered(&err)
-	in, err := p.gather(p, b)
-	if err != nil || in == nil {
+	in := &Inputs{at: b.At, calendar: b.Calendar, source: b.Source}
+	if name := p.document(); name != "" {
+		if in.add(b.Document(name)); in.Documents == nil {
+			return nil, nil
+		}
+	}
+	if err := p.gather(p, b, in); err != nil || in.Documents == nil {
 		return nil, err
 	}
 	if err := in.addClosures(); err != nil {

@@ -57,15 +57,3 @@ func (b *Batch) Dated(a *Answer) bool {
 	return b.Accepted == nil || b.Recorded || a.Date() == compute.DateOf(b.At.UTC()) ||
 		a.Product.Daily() && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String())
 }
-
-// inputs returns inputs with the documents that are not nil. It returns nil when all documents are nil.
-func (b *Batch) inputs(documents ...*feed.Document) *Inputs {
-	in := &Inputs{at: b.At, calendar: b.Calendar, source: b.Source}
-	for _, d := range documents {
-		in.add(d)
-	}
-	if in.Documents == nil {
-		return nil
-	}
-	return in
-}

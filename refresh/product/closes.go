@@ -31,7 +31,7 @@ func (m *Memory) KeepClose(d *feed.Document, now time.Time) {
 		m.reopenCloses()
 	}
 	date := compute.DateOf(d.Quote.AsOf.In(compute.NewYork))
-	if index := indexOf(d); slices.Contains(CloseIndices, index) && closeOn(d, date, m.calendar) != nil && !now.Before(m.calendar.Close(date).Add(closeFinal)) {
+	if index := "_" + d.Symbol(); slices.Contains(CloseIndices, index) && closeOn(d, date, m.calendar) != nil && !now.Before(m.calendar.Close(date).Add(closeFinal)) {
 		m.closes[closeKey{index, date}] = d
 		maps.DeleteFunc(m.closes, func(old closeKey, _ *feed.Document) bool { return old.date < date-closesKept })
 	}
@@ -74,34 +74,6 @@ func IndexQuotes() (names []upstream.Name) {
 		names = append(names, upstream.Quotes("_"+symbol))
 	}
 	return names
-}
-
-// indexQuotes returns the newest quotes of the volatility indices, without those among the given documents.
-func (b *Batch) indexQuotes(without []*feed.Document) (quotes []*feed.Document) {
-	for _, name := range IndexQuotes() {
-		d := b.Document(name)
-		if d != nil && !slices.ContainsFunc(without, func(other *feed.Document) bool { return other.SHA256 == d.SHA256 }) {
-			quotes = append(quotes, d)
-		}
-	}
-	return quotes
-}
-
-// addQuote puts the quote of a document into the input of a curve, if it is one of a volatility index and not made before the one that is there.
-func addQuote(in *compute.VIXInput, d *feed.Document) {
-	if d.Quote == nil || !slices.Contains(compute.VIXIndices, d.Symbol()) || d.Quote.CapturedAt.Before(in.Cash[d.Symbol()].CapturedAt) {
-		return
-	}
-	if in.Cash == nil {
-		in.Cash = map[string]compute.UnderlyingQuote{}
-	}
-	in.Cash[d.Symbol()] = d.Quote.UnderlyingQuote
-}
-
-// indexOf returns the symbol in the name of a quote or a history.
-func indexOf(d *feed.Document) string {
-	_, key := d.UpstreamName().Split()
-	return key
 }
 
 // closeOn returns the close of a date from a quote or a history, nil when the document does not have it. A quote has the

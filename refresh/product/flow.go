@@ -29,9 +29,8 @@ type flowPart struct {
 	sessionBefore *feed.Document // published volatilities of the session before; nil: not known
 }
 
-// gatherFlow returns the chains of the newest session, sorted by symbol, and for each chain the chain of the session before.
-func gatherFlow(p *Product, b *Batch) (*Inputs, error) {
-	sessions := map[*feed.Document]compute.Date{}
+// gatherFlow adds the chains of the newest session, sorted by symbol, and for each chain the chain of the session before.
+func gatherFlow(p *Product, b *Batch, in *Inputs) error {
 	var chains []*feed.Document
 	var newest compute.Date
 	for _, u := range b.Underlyings {
@@ -41,13 +40,17 @@ func gatherFlow(p *Product, b *Batch) (*Inputs, error) {
 		}
 		session, err := d.Session(b.Calendar)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		chains, sessions[d], newest = append(chains, d), session, max(newest, session)
+		if session > newest {
+			chains, newest = nil, session
+		}
+		if session == newest {
+			chains = append(chains, d)
+		}
 	}
-	chains = slices.DeleteFunc(chains, func(d *feed.Document) bool { return sessions[d] != newest })
 	slices.SortFunc(chains, func(a, b *feed.Document) int { return cmp.Compare(a.Symbol(), b.Symbol()) })
-	in := b.inputs(chains...)
+	in.add(chains...)
 	for _, d := range chains {
 		part, scored := d.Derived.(*flowPart)
 		if scored && part.sessionBefore != nil {
@@ -63,7 +66,7 @@ func gatherFlow(p *Product, b *Batch) (*Inputs, error) {
 			in.add(before)
 		}
 	}
-	return in, nil
+	return nil
 }
 
 // flowQuality is `meta.quality` of options/flow/unusual.

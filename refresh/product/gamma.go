@@ -18,35 +18,21 @@ type matrixQuality struct {
 	compute.AmericanQuality
 }
 
-// gatherGamma returns the inputs of [gammaOf], and the chain of the session before if it is stored.
-func gatherGamma(p *Product, b *Batch) (*Inputs, error) {
-	in, err := gatherExposure(p, b)
-	if in == nil || err != nil {
-		return nil, err
-	}
+// gatherGamma adds the inputs of [gammaOf], and the chain of the session before if it is stored.
+func gatherGamma(p *Product, b *Batch, in *Inputs) error {
 	session, err := in.Documents[0].Session(b.Calendar)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	in.add(b.Memory.previous(p, p.Underlying, session, func(d *feed.Document) error {
 		_, err := gammaReference(d, in.calendar, b.RiskFreeRate)
 		return err
 	}))
-	return in, nil
+	return gatherExposure(p, b, in)
 }
 
-// gatherChain returns the chain of the product's underlying as the only input.
-func gatherChain(p *Product, b *Batch) (*Inputs, error) {
-	return b.inputs(b.Document(feed.ChainOf(p.Underlying))), nil
-}
-
-// gatherExposure returns the chain and the rate: the inputs of [gammaOf]. If the batch has a gamma answer, its result is
-// shared.
-func gatherExposure(p *Product, b *Batch) (*Inputs, error) {
-	in, err := gatherChain(p, b)
-	if in == nil {
-		return nil, err
-	}
+// gatherExposure adds the rate: with the chain it is the input of [gammaOf]. If the batch has a gamma answer, its result is shared.
+func gatherExposure(p *Product, b *Batch, in *Inputs) error {
 	in.parameters.RiskFreeRate = &b.RiskFreeRate
 	if compute.UnderlyingOf(p.Underlying).American() {
 		in.parameters.Exercise = "american_as_european"
@@ -54,7 +40,7 @@ func gatherExposure(p *Product, b *Batch) (*Inputs, error) {
 	if gamma := b.Answers[gammaOfUnderlying(p.Underlying)]; gamma != nil {
 		in.gamma, in.parameters = gamma.Inputs.gamma, gamma.Inputs.parameters
 	}
-	return in, nil
+	return nil
 }
 
 // ofGamma returns the gamma exposure of the chain, the chain, and an answer that still lacks its data.
@@ -63,13 +49,13 @@ func ofGamma(in *Inputs) (*compute.GammaResult, *compute.Chain, *Answer, error) 
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	chain, err := in.chain()
+	d, a, err := in.described()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	a, q := answerOf(chain), &gamma.Quality
+	q := &gamma.Quality
 	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.HoursQuality, q.AmericanQuality}
-	return gamma, chain, a, nil
+	return gamma, d.Chain, a, nil
 }
 
 // unusedContracts says why no contract of a gamma exposure was used; "" if one was.

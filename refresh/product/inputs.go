@@ -53,10 +53,12 @@ func (in *Inputs) receipt() (receipt []snapshots.Input) {
 	return receipt
 }
 
-// add adds a document unless it is nil.
-func (in *Inputs) add(d *feed.Document) {
-	if d != nil {
-		in.Documents = append(in.Documents, d)
+// add adds the documents that are not nil.
+func (in *Inputs) add(documents ...*feed.Document) {
+	for _, d := range documents {
+		if d != nil {
+			in.Documents = append(in.Documents, d)
+		}
 	}
 }
 
@@ -78,19 +80,19 @@ func (in *Inputs) named(name string) *feed.Document {
 	return nil
 }
 
-// decodeState decodes a state. Inputs without it are an error.
-func (in *Inputs) decodeState(name string, into any) error {
+// stateOf decodes a state. Inputs without it are an error.
+func stateOf[T any](in *Inputs, name string) (state T, err error) {
 	d := in.named(feed.StateDir + name)
 	if d == nil {
-		return fmt.Errorf("inputs lack %s", feed.StateDir+name)
+		return state, fmt.Errorf("inputs lack %s", feed.StateDir+name)
 	}
-	if err := d.Open(); err != nil {
-		return err
+	if err = d.Open(); err == nil {
+		err = json.Unmarshal(d.Body, &state)
 	}
-	if err := json.Unmarshal(d.Body, into); err != nil {
-		return fmt.Errorf("decode %s: %w", d.Name, err)
+	if err != nil {
+		err = fmt.Errorf("decode %s: %w", d.Name, err)
 	}
-	return nil
+	return state, err
 }
 
 // closedDates names the state of the exchange's closures that are not in the calendar's rules.
@@ -111,25 +113,29 @@ func (in *Inputs) addClosures() error {
 	return in.addState(closedDates, c)
 }
 
-// only returns the decoded document of inputs that have one document of their own session.
-func (in *Inputs) only() (*feed.Document, error) {
+// described returns the decoded chain or settlement file that the answer describes, and an answer with its as_of and captured_at.
+func (in *Inputs) described() (*feed.Document, *Answer, error) {
 	documents := in.newest()
-	if len(documents) != 1 {
-		return nil, fmt.Errorf("%d documents instead of one", len(documents))
+	if len(documents) == 0 {
+		return nil, nil, errors.New("inputs lack a document")
 	}
-	return documents[0], documents[0].Open()
-}
-
-// chain returns the decoded chain of inputs that have no other document of their own session.
-func (in *Inputs) chain() (*compute.Chain, error) {
-	d, err := in.only()
-	if err != nil {
-		return nil, err
+	d := documents[0]
+	if err := d.Open(); err != nil {
+		return nil, nil, err
 	}
-	if d.Chain == nil {
-		return nil, fmt.Errorf("%s is not a chain", d.Name)
+	a := &Answer{}
+	switch {
+	case d.Chain != nil:
+		a.describes(d.Chain.AsOf, d.Chain.CapturedAt)
+	case d.Settlement != nil:
+		a.AsOf = in.calendar.FuturesSettlement(d.Settlement.Date).UTC()
+		if !d.Generated.IsZero() {
+			a.Captured = new(d.Generated)
+		}
+	default:
+		return nil, nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
 	}
-	return d.Chain, nil
+	return d, a, nil
 }
 
 // gammaOf returns the gamma exposure of the chain among the inputs, and sets the rate of the receipt. The products of one batch share
@@ -138,18 +144,18 @@ func gammaOf(in *Inputs) (*compute.GammaResult, error) {
 	if in.gamma != nil {
 		return in.gamma, nil
 	}
-	chain, err := in.chain()
+	d, _, err := in.described()
 	if err != nil {
 		return nil, err
 	}
 	if in.parameters.RiskFreeRate == nil {
 		return nil, errors.New("inputs lack the rate")
 	}
-	rate, source := compute.RateOf(chain, in.calendar, *in.parameters.RiskFreeRate)
+	rate, source := compute.RateOf(d.Chain, in.calendar, *in.parameters.RiskFreeRate)
 	in.parameters.RiskFreeRate, in.parameters.RateSource = &rate, source
-	input := compute.GammaInput{Chain: chain, Calendar: in.calendar, RiskFreeRate: rate}
-	if d := in.named(feed.PreviousDir + in.newest()[0].Name); d != nil {
-		if input.Reference, err = gammaReference(d, in.calendar, input.RiskFreeRate); err != nil {
+	input := compute.GammaInput{Chain: d.Chain, Calendar: in.calendar, RiskFreeRate: rate}
+	if before := in.named(feed.PreviousDir + d.Name); before != nil {
+		if input.Reference, err = gammaReference(before, in.calendar, input.RiskFreeRate); err != nil {
 			return nil, err
 		}
 	}
@@ -208,8 +214,8 @@ func InputsOf(f *snapshots.File, load func(sha256 string) ([]byte, error)) (*Inp
 		in.Documents = append(in.Documents, feed.Stored(stored, load))
 	}
 	if in.named(feed.StateDir+closedDates) != nil {
-		var c closures
-		if err := in.decodeState(closedDates, &c); err != nil {
+		c, err := stateOf[closures](in, closedDates)
+		if err != nil {
 			return nil, err
 		}
 		in.calendar = compute.NewCalendar(c.Closed, c.Early)

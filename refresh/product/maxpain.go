@@ -30,13 +30,16 @@ type painSkipped struct {
 	Settled int `json:"settled" jsonschema:"minimum=0" unit:"rows"`
 }
 
+// gatherNothing is for products that need their document alone.
+func gatherNothing(*Product, *Batch, *Inputs) error { return nil }
+
 func computeMaxPain(in *Inputs) (*Answer, error) {
-	chain, err := in.chain()
+	d, a, err := in.described()
 	if err != nil {
 		return nil, err
 	}
+	chain := d.Chain
 	pains := compute.MaxPains(chain, in.calendar)
-	a := answerOf(chain)
 	dates := []compute.Date{chain.Session(in.calendar)}
 	a.variants = map[string]*Variant{}
 	for _, p := range pains {

@@ -3,12 +3,10 @@ package product
 import (
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 
 	"strikecache/compute"
 	"strikecache/refresh/feed"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -29,44 +27,43 @@ type Memory struct {
 	store    Stored
 	calendar *compute.Calendar
 	log      *slog.Logger
-	before   map[previousKey]*feed.Document // chains of the session before; nil: gone or damaged
-	closes   map[closeKey]*feed.Document    // quotes of VIX and VIX3M; nil: those of the stored curve are not looked at yet
+	before   map[previousKey]previousChain
+	closes   map[closeKey]*feed.Document // quotes of VIX and VIX3M; nil: those of the stored curve are not looked at yet
 }
 
-// previousKey names a chain that the stored gex/{u} of a date names, and the product that needs it.
-type previousKey struct {
-	product string
-	date    compute.Date
-	chain   upstream.Name
+// previousKey names a chain of the session before, by its underlying, and the product that needs it.
+type previousKey struct{ product, symbol string }
+
+// previousChain is the chain that the gex/{u} stored under a date names.
+type previousChain struct {
+	date  compute.Date
+	chain *feed.Document // nil: gone or damaged
 }
 
 // NewMemory returns the memory of a store.
 func NewMemory(store Stored, cal *compute.Calendar, log *slog.Logger) *Memory {
-	return &Memory{store: store, calendar: cal, log: log, before: map[previousKey]*feed.Document{}}
+	return &Memory{store: store, calendar: cal, log: log, before: map[previousKey]previousChain{}}
 }
 
 // previous returns the chain of an underlying that the answer of gex/{u} stored under the date of the session before names, after
 // read has taken from it what the product needs. It returns nil if the answer or the chain is not stored or not readable.
 func (m *Memory) previous(p *Product, symbol string, session compute.Date, read func(*feed.Document) error) *feed.Document {
-	k := previousKey{p.Name, m.calendar.Previous(session), feed.ChainOf(symbol)}
-	if d, known := m.before[k]; known {
-		return d
+	k, date := previousKey{p.Name, symbol}, m.calendar.Previous(session)
+	if known := m.before[k]; known.date == date {
+		return known.chain
 	}
-	f, err := m.store.Load(gammaOfUnderlying(symbol), k.date.String())
-	if errors.Is(err, snapshots.ErrNoSnapshot) {
+	f, err := m.store.Load(gammaOfUnderlying(symbol), date.String())
+	i := slices.IndexFunc(f.Inputs, func(in snapshots.StoredInput) bool { return in.Name == string(feed.ChainOf(symbol)) })
+	if errors.Is(err, snapshots.ErrNoSnapshot) || err == nil && i < 0 {
 		return nil
 	}
 	var d *feed.Document
 	if err == nil {
-		i := slices.IndexFunc(f.Inputs, func(in snapshots.StoredInput) bool { return in.Name == string(k.chain) })
-		if i < 0 {
-			return nil
-		}
 		d = m.asPrevious(f.Inputs[i])
 		err = read(d)
 	}
 	if err != nil {
-		m.log.Error("chain of the previous session not readable", "document", k.chain, "date", k.date, "err", err)
+		m.log.Error("chain of the previous session not readable", "document", feed.ChainOf(symbol), "date", date, "err", err)
 		if !errors.Is(err, snapshots.ErrGone) && !errors.Is(err, snapshots.ErrTorn) {
 			return nil // the next answer tries again
 		}
@@ -74,7 +71,7 @@ func (m *Memory) previous(p *Product, symbol string, session compute.Date, read 
 	} else {
 		d.Release()
 	}
-	m.keepBefore(k, d)
+	m.before[k] = previousChain{date, d}
 	return d
 }
 
@@ -83,19 +80,12 @@ func (m *Memory) asPrevious(in snapshots.StoredInput) *feed.Document {
 	return feed.Stored(in, m.store.Object)
 }
 
-// keepBefore keeps a chain, and drops those of earlier sessions.
-func (m *Memory) keepBefore(k previousKey, d *feed.Document) {
-	maps.DeleteFunc(m.before, func(other previousKey, _ *feed.Document) bool { return other.date < k.date })
-	m.before[k] = d
-}
-
 // KeepReference keeps what the next session's gex/{u} would compute again from the chain of a stored answer.
 func (m *Memory) KeepReference(a *Answer) {
 	if in := a.Inputs; in.gamma != nil {
-		chain := in.newest()[0]
-		d := m.asPrevious(chain.StoredInput)
+		d := m.asPrevious(in.newest()[0].StoredInput)
 		d.Derived = &reference{state: in.gamma.State}
-		m.keepBefore(previousKey{a.Product.Name, a.Date(), chain.UpstreamName()}, d)
+		m.before[previousKey{a.Product.Name, a.Product.Underlying}] = previousChain{a.Date(), d}
 	}
 }
 

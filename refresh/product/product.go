@@ -13,6 +13,8 @@ import (
 	"slices"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -64,9 +66,9 @@ type Row struct {
 	// Forms are the forms of its answers besides JSON.
 	Forms []Form
 
-	// gather returns the inputs of the product's next answer from the documents of the batch and from what earlier answers
-	// left. It returns nil while a document is missing or when the documents change nothing.
-	gather func(p *Product, b *Batch) (*Inputs, error)
+	// gather adds to the inputs of the product's next answer, which have the document that it describes, other documents of the batch and what
+	// earlier answers left. It leaves no document there while one is missing or when the documents change nothing.
+	gather func(p *Product, b *Batch, in *Inputs) error
 	// Compute turns inputs into an answer. It depends on the inputs alone. Live refresh, history and recompute
 	// all call this function, so that the same inputs always give the same answer.
 	Compute func(in *Inputs) (*Answer, error)
@@ -86,6 +88,17 @@ type Product struct {
 
 // EveryChain says whether the product rests on the chains of all underlyings.
 func (p *Product) EveryChain() bool { return p.Feed == Chains && p.Underlying == "" }
+
+// document returns the name of the only document of its session that the answer describes, "" when there are several or none.
+func (p *Product) document() upstream.Name {
+	switch {
+	case p.Underlying != "":
+		return feed.ChainOf(p.Underlying)
+	case p.Daily():
+		return feed.LatestSettlement
+	}
+	return ""
+}
 
 // Daily says whether the upstream makes one document a day for the product.
 func (p *Product) Daily() bool { return p.Feed == Settlements }
@@ -112,8 +125,8 @@ func (all List) Where(has func(*Product) bool) (some List) {
 }
 
 // Of returns the products of a feed.
-func (all List) Of(feed Feed) List {
-	return all.Where(func(p *Product) bool { return p.Feed == feed })
+func (all List) Of(f Feed) List {
+	return all.Where(func(p *Product) bool { return p.Feed == f })
 }
 
 // OfChain returns the products that rest on the chain of an underlying.

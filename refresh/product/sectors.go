@@ -7,30 +7,25 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
 )
 
-// gatherSectors returns the quotes and the histories of the funds that have a quote. If there is no history at all, it
+// gatherSectors adds the quotes and the histories of the funds that have a quote. If there is no history at all, it
 // returns ErrNoInput.
-func gatherSectors(_ *Product, b *Batch) (*Inputs, error) {
-	var documents []*feed.Document
-	histories := 0
+func gatherSectors(_ *Product, b *Batch, in *Inputs) error {
+	histories := false
 	for _, symbol := range compute.FundSymbols() {
 		quote, history := b.Document(upstream.Quotes(symbol)), b.Document(upstream.History(symbol))
 		if quote == nil {
 			continue
 		}
-		documents = append(documents, quote)
-		if history != nil {
-			documents = append(documents, history)
-			histories++
-		}
+		in.add(quote, history)
+		histories = histories || history != nil
 	}
-	if histories == 0 {
-		return nil, fmt.Errorf("%w: no fund has a price history", ErrNoInput)
+	if !histories {
+		return fmt.Errorf("%w: no fund has a price history", ErrNoInput)
 	}
-	return b.inputs(documents...), nil
+	return nil
 }
 
 // sectorsQuality is `meta.quality` of sectors/rotation.

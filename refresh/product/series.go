@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/goccy/go-json"
-
-	"strikecache/refresh/feed"
 )
 
 const (
@@ -60,42 +58,34 @@ type seriesQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"dates"` // Rows served.
 }
 
-// gatherSeries returns the chain or the settlement file, and the newest stored rows of the resource whose series it is. The row of its
-// answer of the same batch replaces the stored row of its date, if the answer will be stored there.
-func gatherSeries(p *Product, b *Batch) (*Inputs, error) {
-	document := feed.LatestSettlement
-	if p.Underlying != "" {
-		document = feed.ChainOf(p.Underlying)
-	}
-	in := b.inputs(b.Document(document))
-	if in == nil {
-		return nil, nil
-	}
+// gatherSeries adds the rows of the newest 400 stored dates of the resource whose series it is, oldest first. The row of its answer of the
+// same batch replaces the stored row of its date, if the answer will be stored there.
+func gatherSeries(p *Product, b *Batch, in *Inputs) error {
 	name := strings.TrimSuffix(p.Name, seriesSuffix)
-	a := b.Answers[name]
-	if a != nil && !b.Dated(a) {
-		a = nil
+	rows := map[string]json.RawMessage{}
+	for _, s := range b.Memory.store.Summaries(name) {
+		rows[s.Date] = s.Body
 	}
-	return in, in.addState(rowsState, b.Memory.rows(name, a))
+	if a := b.Answers[name]; a != nil && b.Dated(a) {
+		rows[a.Date().String()] = a.summary
+	}
+	dates := slices.Sorted(maps.Keys(rows))
+	newest := []json.RawMessage{}
+	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
+		newest = append(newest, rows[d])
+	}
+	return in.addState(rowsState, newest)
 }
 
 // computeSeries returns the function that computes a series with these columns. The types of the data of all series have the same JSON.
 func computeSeries(columns []string) func(in *Inputs) (*Answer, error) {
-	return func(in *Inputs) (a *Answer, err error) {
-		d, err := in.only()
+	return func(in *Inputs) (*Answer, error) {
+		_, a, err := in.described()
 		if err != nil {
 			return nil, err
 		}
-		switch {
-		case d.Chain != nil:
-			a = answerOf(d.Chain)
-		case d.Settlement != nil:
-			a = settledAnswer(d, in.calendar)
-		default:
-			return nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
-		}
-		var stored []struct{ Row json.RawMessage }
-		if err := in.decodeState(rowsState, &stored); err != nil {
+		stored, err := stateOf[[]struct{ Row json.RawMessage }](in, rowsState)
+		if err != nil {
 			return nil, err
 		}
 		rows := []json.RawMessage{}
@@ -115,22 +105,4 @@ func padded(row json.RawMessage, columns int) json.RawMessage {
 		row = fmt.Appendf(nil, "%s,null]", row[:len(row)-1])
 	}
 	return row
-}
-
-// rows returns the rows of the newest 400 stored dates of a resource, oldest first. The row of its answer a, unless nil, replaces that of
-// its date.
-func (m *Memory) rows(name string, a *Answer) []json.RawMessage {
-	rows := map[string]json.RawMessage{}
-	for _, s := range m.store.Summaries(name) {
-		rows[s.Date] = s.Body
-	}
-	if a != nil {
-		rows[a.Date().String()] = a.summary
-	}
-	dates := slices.Sorted(maps.Keys(rows))
-	newest := []json.RawMessage{}
-	for _, d := range dates[max(0, len(dates)-maxSeriesRows):] {
-		newest = append(newest, rows[d])
-	}
-	return newest
 }

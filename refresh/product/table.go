@@ -62,7 +62,7 @@ var table = []*Row{
 	{
 		pattern: "{u}-max-pain", Feed: Chains, Method: compute.MaxPainMethod,
 		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
-		gather: gatherChain, Compute: computeMaxPain,
+		gather: gatherNothing, Compute: computeMaxPain,
 		deltas: defaultOnly, data: compute.MaxPain{}, quality: painQuality{},
 	},
 	{

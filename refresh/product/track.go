@@ -56,38 +56,33 @@ type trackQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0,maximum=1200" unit:"rows"` // Rows served.
 }
 
-// gatherTrack returns the inputs of gamma and the rows before the chain. It returns nil if the chain adds no row, unless no
-// track is served yet.
-func gatherTrack(p *Product, b *Batch) (*Inputs, error) {
-	in, err := gatherExposure(p, b)
-	if in == nil || err != nil {
-		return nil, err
-	}
-	chain, err := in.chain()
+// gatherTrack adds the inputs of gamma and the rows before the chain. There is no answer if the chain adds no row, unless no track is served
+// yet.
+func gatherTrack(p *Product, b *Batch, in *Inputs) error {
+	d, _, err := in.described()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	rows := b.TrackRows
-	if n := len(rows); n > 0 {
-		if last, err := RowInstant(rows[n-1]); err != nil || !chain.AsOf.After(last) {
-			return nil, err
-		}
-	}
 	if rows == nil {
-		if rows, err = b.Memory.trackBefore(p.Name, chain.AsOf, b.At); err != nil {
-			b.Memory.log.Error("track not continued", "err", err) // gamma does not need it
-			return nil, nil
-		}
-		if rows == nil {
-			return nil, nil
-		}
+		rows, err = b.Memory.trackBefore(p.Name, d.Chain.AsOf, b.At)
 	}
-	return in, in.addState(trackRowsState, rows)
+	if err == nil {
+		rows, err = before(rows, d.Chain.AsOf)
+	}
+	if err != nil {
+		b.Memory.log.Error("track not continued", "err", err) // gamma does not need it
+	}
+	if err != nil || rows == nil {
+		in.Documents = nil
+		return nil
+	}
+	return errors.Join(gatherExposure(p, b, in), in.addState(trackRowsState, rows))
 }
 
-// trackBefore returns the rows to which a chain with this as_of adds a row of the named track at the instant now: those of the served track, or,
-// if the chain belongs to another session, those of the stored track of that session, or none. It returns nil if the chain
-// adds no row: its as_of has a row of today's method, it lies outside the track's hours, or it is not of the date of now.
+// trackBefore returns the rows of the named track to which a chain with this as_of may add a row at the instant now: those of the served
+// track, or, if the chain belongs to another session, those of the stored track of that session, or none. It returns nil if the as_of lies
+// outside the track's hours, or is not of the date of now.
 func (m *Memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessage, error) {
 	date := compute.DateOf(asOf.UTC())
 	served := m.store.Current(name)
@@ -106,21 +101,25 @@ func (m *Memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessag
 		}
 		served = f.Edition
 	}
-	rows, err := TrackRows(served.Default)
-	if err != nil || len(rows) == 0 {
-		return rows, err
+	return TrackRows(served.Default)
+}
+
+// before returns the rows before that of an as_of, nil if a row of today's method has the as_of or a later one.
+func before(rows []json.RawMessage, asOf time.Time) ([]json.RawMessage, error) {
+	if len(rows) == 0 {
+		return rows, nil
 	}
 	newest := rows[len(rows)-1]
 	last, err := RowInstant(newest)
 	switch {
 	case err != nil:
 		return nil, err
+	case asOf.After(last):
+		return rows, nil
 	case asOf.Equal(last) && !bytes.HasSuffix(newest, []byte(`"`+trackMethod+`"]`)):
 		return rows[:len(rows)-1], nil
-	case !asOf.After(last):
-		return nil, nil
 	}
-	return rows, nil
+	return nil, nil
 }
 
 // InTrack says whether an as_of lies in the hours of a session, or at most [trackTail] after them.
@@ -161,30 +160,28 @@ func RowInstant(row json.RawMessage) (asOf time.Time, err error) {
 
 // computeTrack returns the rows before and the row of the chain. Outside the track's hours the chain has no row.
 func computeTrack(in *Inputs) (*Answer, error) {
-	chain, err := in.chain()
+	d, a, err := in.described()
 	if err != nil {
 		return nil, err
 	}
-	var rows []json.RawMessage
-	if err := in.decodeState(trackRowsState, &rows); err != nil {
+	session := d.Chain.Session(in.calendar)
+	rows, err := stateOf[[]json.RawMessage](in, trackRowsState)
+	if err != nil {
 		return nil, err
 	}
-	unusable := ""
-	if InTrack(chain.AsOf, in.calendar) {
-		result, err := gammaOf(in)
+	if InTrack(a.AsOf, in.calendar) {
+		gamma, err := gammaOf(in)
 		if err != nil {
 			return nil, err
 		}
-		row, err := trackRow(chain.AsOf, &result.Data)
+		row, err := trackRow(a.AsOf, &gamma.Data)
 		if err != nil {
 			return nil, fmt.Errorf("encode row: %w", err)
 		}
-		rows, unusable = append(rows, row), unusedContracts(result)
+		rows, a.unusable = append(rows, row), unusedContracts(gamma)
 	}
-	a := answerOf(chain)
-	a.unusable = unusable
 	rows = thinned(rows)
-	a.variants = only(&trackData{Date: a.Date(), SessionDate: chain.Session(in.calendar), Columns: trackColumns, Rows: rows})
+	a.variants = only(&trackData{Date: a.Date(), SessionDate: session, Columns: trackColumns, Rows: rows})
 	a.quality = trackQuality{len(rows)}
 	return a, nil
 }

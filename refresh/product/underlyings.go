@@ -105,8 +105,8 @@ func rowOf(symbol string, gamma, volatility answered) (r underlyingRow, err erro
 	return r, nil
 }
 
-// gatherUnderlyings returns the rows of the answers in the batch, and of the current ones of the other underlyings.
-func gatherUnderlyings(_ *Product, b *Batch) (*Inputs, error) {
+// gatherUnderlyings adds the rows of the answers in the batch, and of the current ones of the other underlyings.
+func gatherUnderlyings(_ *Product, b *Batch, in *Inputs) error {
 	rows := []underlyingRow{}
 	for _, u := range b.Underlyings {
 		gamma := b.answered(gammaOfUnderlying(u))
@@ -115,20 +115,19 @@ func gatherUnderlyings(_ *Product, b *Batch) (*Inputs, error) {
 		}
 		row, err := rowOf(u, gamma, b.answered(volatilityOf(u)))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		rows = append(rows, row)
 	}
 	if len(rows) == 0 {
-		return nil, nil
+		return nil
 	}
-	in := &Inputs{at: b.At, calendar: b.Calendar, source: b.Source}
-	return in, in.addState(underlyingsState, rows)
+	return in.addState(underlyingsState, rows)
 }
 
 func computeUnderlyings(in *Inputs) (*Answer, error) {
-	var rows []underlyingRow
-	if err := in.decodeState(underlyingsState, &rows); err != nil {
+	rows, err := stateOf[[]underlyingRow](in, underlyingsState)
+	if err != nil {
 		return nil, err
 	}
 	a := &Answer{RestsOn: []string{}}

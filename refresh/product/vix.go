@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-json"
@@ -24,24 +25,28 @@ type vixSummary struct {
 // historyState names the state with the summaries of earlier stored dates, dates rising. Only the last has its settlements.
 const historyState = "vix-history"
 
-func gatherVIX(_ *Product, b *Batch) (*Inputs, error) {
+// gatherVIX adds the closes of the date of the settlement file, the newest quotes of the volatility indices, and the history.
+func gatherVIX(_ *Product, b *Batch, in *Inputs) error {
 	f := b.Settlement()
 	if f == nil {
-		return nil, nil
+		in.Documents = nil
+		return nil
 	}
-	documents := []*feed.Document{b.Document(feed.LatestSettlement)}
 	for _, index := range CloseIndices {
-		if d := b.Close(index, f.Date); d != nil {
-			documents = append(documents, d)
+		in.add(b.Close(index, f.Date))
+	}
+	for _, name := range IndexQuotes() {
+		d := b.Document(name)
+		if d != nil && !slices.ContainsFunc(in.Documents, func(other *feed.Document) bool { return other.SHA256 == d.SHA256 }) {
+			in.add(d)
 		}
 	}
-	in := b.inputs(append(documents, b.indexQuotes(documents)...)...)
 	in.parameters.StaleSessionsTo = new(b.Calendar.SessionDate(b.At))
 	history, err := b.Memory.vixHistory(f.Date)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return in, in.addState(historyState, history)
+	return in.addState(historyState, history)
 }
 
 // vixHistory returns the summaries of the curves stored before a date, dates rising. Only the last one has its settlements.
@@ -73,47 +78,48 @@ type vixQuality struct {
 	Unknown    map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VIXUnknown"`
 }
 
-// vixNumbers decodes the inputs of a curve. It also returns the settlement file.
-func vixNumbers(in *Inputs) (numbers compute.VIXInput, file *feed.Document, err error) {
-	var history []vixSummary
-	if err = in.decodeState(historyState, &history); err != nil {
-		return numbers, nil, err
+// vixNumbers decodes the inputs of a curve beside the settlement file.
+func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, err error) {
+	history, err := stateOf[[]vixSummary](in, historyState)
+	if err != nil {
+		return numbers, err
 	}
-	documents := in.newest()
-	for _, d := range documents {
-		if err := d.Open(); err != nil {
-			return numbers, nil, err
-		}
+	if f == nil || in.parameters.StaleSessionsTo == nil {
+		return numbers, errors.New("inputs lack the settlement file or the session")
 	}
-	if len(documents) == 0 || documents[0].Settlement == nil || in.parameters.StaleSessionsTo == nil {
-		return numbers, nil, errors.New("inputs lack the settlement file or the session")
-	}
-	file = documents[0]
-	f := file.Settlement
 	numbers = compute.VIXInput{
 		Date: f.Date, Rows: f.Rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
+		Cash: map[string]compute.UnderlyingQuote{},
 	}
-	for _, d := range documents[1:] {
-		if price := closeOn(d, f.Date, in.calendar); indexOf(d) == vixIndex {
-			numbers.VIX = cmp.Or(numbers.VIX, price)
-		} else if indexOf(d) == vix3mIndex {
-			numbers.VIX3M = cmp.Or(numbers.VIX3M, price)
+	closes := map[string]*float64{}
+	for _, d := range in.newest()[1:] {
+		if err := d.Open(); err != nil {
+			return numbers, err
 		}
-		addQuote(&numbers, d)
+		index := d.Symbol()
+		closes[index] = cmp.Or(closes[index], closeOn(d, f.Date, in.calendar))
+		if q := d.Quote; q != nil && slices.Contains(compute.VIXIndices, index) && !q.CapturedAt.Before(numbers.Cash[index].CapturedAt) {
+			numbers.Cash[index] = q.UnderlyingQuote
+		}
 	}
+	numbers.VIX, numbers.VIX3M = closes["VIX"], closes["VIX3M"]
 	for _, h := range history {
 		numbers.History = append(numbers.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
 		numbers.Previous = h.Settlements
 	}
-	return numbers, file, nil
+	return numbers, nil
 }
 
 func computeVIX(in *Inputs) (*Answer, error) {
-	numbers, d, err := vixNumbers(in)
+	d, a, err := in.described()
 	if err != nil {
 		return nil, err
 	}
 	f := d.Settlement
+	numbers, err := vixNumbers(in, f)
+	if err != nil {
+		return nil, err
+	}
 	curve, quality, ok := compute.VIXTermStructure(numbers)
 	if !ok {
 		return nil, upstream.Refuse(upstream.Empty, "settlement file has no monthly VIX future")
@@ -126,7 +132,6 @@ func computeVIX(in *Inputs) (*Answer, error) {
 	for _, c := range curve.Curve {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
-	a := settledAnswer(d, in.calendar)
 	a.variants, a.quality = only(&curve), vixQuality{quality, f.Bad, bad, unknownVIX(&curve, f.Date)}
 	a.row = &seriesRow{Values: vixSeriesValues(&curve)}
 	a.leaves = struct {

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/goccy/go-json"
@@ -23,21 +24,17 @@ type volatilityQuality struct {
 // volatilityOf returns the name of the resource volatility/{u} of an underlying.
 func volatilityOf(symbol string) string { return "volatility/" + compute.PathOf(symbol) }
 
-// gatherVolatility returns the inputs of [gammaOf] and the history of earlier sessions.
-func gatherVolatility(p *Product, b *Batch) (*Inputs, error) {
-	in, err := gatherExposure(p, b)
-	if in == nil || err != nil {
-		return nil, err
-	}
+// gatherVolatility adds the inputs of [gammaOf] and the history of earlier sessions.
+func gatherVolatility(p *Product, b *Batch, in *Inputs) error {
 	session, err := in.Documents[0].Session(b.Calendar)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	days, err := b.Memory.VolatilityDays(p.Name, session)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return in, in.addState(volatilityHistory, days)
+	return errors.Join(gatherExposure(p, b, in), in.addState(volatilityHistory, days))
 }
 
 // VolatilityDays returns what the stored answers of the named resource left of the sessions before one, one day a session, rising. Of a
@@ -65,8 +62,8 @@ func computeVolatility(in *Inputs) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var days []compute.VolatilityDay
-	if err := in.decodeState(volatilityHistory, &days); err != nil {
+	days, err := stateOf[[]compute.VolatilityDay](in, volatilityHistory)
+	if err != nil {
 		return nil, err
 	}
 	r := gamma.Volatility.With(days, in.calendar)
