@@ -20,13 +20,13 @@ import (
 type Answer struct {
 	Product *Product
 	Inputs  *Inputs
-
 	// unusable says why the answer has no figure; "" if it has one. Such an answer is never the first of a resource.
 	unusable string
 
 	AsOf     time.Time
 	Captured *time.Time // nil when no document has a timestamp of its own
 	quality  any
+
 	// variants holds the data for each value of the resource's parameter; see [only] for a resource without one. byDefault is the value that a
 	// request without the parameter gets. storedVariant is the only value that the file stores; "" stores all values.
 	variants                 map[string]*Variant
@@ -60,6 +60,31 @@ type seriesRow struct {
 // only returns the variants of a resource without a parameter.
 func only(data any) map[string]*Variant { return map[string]*Variant{"": {data: data}} }
 
+// described returns the decoded chain or settlement file that the answer describes, and an answer with its as_of and captured_at.
+func (in *Inputs) described() (*feed.Document, *Answer, error) {
+	documents := in.newest()
+	if len(documents) == 0 {
+		return nil, nil, ErrNoInput
+	}
+	d := documents[0]
+	if err := d.Open(); err != nil {
+		return nil, nil, err
+	}
+	a := &Answer{}
+	switch {
+	case d.Chain != nil:
+		a.describes(d.Chain.AsOf, d.Chain.CapturedAt)
+	case d.Settlement != nil:
+		a.AsOf = in.calendar.FuturesSettlement(d.Settlement.Date).UTC()
+		if !d.Generated.IsZero() {
+			a.Captured = new(d.Generated)
+		}
+	default:
+		return nil, nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
+	}
+	return d, a, nil
+}
+
 // Usable returns the refusal of an answer without a figure.
 func (a *Answer) Usable() error {
 	if a.unusable == "" {
@@ -68,8 +93,7 @@ func (a *Answer) Usable() error {
 	return upstream.Refuse(upstream.Empty, "%s: %s", a.Product.Name, a.unusable)
 }
 
-// describes raises the answer's as_of and captured_at to those of a document that it rests on, if the document's are
-// later.
+// describes raises as_of and captured_at to those of a document that the answer rests on, if they are later.
 func (a *Answer) describes(asOf, captured time.Time) {
 	a.AsOf = feed.Later(a.AsOf, asOf)
 	if a.Captured == nil || captured.After(*a.Captured) {
@@ -155,8 +179,7 @@ func notFinite(v reflect.Value) (paths []string) {
 	return paths
 }
 
-// Next computes the product's answer from the documents of a batch. It returns nil when the product has no inputs or nothing to
-// add.
+// Next computes the next answer from the documents of a batch. It returns nil when the product has no inputs or nothing to add.
 func (p *Product) Next(b *Batch) (a *Answer, err error) {
 	defer p.recovered(&err)
 	in := &Inputs{at: b.At, calendar: b.Calendar, source: b.Source}
@@ -165,8 +188,10 @@ func (p *Product) Next(b *Batch) (a *Answer, err error) {
 			return nil, nil
 		}
 	}
-	if err := p.gather(p, b, in); err != nil || in.Documents == nil {
-		return nil, err
+	if p.gather != nil {
+		if err := p.gather(p, b, in); err != nil || in.Documents == nil {
+			return nil, err
+		}
 	}
 	if err := in.addClosures(); err != nil {
 		return nil, err

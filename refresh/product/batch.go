@@ -1,6 +1,8 @@
 package product
 
 import (
+	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // Settings are what answers depend on besides documents and earlier answers.
@@ -56,4 +59,77 @@ func (b *Batch) Settlement() *feed.Settlement {
 func (b *Batch) Dated(a *Answer) bool {
 	return b.Accepted == nil || b.Recorded || a.Date() == compute.DateOf(b.At.UTC()) ||
 		a.Product.Daily() && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String())
+}
+
+// Stored is what a [snapshots.Store] has of earlier answers.
+type Stored interface {
+	Current(product string) *snapshots.Edition
+	DatesOf(product string) []string
+	Summaries(product string) []snapshots.Summary
+	Load(product, date string) (snapshots.File, error)
+	LoadCurrent(product string) (snapshots.File, error)
+	Object(sha256 string) ([]byte, error)
+}
+
+// Memory is what answers need from earlier answers: the chains of the session before, rows of series and tracks, histories, and closes of
+// indices that wait for their settlement file. It reads them from the store. One goroutine at a time uses it.
+type Memory struct {
+	store    Stored
+	calendar *compute.Calendar
+	log      *slog.Logger
+	before   map[previousKey]previousChain
+	closes   map[closeKey]*feed.Document // quotes of VIX and VIX3M; nil: those of the stored curve are not looked at yet
+}
+
+// previousKey names a chain of the session before, by its underlying, and the product that needs it.
+type previousKey struct{ product, symbol string }
+
+// previousChain is the chain that the gex/{u} stored under a date names.
+type previousChain struct {
+	date  compute.Date
+	chain *feed.Document // nil: gone or damaged
+}
+
+// closeKey names the close of an index on a date.
+type closeKey struct {
+	index string
+	date  compute.Date
+}
+
+// NewMemory returns the memory of a store.
+func NewMemory(store Stored, cal *compute.Calendar, log *slog.Logger) *Memory {
+	return &Memory{store: store, calendar: cal, log: log, before: map[previousKey]previousChain{}}
+}
+
+// previous returns the chain of an underlying that the answer of gex/{u} stored under the date of the session before names, after
+// read has taken from it what the product needs. It returns nil if the answer or the chain is not stored or not readable.
+func (m *Memory) previous(p *Product, symbol string, session compute.Date, read func(*feed.Document) error) *feed.Document {
+	k, date := previousKey{p.Name, symbol}, m.calendar.Previous(session)
+	if known := m.before[k]; known.date == date {
+		return known.chain
+	}
+	f, err := m.store.Load(gammaOfUnderlying(symbol), date.String())
+	i := slices.IndexFunc(f.Inputs, func(in snapshots.StoredInput) bool { return in.Name == string(feed.ChainOf(symbol)) })
+	if errors.Is(err, snapshots.ErrNoSnapshot) || err == nil && i < 0 {
+		return nil
+	}
+	var d *feed.Document
+	if err == nil {
+		d = m.asPrevious(f.Inputs[i])
+		err = read(d)
+	}
+	if err != nil {
+		m.log.Error("chain of the previous session not readable", "document", feed.ChainOf(symbol), "date", date, "err", err)
+		if !errors.Is(err, snapshots.ErrGone) && !errors.Is(err, snapshots.ErrTorn) {
+			return nil // the next answer tries again
+		}
+		d = nil
+	}
+	m.before[k] = previousChain{date, d}
+	return d
+}
+
+func (m *Memory) asPrevious(in snapshots.StoredInput) *feed.Document {
+	in.Name = feed.PreviousDir + in.Name
+	return feed.Stored(in, m.store.Object)
 }

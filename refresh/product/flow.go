@@ -52,19 +52,11 @@ func gatherFlow(p *Product, b *Batch, in *Inputs) error {
 	slices.SortFunc(chains, func(a, b *feed.Document) int { return cmp.Compare(a.Symbol(), b.Symbol()) })
 	in.add(chains...)
 	for _, d := range chains {
-		part, scored := d.Derived.(*flowPart)
-		if scored && part.sessionBefore != nil {
-			in.add(part.sessionBefore) // the part was scored with this one
-			continue
-		}
-		before := b.Memory.previous(p, d.Symbol(), newest, func(before *feed.Document) error {
-			_, err := chainBefore(before)
-			return err
-		})
-		if before != nil {
+		before := b.Memory.previous(p, d.Symbol(), newest, readBefore)
+		if part, scored := d.Derived.(*flowPart); scored && part.sessionBefore != before {
 			d.Derived = nil // it was scored before this document was stored
-			in.add(before)
 		}
+		in.add(before)
 	}
 	return nil
 }
@@ -136,8 +128,7 @@ func (a *Answer) setFlow(f compute.Flow, q flowQuality) {
 	}
 }
 
-// scoreFlow returns the flow of a chain, scored with the volatilities of the session before that are among the inputs. It does so once per
-// document.
+// scoreFlow scores a chain, once per document, with the volatilities of the session before that are among the inputs.
 func scoreFlow(d *feed.Document, in *Inputs) (*flowPart, error) {
 	if p, scored := d.Derived.(*flowPart); scored {
 		return p, nil
@@ -148,11 +139,10 @@ func scoreFlow(d *feed.Document, in *Inputs) (*flowPart, error) {
 	var before *compute.ChainBefore
 	sessionBefore := in.named(feed.PreviousDir + d.Name)
 	if sessionBefore != nil {
-		var err error
-		if before, err = chainBefore(sessionBefore); err != nil {
+		if err := readBefore(sessionBefore); err != nil {
 			return nil, err
 		}
-		sessionBefore.Release()
+		before = sessionBefore.Derived.(*compute.ChainBefore)
 	}
 	c := d.Chain
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: c, Calendar: in.calendar, Before: before})
@@ -163,6 +153,19 @@ func scoreFlow(d *feed.Document, in *Inputs) (*flowPart, error) {
 	d.Derived = p
 	d.Release() // all chains of a day together take a hundred megabytes
 	return p, nil
+}
+
+// readBefore takes from a chain of the session before what the flow needs of it: a [*compute.ChainBefore]. It does so once per document.
+func readBefore(d *feed.Document) error {
+	if _, made := d.Derived.(*compute.ChainBefore); made {
+		return nil
+	}
+	if err := d.Open(); err != nil {
+		return err
+	}
+	d.Derived = compute.NewChainBefore(d.Chain)
+	d.Release()
+	return nil
 }
 
 // reopenFlow seals an answer for every limit from the stored answer, which has all rows, and returns the symbols of its chains.

@@ -29,18 +29,16 @@ func csvForm[T any](table func(data T) [][]any) Form {
 		var out bytes.Buffer
 		w := csv.NewWriter(&out)
 		w.UseCRLF = true
-		var record []string
+		var records [][]string
 		for _, row := range table(data) {
-			record = record[:0]
+			var record []string
 			for _, value := range row {
 				record = append(record, text(value))
 			}
-			if err := w.Write(record); err != nil {
-				return nil, err
-			}
+			records = append(records, record)
 		}
-		w.Flush()
-		return out.Bytes(), w.Error()
+		err := w.WriteAll(records)
+		return out.Bytes(), err
 	})
 }
 
@@ -50,10 +48,6 @@ func text(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return ""
-	case string:
-		return value
-	case json.Number:
-		return value.String()
 	case []any:
 		var texts []string
 		for _, v := range value {

@@ -1,6 +1,8 @@
 package product
 
 import (
+	"errors"
+
 	"strikecache/compute"
 	"strikecache/refresh/feed"
 )
@@ -41,6 +43,53 @@ func gatherExposure(p *Product, b *Batch, in *Inputs) error {
 		in.gamma, in.parameters = gamma.Inputs.gamma, gamma.Inputs.parameters
 	}
 	return nil
+}
+
+// gammaOf returns the gamma exposure of the chain, and sets the rate of the receipt. The products of one batch share the result.
+func gammaOf(in *Inputs) (*compute.GammaResult, error) {
+	if in.gamma != nil {
+		return in.gamma, nil
+	}
+	d, _, err := in.described()
+	if err != nil {
+		return nil, err
+	}
+	if in.parameters.RiskFreeRate == nil {
+		return nil, errors.New("inputs lack the rate")
+	}
+	rate, source := compute.RateOf(d.Chain, in.calendar, *in.parameters.RiskFreeRate)
+	in.parameters.RiskFreeRate, in.parameters.RateSource = &rate, source
+	input := compute.GammaInput{Chain: d.Chain, Calendar: in.calendar, RiskFreeRate: rate}
+	if before := in.named(feed.PreviousDir + d.Name); before != nil {
+		if input.Reference, err = gammaReference(before, in.calendar, input.RiskFreeRate); err != nil {
+			return nil, err
+		}
+	}
+	result := compute.GammaExposure(input)
+	in.gamma = &result
+	return in.gamma, nil
+}
+
+// reference is the state of the chain of the session before, with which the changes of an answer compare.
+type reference struct {
+	state *compute.GammaState
+	rate  compute.RateSource
+}
+
+// gammaReference returns the reference of a chain. One that gives no rate takes the given rate. It is computed once for a rate.
+func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*compute.GammaState, error) {
+	r, _ := d.Derived.(*reference)
+	if r == nil || r.rate == compute.RateConfigured && r.state.Rate != rate {
+		if err := d.Open(); err != nil {
+			return nil, err
+		}
+		r = &reference{}
+		rate, r.rate = compute.RateOf(d.Chain, cal, rate)
+		r.state = compute.GammaExposure(compute.GammaInput{Chain: d.Chain, Calendar: cal, RiskFreeRate: rate}).State
+		d.Derived = r
+		d.Release()
+	}
+	return r.state, nil
 }
 
 // ofGamma returns the gamma exposure of the chain, the chain, and an answer that still lacks its data.
@@ -101,4 +150,13 @@ func computeLevels(in *Inputs) (*Answer, error) {
 	}
 	a.variants = only(compute.NewKeyLevels(gamma, pain, chain.CapturedAt, in.calendar))
 	return a, nil
+}
+
+// KeepReference keeps what the next session's gex/{u} would compute again from the chain of a stored answer.
+func (m *Memory) KeepReference(a *Answer) {
+	if in := a.Inputs; in.gamma != nil {
+		d := m.asPrevious(in.newest()[0].StoredInput)
+		d.Derived = &reference{state: in.gamma.State}
+		m.before[previousKey{a.Product.Name, a.Product.Underlying}] = previousChain{a.Date(), d}
+	}
 }

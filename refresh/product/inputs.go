@@ -1,7 +1,6 @@
 package product
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -13,8 +12,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Inputs is everything that one answer is computed from. A live refresh, a played session and a stored answer give inputs of the
-// same form.
+// Inputs is everything that one answer is computed from, in the same form for a live refresh, a played session and a stored answer.
 type Inputs struct {
 	at         time.Time // of the computation, in market time
 	calendar   *compute.Calendar
@@ -26,13 +24,10 @@ type Inputs struct {
 
 // parameters are the settings of the receipt. Each product sets those that its data depends on.
 type parameters struct {
-	RiskFreeRate *float64 `json:"risk_free_rate,omitempty"` // per year, continuously compounded; before [gammaOf], the configured rate
-	// RateSource says where the rate comes from, "" before [gammaOf].
-	RateSource compute.RateSource `json:"risk_free_rate_source,omitempty"`
-	// Exercise says how the exercise of the options is treated, "" for options that are exercised at expiration alone.
-	Exercise string `json:"exercise,omitempty"`
-	// StaleSessionsTo is the session up to which stale_sessions counts.
-	StaleSessionsTo *compute.Date `json:"stale_sessions_to,omitempty"`
+	RiskFreeRate    *float64           `json:"risk_free_rate,omitempty"`        // per year, continuously compounded; before [gammaOf], the configured rate
+	RateSource      compute.RateSource `json:"risk_free_rate_source,omitempty"` // where the rate comes from, "" before [gammaOf]
+	Exercise        string             `json:"exercise,omitempty"`              // how it is treated, "" for options that are exercised at expiration alone
+	StaleSessionsTo *compute.Date      `json:"stale_sessions_to,omitempty"`     // the session up to which stale_sessions counts
 }
 
 // newest returns the upstream documents of the answer's own session.
@@ -45,7 +40,6 @@ func (in *Inputs) newest() (documents []*feed.Document) {
 	return documents
 }
 
-// receipt returns the inputs as the receipt names them.
 func (in *Inputs) receipt() (receipt []snapshots.Input) {
 	for _, d := range in.Documents {
 		receipt = append(receipt, d.Input)
@@ -61,6 +55,16 @@ func (in *Inputs) add(documents ...*feed.Document) {
 		}
 	}
 }
+
+// The names of states.
+const (
+	closedDates       = "closed-dates"       // closures of the exchange that are not in the calendar's rules
+	rowsState         = "series-rows"        // what stored answers left to a series, dates rising
+	trackRowsState    = "track-rows"         // rows of the track before the newest
+	volatilityHistory = "volatility-history" // earlier sessions of volatility/{u}
+	vixHistory        = "vix-history"        // summaries of earlier stored dates, dates rising; only the last has its settlements
+	underlyingsState  = "underlyings"        // rows
+)
 
 // addState adds a state to the inputs, as JSON.
 func (in *Inputs) addState(name string, state any) error {
@@ -95,9 +99,6 @@ func stateOf[T any](in *Inputs, name string) (state T, err error) {
 	return state, err
 }
 
-// closedDates names the state of the exchange's closures that are not in the calendar's rules.
-const closedDates = "closed-dates"
-
 type closures struct {
 	Closed []compute.Date `json:"closed"`
 	Early  []compute.Date `json:"early"`
@@ -111,91 +112,6 @@ func (in *Inputs) addClosures() error {
 		return nil
 	}
 	return in.addState(closedDates, c)
-}
-
-// described returns the decoded chain or settlement file that the answer describes, and an answer with its as_of and captured_at.
-func (in *Inputs) described() (*feed.Document, *Answer, error) {
-	documents := in.newest()
-	if len(documents) == 0 {
-		return nil, nil, errors.New("inputs lack a document")
-	}
-	d := documents[0]
-	if err := d.Open(); err != nil {
-		return nil, nil, err
-	}
-	a := &Answer{}
-	switch {
-	case d.Chain != nil:
-		a.describes(d.Chain.AsOf, d.Chain.CapturedAt)
-	case d.Settlement != nil:
-		a.AsOf = in.calendar.FuturesSettlement(d.Settlement.Date).UTC()
-		if !d.Generated.IsZero() {
-			a.Captured = new(d.Generated)
-		}
-	default:
-		return nil, nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
-	}
-	return d, a, nil
-}
-
-// gammaOf returns the gamma exposure of the chain among the inputs, and sets the rate of the receipt. The products of one batch share
-// the result.
-func gammaOf(in *Inputs) (*compute.GammaResult, error) {
-	if in.gamma != nil {
-		return in.gamma, nil
-	}
-	d, _, err := in.described()
-	if err != nil {
-		return nil, err
-	}
-	if in.parameters.RiskFreeRate == nil {
-		return nil, errors.New("inputs lack the rate")
-	}
-	rate, source := compute.RateOf(d.Chain, in.calendar, *in.parameters.RiskFreeRate)
-	in.parameters.RiskFreeRate, in.parameters.RateSource = &rate, source
-	input := compute.GammaInput{Chain: d.Chain, Calendar: in.calendar, RiskFreeRate: rate}
-	if before := in.named(feed.PreviousDir + d.Name); before != nil {
-		if input.Reference, err = gammaReference(before, in.calendar, input.RiskFreeRate); err != nil {
-			return nil, err
-		}
-	}
-	result := compute.GammaExposure(input)
-	in.gamma = &result
-	return in.gamma, nil
-}
-
-// reference is the state of the chain of the session before, with which the changes of an answer compare.
-type reference struct {
-	state *compute.GammaState
-	rate  compute.RateSource
-}
-
-// gammaReference returns the reference of a chain. One that gives no rate takes the given rate. It is computed once for a rate.
-func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*compute.GammaState, error) {
-	r, _ := d.Derived.(*reference)
-	if r == nil || r.rate == compute.RateConfigured && r.state.Rate != rate {
-		if err := d.Open(); err != nil {
-			return nil, err
-		}
-		r = &reference{}
-		rate, r.rate = compute.RateOf(d.Chain, cal, rate)
-		r.state = compute.GammaExposure(compute.GammaInput{Chain: d.Chain, Calendar: cal, RiskFreeRate: rate}).State
-		d.Derived = r
-	}
-	return r.state, nil
-}
-
-// chainBefore returns what the flow needs of a chain of the session before. It is made once.
-func chainBefore(d *feed.Document) (*compute.ChainBefore, error) {
-	if before, made := d.Derived.(*compute.ChainBefore); made {
-		return before, nil
-	}
-	if err := d.Open(); err != nil {
-		return nil, err
-	}
-	before := compute.NewChainBefore(d.Chain)
-	d.Derived = before
-	return before, nil
 }
 
 // Calendar returns the calendar of the exchange with which the answer is computed.

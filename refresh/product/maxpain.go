@@ -30,9 +30,6 @@ type painSkipped struct {
 	Settled int `json:"settled" jsonschema:"minimum=0" unit:"rows"`
 }
 
-// gatherNothing is for products that need their document alone.
-func gatherNothing(*Product, *Batch, *Inputs) error { return nil }
-
 func computeMaxPain(in *Inputs) (*Answer, error) {
 	d, a, err := in.described()
 	if err != nil {

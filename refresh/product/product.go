@@ -49,8 +49,7 @@ const (
 	Settlements             // VIX futures settlements, one file a day, and quotes of volatility indices
 )
 
-// Row is one row of the table of products, [table]: how the answers of one resource are made. The first argument of its
-// functions is the product that is asked for.
+// Row is one row of the [table]: how the answers of one resource are made. Its functions take the product that is asked for.
 type Row struct {
 	pattern string // the canonical name of the resource, with {u} in place of the underlying, if it rests on the chain of one
 	Feed    Feed
@@ -63,11 +62,10 @@ type Row struct {
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
 	deltas []string
-	// Forms are the forms of its answers besides JSON.
-	Forms []Form
+	Forms  []Form // besides JSON
 
-	// gather adds to the inputs of the product's next answer, which have the document that it describes, other documents of the batch and what
-	// earlier answers left. It leaves no document there while one is missing or when the documents change nothing.
+	// gather adds other documents of the batch, and what earlier answers left, to the inputs of the next answer, which have the document that
+	// it describes. It leaves no document there while one is missing or when they change nothing. If it is nil, the document is enough.
 	gather func(p *Product, b *Batch, in *Inputs) error
 	// Compute turns inputs into an answer. It depends on the inputs alone. Live refresh, history and recompute
 	// all call this function, so that the same inputs always give the same answer.
@@ -76,7 +74,7 @@ type Row struct {
 	// reopen returns what is served of a stored answer, and its [Answer.RestsOn]. If it is nil, the stored edition is served.
 	reopen func(p *Product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)
 
-	data, quality any // zero values of `data` and `meta.quality`, for the API description
+	Data, Quality any // zero values of `data` and `meta.quality`, for the API description
 }
 
 // Product is a row for one underlying, or for none.
@@ -125,9 +123,7 @@ func (all List) Where(has func(*Product) bool) (some List) {
 }
 
 // Of returns the products of a feed.
-func (all List) Of(f Feed) List {
-	return all.Where(func(p *Product) bool { return p.Feed == f })
-}
+func (all List) Of(f Feed) List { return all.Where(func(p *Product) bool { return p.Feed == f }) }
 
 // OfChain returns the products that rest on the chain of an underlying.
 func (all List) OfChain(underlying string) List {

@@ -11,7 +11,7 @@ import (
 )
 
 // Seal seals the answer with the given freshness and interval of refreshes.
-func (a *Answer) Seal(every time.Duration, fresh snapshots.Freshness) error {
+func (a *Answer) Seal(every time.Duration, fresh snapshots.Freshness) (err error) {
 	delay := new(15)
 	if a.Product.Daily() {
 		delay = nil // settlements are not delayed
@@ -24,7 +24,6 @@ func (a *Answer) Seal(every time.Duration, fresh snapshots.Freshness) error {
 		Receipt: snapshots.Receipt{Method: a.Product.Method, Parameters: a.parameters, Inputs: a.Inputs.receipt()},
 		Quality: a.QualityJSON, Notice: a.Product.notice,
 	}
-	var err error
 	a.Edition, err = a.sealVariants(meta)
 	return err
 }
@@ -35,9 +34,9 @@ func (a *Answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	e := &snapshots.Edition{Variants: map[string]*snapshots.Snapshot{}}
 	for name, v := range a.variants {
 		if sealed[v] == nil {
-			codings := []snapshots.Coding{snapshots.Brotli, snapshots.Zstd}
-			if v.rare {
-				codings = nil
+			var codings []snapshots.Coding
+			if !v.rare {
+				codings = []snapshots.Coding{snapshots.Brotli, snapshots.Zstd}
 			}
 			s, err := snapshots.SealIn(v.JSON, meta, codings...)
 			if err == nil {
@@ -85,8 +84,7 @@ func (a *Answer) Stored() map[string]*Variant {
 	return a.variants
 }
 
-// Build returns the Go version and the architecture, such as "go1.26.0 amd64". The last digits of numbers may depend on
-// both.
+// Build returns the Go version and the architecture, such as "go1.26.0 amd64". The last digits of numbers may depend on both.
 func Build() string { return runtime.Version() + " " + runtime.GOARCH }
 
 // Matches says whether publishing the answer in place of an edition would change nothing but its receipt and its clocks: the

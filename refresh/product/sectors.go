@@ -88,16 +88,18 @@ func qualityOf(symbol string, f compute.Fund, newest compute.Date, cal *compute.
 		q.HistoryTo = new(f.Closes[n-1].Date)
 	}
 	var notes []string
+	session := f.Quote.Session(cal)
+	reachesDayBefore := func(c compute.Close) bool { return c.Date >= cal.Previous(session) && cal.IsSession(c.Date) }
 	switch {
 	case len(f.Closes) == 0:
 		notes = append(notes, "no price history: returns but the day's, and rrg, are null")
-	case !complete(&f.Quote, f.Closes, cal):
+	case !slices.ContainsFunc(f.Closes, reachesDayBefore):
 		notes = append(notes, fmt.Sprintf("price history ends on %s: returns from later base days are null", f.Closes[len(f.Closes)-1].Date))
 	}
 	if f.Jump != 0 {
 		notes = append(notes, fmt.Sprintf("price_jump after %s, as of a split: figures that rest on prices up to it are null", f.Jump))
 	}
-	if session := f.Quote.Session(cal); session != newest {
+	if session != newest {
 		notes = append(notes, fmt.Sprintf("the quote is of %s: no rank, and no part in what compares the funds", session))
 	}
 	if bad > 0 {
@@ -107,10 +109,4 @@ func qualityOf(symbol string, f compute.Fund, newest compute.Date, cal *compute.
 		q.Note = new(strings.Join(notes, "; "))
 	}
 	return q
-}
-
-// complete says whether a history reaches the session before the quote's session.
-func complete(quote *compute.UnderlyingQuote, closes []compute.Close, cal *compute.Calendar) bool {
-	before := cal.Previous(quote.Session(cal))
-	return slices.ContainsFunc(closes, func(c compute.Close) bool { return c.Date >= before && cal.IsSession(c.Date) })
 }

@@ -10,21 +10,11 @@ import (
 	"github.com/goccy/go-json"
 )
 
-const (
-	// seriesMethod and vixSeriesMethod name the methods of series in receipts.
-	seriesMethod    = "series/2"
-	vixSeriesMethod = "vixseries/2"
-	// seriesSuffix follows the name of a resource in the name of its series.
-	seriesSuffix = "/series"
-	// maxSeriesRows is how many dates a series serves.
-	maxSeriesRows = 400
-)
+// maxSeriesRows is how many dates a series serves.
+const maxSeriesRows = 400
 
 // seriesColumns are the columns of a row of gex/{u}/series, in order.
 var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source", "split", "method"}
-
-// rowsState names the state with the rows of the series.
-const rowsState = "series-rows"
 
 // seriesData is daily levels as a table, the `data` of gex/spx/series: the newest 400 stored dates, oldest first. A date
 // without a snapshot has no row.
@@ -58,10 +48,10 @@ type seriesQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"dates"` // Rows served.
 }
 
-// gatherSeries adds the rows of the newest 400 stored dates of the resource whose series it is, oldest first. The row of its answer of the
+// gatherSeries adds the rows of the newest stored dates of the resource whose series it is. The row of its answer of the
 // same batch replaces the stored row of its date, if the answer will be stored there.
 func gatherSeries(p *Product, b *Batch, in *Inputs) error {
-	name := strings.TrimSuffix(p.Name, seriesSuffix)
+	name := strings.TrimSuffix(p.Name, "/series")
 	rows := map[string]json.RawMessage{}
 	for _, s := range b.Memory.store.Summaries(name) {
 		rows[s.Date] = s.Body

@@ -9,6 +9,13 @@ import (
 	"strikecache/refresh/feed"
 )
 
+// Methods of this package. The number of a method rises when a figure is computed in another way.
+const (
+	seriesMethod      = "series/2"
+	vixSeriesMethod   = "vixseries/2"
+	underlyingsMethod = "underlyings/3" // its rows are those of gex/{u} and volatility/{u}
+)
+
 const notAdvice = "; not investment advice"
 
 const (
@@ -26,73 +33,73 @@ var table = []*Row{
 	{
 		pattern: "gex/{u}", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
 		gather: gatherGamma, Compute: computeGamma, Dated: true,
-		data: compute.Gamma{}, quality: compute.GammaQuality{},
+		Data: compute.Gamma{}, Quality: compute.GammaQuality{},
 	},
 	{
 		pattern: "gex/{u}/intraday", Feed: Chains, Method: trackMethod, notice: modelledNotice,
 		gather: gatherTrack, Compute: computeTrack, Dated: true, Accumulates: true, Forms: []Form{tableCSV},
-		deltas: defaultOnly, data: trackData{}, quality: trackQuality{},
+		deltas: defaultOnly, Data: trackData{}, Quality: trackQuality{},
 	},
 	{
 		pattern: "gex/{u}/series", Feed: Chains, Method: seriesMethod, notice: modelledNotice,
 		gather: gatherSeries, Compute: computeSeries(seriesColumns), Forms: []Form{tableCSV},
-		deltas: defaultOnly, data: seriesData{}, quality: seriesQuality{},
+		deltas: defaultOnly, Data: seriesData{}, Quality: seriesQuality{},
 	},
 	{
 		pattern: "gex/{u}/matrix", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
 		gather: gatherExposure, Compute: computeMatrix, Forms: []Form{matrixCSV},
-		data: compute.Matrix{}, quality: matrixQuality{},
+		Data: compute.Matrix{}, Quality: matrixQuality{},
 	},
 	{
 		pattern: "gex/{u}/levels", Feed: Chains, Method: compute.KeyLevelsMethod,
 		notice: modelled + "; levels of futures are fair values from option quotes, not prices of a futures exchange" + notAdvice,
 		gather: gatherExposure, Compute: computeLevels, Forms: []Form{listCSV("levels", compute.KeyLevel{}), levelsLine},
-		data: compute.KeyLevels{}, quality: matrixQuality{},
+		Data: compute.KeyLevels{}, Quality: matrixQuality{},
 	},
 	{
 		pattern: "volatility/{u}", Feed: Chains, Method: compute.VolatilityMethod, notice: derivedNotice,
 		gather: gatherVolatility, Compute: computeVolatility, Dated: true,
-		data: compute.Volatility{}, quality: volatilityQuality{},
+		Data: compute.Volatility{}, Quality: volatilityQuality{},
 	},
 	{
 		pattern: "volatility/{u}/series", Feed: Chains, Method: seriesMethod, notice: derivedNotice,
 		gather: gatherSeries, Compute: computeSeries(volatilityColumns), Forms: []Form{tableCSV},
-		data: volatilitySeriesData{}, quality: seriesQuality{},
+		Data: volatilitySeriesData{}, Quality: seriesQuality{},
 	},
 	{
 		pattern: "{u}-max-pain", Feed: Chains, Method: compute.MaxPainMethod,
-		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
-		gather: gatherNothing, Compute: computeMaxPain,
-		deltas: defaultOnly, data: compute.MaxPain{}, quality: painQuality{},
+		notice:  "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
+		Compute: computeMaxPain,
+		deltas:  defaultOnly, Data: compute.MaxPain{}, Quality: painQuality{},
 	},
 	{
 		pattern: UnderlyingsResource, Feed: Chains, Method: underlyingsMethod, notice: modelledNotice,
 		gather: gatherUnderlyings, Compute: computeUnderlyings, reopen: reopenUnderlyings,
-		data: underlyingsData{}, quality: underlyingsQuality{},
+		Data: underlyingsData{}, Quality: underlyingsQuality{},
 	},
 	{
 		pattern: FlowResource, Feed: Chains, Method: compute.FlowMethod,
 		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
 		gather: gatherFlow, Compute: computeFlow, reopen: reopenFlow, Forms: []Form{listCSV("items", compute.FlowItem{})},
-		deltas: []string{"", allFlow}, data: compute.Flow{}, quality: flowQuality{},
+		deltas: []string{"", allFlow}, Data: compute.Flow{}, Quality: flowQuality{},
 	},
 	{
 		pattern: SectorsResource, Feed: Funds, Method: compute.SectorsMethod,
 		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
 		gather: gatherSectors, Compute: computeSectors, Dated: true,
-		deltas: defaultOnly, data: compute.Rotation{}, quality: sectorsQuality{},
+		deltas: defaultOnly, Data: compute.Rotation{}, Quality: sectorsQuality{},
 	},
 	{
 		pattern: VIXResource, Feed: Settlements, Method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures; cash quotes are delayed 15 minutes" + notAdvice,
 		gather: gatherVIX, Compute: computeVIX, Dated: true,
-		data: compute.VIXCurve{}, quality: vixQuality{},
+		Data: compute.VIXCurve{}, Quality: vixQuality{},
 	},
 	{
 		pattern: VIXSeriesResource, Feed: Settlements, Method: vixSeriesMethod,
 		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
 		gather: gatherSeries, Compute: computeSeries(vixSeriesColumns), Forms: []Form{tableCSV},
-		data: vixSeries{}, quality: seriesQuality{},
+		Data: vixSeries{}, Quality: seriesQuality{},
 	},
 }
 
@@ -110,11 +117,11 @@ func (r *Row) of(underlying string) *Product {
 // All returns the products of all rows for the underlyings.
 func All(underlyings []string) (all List) {
 	for _, r := range table {
-		if !strings.Contains(r.pattern, placeholder) {
-			all = append(all, r.of(""))
-			continue
+		of := []string{""}
+		if strings.Contains(r.pattern, placeholder) {
+			of = underlyings
 		}
-		for _, u := range underlyings {
+		for _, u := range of {
 			all = append(all, r.of(u))
 		}
 	}
@@ -136,8 +143,7 @@ func Named(name string) *Product {
 	return nil
 }
 
-// Deltas returns the parameter values whose answers come with deltas against the last answers, by resource. "" stands for the
-// default.
+// Deltas returns the parameter values whose answers come with deltas, by resource; see [Row].
 func (all List) Deltas() map[string][]string {
 	deltas := map[string][]string{}
 	for _, p := range all {
@@ -148,17 +154,11 @@ func (all List) Deltas() map[string][]string {
 	return deltas
 }
 
-// Shape holds a zero value of the Go type of a resource's `data` and of its `meta.quality`, and its forms besides JSON.
-type Shape struct {
-	Data, Quality any
-	Forms         []Form
-}
-
-// Shapes returns the shape of each resource, for the API description, by name with {u} in place of the underlying.
-func Shapes() map[string]Shape {
-	shapes := map[string]Shape{}
+// Shapes returns the rows, for the API description, by the name of the resource with {u} in place of the underlying.
+func Shapes() map[string]*Row {
+	shapes := map[string]*Row{}
 	for _, r := range table {
-		shapes[r.pattern] = Shape{r.data, r.quality, r.Forms}
+		shapes[r.pattern] = r
 	}
 	return shapes
 }

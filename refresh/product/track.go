@@ -13,15 +13,9 @@ import (
 )
 
 const (
-	// trackMethod names the method of gex/spx/intraday in receipts. Its number rises when a figure of a row is computed in
-	// another way.
-	trackMethod = "track/3"
-	// trackRowsState names the state with the rows of the track before the newest.
-	trackRowsState = "track-rows"
-	// maxTrackRows is how many rows a track may have. A session has 972 documents at 25 seconds.
-	maxTrackRows = 1200
-	// trackTail is the time after the close of the session in which an as_of still gets a row.
-	trackTail = 15 * time.Minute
+	trackMethod  = "track/3"
+	maxTrackRows = 1200             // a session has 972 documents at 25 seconds
+	trackTail    = 15 * time.Minute // after the close of the session: an as_of still gets a row
 )
 
 // trackColumns are the columns of a row, in order.
@@ -56,8 +50,7 @@ type trackQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0,maximum=1200" unit:"rows"` // Rows served.
 }
 
-// gatherTrack adds the inputs of gamma and the rows before the chain. There is no answer if the chain adds no row, unless no track is served
-// yet.
+// gatherTrack adds the inputs of gamma and the rows before the chain. A chain that adds no row gives no answer, unless no track is served.
 func gatherTrack(p *Product, b *Batch, in *Inputs) error {
 	d, _, err := in.described()
 	if err != nil {
@@ -72,8 +65,9 @@ func gatherTrack(p *Product, b *Batch, in *Inputs) error {
 	}
 	if err != nil {
 		b.Memory.log.Error("track not continued", "err", err) // gamma does not need it
+		rows = nil
 	}
-	if err != nil || rows == nil {
+	if rows == nil {
 		in.Documents = nil
 		return nil
 	}

@@ -11,13 +11,6 @@ import (
 	"strikecache/snapshots"
 )
 
-const (
-	// underlyingsMethod names the method of [UnderlyingsResource] in receipts. Its rows are those of gex/{u} and volatility/{u}.
-	underlyingsMethod = "underlyings/3"
-	// underlyingsState names the state with the rows.
-	underlyingsState = "underlyings"
-)
-
 // underlyingsData is the levels of all underlyings, one row each, the `data` of underlyings.
 type underlyingsData struct {
 	// One row per underlying that has an answer, in the order of the configuration.

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-json"
 
@@ -21,9 +23,6 @@ type vixSummary struct {
 	SpotBasis   *compute.Ratio     `json:"spot_basis_pct"`
 	Settlements map[string]float64 `json:"settlements"`
 }
-
-// historyState names the state with the summaries of earlier stored dates, dates rising. Only the last has its settlements.
-const historyState = "vix-history"
 
 // gatherVIX adds the closes of the date of the settlement file, the newest quotes of the volatility indices, and the history.
 func gatherVIX(_ *Product, b *Batch, in *Inputs) error {
@@ -42,15 +41,15 @@ func gatherVIX(_ *Product, b *Batch, in *Inputs) error {
 		}
 	}
 	in.parameters.StaleSessionsTo = new(b.Calendar.SessionDate(b.At))
-	history, err := b.Memory.vixHistory(f.Date)
+	history, err := b.Memory.vixSummaries(f.Date)
 	if err != nil {
 		return err
 	}
-	return in.addState(historyState, history)
+	return in.addState(vixHistory, history)
 }
 
-// vixHistory returns the summaries of the curves stored before a date, dates rising. Only the last one has its settlements.
-func (m *Memory) vixHistory(before compute.Date) ([]vixSummary, error) {
+// vixSummaries returns the summaries of the curves stored before a date, dates rising. Only the last one has its settlements.
+func (m *Memory) vixSummaries(before compute.Date) ([]vixSummary, error) {
 	history := []vixSummary{}
 	for _, stored := range m.store.Summaries(VIXResource) {
 		var s vixSummary
@@ -78,14 +77,14 @@ type vixQuality struct {
 	Unknown    map[string]string `json:"unknown" jsonschema:"oneof_ref=#/components/schemas/VIXUnknown"`
 }
 
-// vixNumbers decodes the inputs of a curve beside the settlement file.
-func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, err error) {
-	history, err := stateOf[[]vixSummary](in, historyState)
+// vixNumbers decodes the inputs of a curve beside the settlement file. It also returns how many of their numbers count as absent.
+func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, bad int, err error) {
+	history, err := stateOf[[]vixSummary](in, vixHistory)
 	if err != nil {
-		return numbers, err
+		return numbers, 0, err
 	}
 	if f == nil || in.parameters.StaleSessionsTo == nil {
-		return numbers, errors.New("inputs lack the settlement file or the session")
+		return numbers, 0, errors.New("inputs lack the settlement file or the session")
 	}
 	numbers = compute.VIXInput{
 		Date: f.Date, Rows: f.Rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
@@ -94,9 +93,10 @@ func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, err e
 	closes := map[string]*float64{}
 	for _, d := range in.newest()[1:] {
 		if err := d.Open(); err != nil {
-			return numbers, err
+			return numbers, 0, err
 		}
 		index := d.Symbol()
+		bad += d.Bad
 		closes[index] = cmp.Or(closes[index], closeOn(d, f.Date, in.calendar))
 		if q := d.Quote; q != nil && slices.Contains(compute.VIXIndices, index) && !q.CapturedAt.Before(numbers.Cash[index].CapturedAt) {
 			numbers.Cash[index] = q.UnderlyingQuote
@@ -107,7 +107,7 @@ func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, err e
 		numbers.History = append(numbers.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
 		numbers.Previous = h.Settlements
 	}
-	return numbers, nil
+	return numbers, bad, nil
 }
 
 func computeVIX(in *Inputs) (*Answer, error) {
@@ -116,17 +116,13 @@ func computeVIX(in *Inputs) (*Answer, error) {
 		return nil, err
 	}
 	f := d.Settlement
-	numbers, err := vixNumbers(in, f)
+	numbers, bad, err := vixNumbers(in, f)
 	if err != nil {
 		return nil, err
 	}
 	curve, quality, ok := compute.VIXTermStructure(numbers)
 	if !ok {
 		return nil, upstream.Refuse(upstream.Empty, "settlement file has no monthly VIX future")
-	}
-	bad := 0
-	for _, closes := range in.newest()[1:] {
-		bad += closes.Bad
 	}
 	summary := vixSummary{Date: f.Date, Contango: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
 	for _, c := range curve.Curve {
@@ -179,4 +175,81 @@ func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 		why["slope_per_month"] = "fewer than 7 months"
 	}
 	return why
+}
+
+const (
+	vixIndex   = "_VIX"
+	vix3mIndex = "_VIX3M"
+	closesKept = 14               // days that a close waits for the settlement file of its date
+	closeFinal = 31 * time.Minute // from the close of a session until the upstream's quotes of indices have their closes
+)
+
+// CloseIndices are the indices whose closes a VIX curve rests on.
+var CloseIndices = []string{vixIndex, vix3mIndex}
+
+// KeepClose keeps a quote of VIX or VIX3M that has the close of its date, and is final at now.
+func (m *Memory) KeepClose(d *feed.Document, now time.Time) {
+	if m.closes == nil {
+		m.reopenCloses()
+	}
+	date := compute.DateOf(d.Quote.AsOf.In(compute.NewYork))
+	if index := "_" + d.Symbol(); slices.Contains(CloseIndices, index) && closeOn(d, date, m.calendar) != nil && !now.Before(m.calendar.Close(date).Add(closeFinal)) {
+		m.closes[closeKey{index, date}] = d
+		maps.DeleteFunc(m.closes, func(old closeKey, _ *feed.Document) bool { return old.date < date-closesKept })
+	}
+}
+
+// reopenCloses keeps the closes among the inputs of the stored curve. One that cannot be read is asked for again.
+func (m *Memory) reopenCloses() {
+	m.closes = map[closeKey]*feed.Document{}
+	f, err := m.store.LoadCurrent(VIXResource)
+	if err != nil {
+		return
+	}
+	for _, in := range f.Inputs {
+		d := feed.Stored(in, m.store.Object)
+		if kind, _ := d.UpstreamName().Split(); kind == upstream.QuotesKind && d.Open() == nil {
+			m.KeepClose(d, f.Edition.Default.Meta.ComputedAt)
+		}
+	}
+}
+
+// Close returns a quote or a history with the close of an index on a date, nil when none is known.
+func (b *Batch) Close(index string, date compute.Date) *feed.Document {
+	if b.Memory.closes == nil {
+		b.Memory.reopenCloses()
+	}
+	if d := b.Memory.closes[closeKey{index, date}]; d != nil {
+		return d
+	}
+	for _, name := range []upstream.Name{upstream.Quotes(index), upstream.History(index)} {
+		if d := b.Document(name); d != nil && d.Open() == nil && closeOn(d, date, b.Calendar) != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// IndexQuotes returns the names of the quotes of [compute.VIXIndices].
+func IndexQuotes() (names []upstream.Name) {
+	for _, symbol := range compute.VIXIndices {
+		names = append(names, upstream.Quotes("_"+symbol))
+	}
+	return names
+}
+
+// closeOn returns the close of a date from a quote or a history, nil when the document does not have it. A quote has the
+// close if its last trade is of that date, at least 14 minutes after the close of the session: 16:14 New York.
+func closeOn(d *feed.Document, date compute.Date, cal *compute.Calendar) *float64 {
+	if d.Quote != nil {
+		if compute.DateOf(d.Quote.AsOf.In(compute.NewYork)) != date || d.Quote.AsOf.Before(cal.Close(date).Add(14*time.Minute)) {
+			return nil
+		}
+		return new(d.Quote.Spot)
+	}
+	i, found := slices.BinarySearchFunc(d.Closes, date, func(c compute.Close, d compute.Date) int { return cmp.Compare(c.Date, d) })
+	if !found {
+		return nil
+	}
+	return new(d.Closes[i].Price)
 }

@@ -9,9 +9,6 @@ import (
 	"strikecache/compute"
 )
 
-// volatilityHistory names the state with the earlier sessions of volatility/{u}.
-const volatilityHistory = "volatility-history"
-
 // volatilityColumns are the columns of a row of volatility/{u}/series, in order.
 var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest", "method"}
 
