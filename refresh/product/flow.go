@@ -24,7 +24,6 @@ const (
 // flowPart is the unusual flow of one chain, before the parts of all chains are merged.
 type flowPart struct {
 	flow          compute.ChainFlow
-	captured      time.Time
 	quality       flowChainQuality
 	sessionBefore *feed.Document // published volatilities of the session before; nil: not known
 }
@@ -94,7 +93,7 @@ func computeFlow(in *Inputs) (*Answer, error) {
 			return nil, err
 		}
 		flows = append(flows, p.flow)
-		a.describes(p.quality.AsOf, p.captured)
+		a.describes(d.Underlying.AsOf, d.Underlying.CapturedAt)
 		q.Chains = append(q.Chains, p.quality)
 		if p.sessionBefore == nil && !slices.Contains(notes, noIVHistory) {
 			notes = append(notes, noIVHistory)
@@ -146,7 +145,7 @@ func scoreFlow(d *feed.Document, in *Inputs) (*flowPart, error) {
 	}
 	c := d.Chain
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: c, Calendar: in.calendar, Before: before})
-	p := &flowPart{flow, c.CapturedAt, flowChainQuality{
+	p := &flowPart{flow, flowChainQuality{
 		Symbol: d.Symbol(), AsOf: c.AsOf, Listed: c.Listed, Skipped: c.Skipped.Total(),
 		Eligible: flow.Eligible, Served: len(flow.Items), IVHistory: before != nil, BadNumbers: c.BadNumbers,
 	}, sessionBefore}

@@ -45,14 +45,10 @@ func gatherExposure(p *Product, b *Batch, in *Inputs) error {
 	return nil
 }
 
-// gammaOf returns the gamma exposure of the chain, and sets the rate of the receipt. The products of one batch share the result.
-func gammaOf(in *Inputs) (*compute.GammaResult, error) {
+// gammaOf returns the gamma exposure of the opened chain d, and sets the rate of the receipt. The products of one batch share the result.
+func gammaOf(in *Inputs, d *feed.Document) (_ *compute.GammaResult, err error) {
 	if in.gamma != nil {
 		return in.gamma, nil
-	}
-	d, _, err := in.described()
-	if err != nil {
-		return nil, err
 	}
 	if in.parameters.RiskFreeRate == nil {
 		return nil, errors.New("inputs lack the rate")
@@ -94,11 +90,11 @@ func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*com
 
 // ofGamma returns the gamma exposure of the chain, the chain, and an answer that still lacks its data.
 func ofGamma(in *Inputs) (*compute.GammaResult, *compute.Chain, *Answer, error) {
-	gamma, err := gammaOf(in)
+	d, a, err := in.described()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	d, a, err := in.described()
+	gamma, err := gammaOf(in, d)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -47,10 +47,10 @@ func (in *Inputs) receipt() (receipt []snapshots.Input) {
 	return receipt
 }
 
-// add adds the documents that are not nil.
+// add adds the documents that are not nil and not there yet.
 func (in *Inputs) add(documents ...*feed.Document) {
 	for _, d := range documents {
-		if d != nil {
+		if d != nil && !slices.ContainsFunc(in.Documents, func(other *feed.Document) bool { return other.Input == d.Input }) {
 			in.Documents = append(in.Documents, d)
 		}
 	}

@@ -50,11 +50,8 @@ func computeMaxPain(in *Inputs) (*Answer, error) {
 			a.unusable = "no contract has open interest"
 		}
 	}
-	q := painQuality{Calendar: compute.CalendarNote(dates...), Hours: chain.HoursNote(in.calendar), BadNumbers: chain.BadNumbers}
-	q.Contracts.Listed = chain.Listed
-	q.Contracts.Used = compute.Unsettled(chain, in.calendar).Contracts
-	q.Contracts.Skipped = painSkipped{chain.Skipped, len(chain.Contracts) - q.Contracts.Used}
-	q.Contracts.InterestUnknown = compute.UnknownInterest(chain, in.calendar)
-	a.quality = q
+	used := compute.Unsettled(chain, in.calendar).Contracts
+	contracts := painContracts{chain.Listed, used, painSkipped{chain.Skipped, len(chain.Contracts) - used}, compute.UnknownInterest(chain, in.calendar)}
+	a.quality = painQuality{contracts, compute.CalendarNote(dates...), chain.HoursNote(in.calendar), chain.BadNumbers}
 	return a, nil
 }

@@ -18,22 +18,18 @@ import (
 	"strikecache/snapshots"
 )
 
-// The resources that do not rest on one chain.
+// Resources by their canonical names. Those that rest on one chain are of the first underlying.
 const (
+	GammaResource       = "gex/spx"
+	TrackResource       = "gex/spx/intraday"
+	SeriesResource      = "gex/spx/series"
+	MatrixResource      = "gex/spx/matrix"
+	PainResource        = "spx-max-pain"
 	UnderlyingsResource = "underlyings"
 	FlowResource        = "options/flow/unusual"
 	SectorsResource     = "sectors/rotation"
 	VIXResource         = "vix-term-structure"
 	VIXSeriesResource   = "vix-term-structure/series"
-)
-
-// The resources of the first underlying, by the canonical form of their keys.
-const (
-	GammaResource  = "gex/spx"
-	TrackResource  = "gex/spx/intraday"
-	SeriesResource = "gex/spx/series"
-	MatrixResource = "gex/spx/matrix"
-	PainResource   = "spx-max-pain"
 )
 
 // ErrNoInput is the error of a product, or of a run, that has too few documents for an answer.
@@ -151,7 +147,6 @@ func (all List) Groups() (groups []List) {
 	return groups
 }
 
-// gammaOfUnderlying returns the name of the resource gex/{u} of an underlying.
 func gammaOfUnderlying(symbol string) string { return "gex/" + compute.PathOf(symbol) }
 
 // Form is another form of a product's answers than JSON. It is made from the JSON of `data`, so both have the same values.

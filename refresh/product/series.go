@@ -13,7 +13,6 @@ import (
 // maxSeriesRows is how many dates a series serves.
 const maxSeriesRows = 400
 
-// seriesColumns are the columns of a row of gex/{u}/series, in order.
 var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source", "split", "method"}
 
 // seriesData is daily levels as a table, the `data` of gex/spx/series: the newest 400 stored dates, oldest first. A date

@@ -18,20 +18,9 @@ const (
 	trackTail    = 15 * time.Minute // after the close of the session: an as_of still gets a row
 )
 
-// trackColumns are the columns of a row, in order.
 var trackColumns = []string{"as_of", "spot", "effective_spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall",
 	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high", "charm_ex_zero_dte_dollars_per_day",
 	"method"}
-
-// trackRow returns a row as a JSON array in the order of [trackColumns].
-func trackRow(asOf time.Time, g *compute.Gamma) (json.RawMessage, error) {
-	var low, high *compute.Level
-	if g.FlipBand != nil {
-		low, high = &g.FlipBand.Low, &g.FlipBand.High
-	}
-	return json.Marshal([]any{asOf.UTC(), g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
-		g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high, g.Exposures.LaterCharm, trackMethod})
-}
 
 // trackData is the track of a session as a table, the `data` of gex/spx/intraday: one row for each snapshot of gex/spx whose
 // `as_of` differs from the row before, oldest first. A server that was down has a gap.
@@ -164,11 +153,17 @@ func computeTrack(in *Inputs) (*Answer, error) {
 		return nil, err
 	}
 	if InTrack(a.AsOf, in.calendar) {
-		gamma, err := gammaOf(in)
+		gamma, err := gammaOf(in, d)
 		if err != nil {
 			return nil, err
 		}
-		row, err := trackRow(a.AsOf, &gamma.Data)
+		g := &gamma.Data
+		var low, high *compute.Level
+		if g.FlipBand != nil {
+			low, high = &g.FlipBand.Low, &g.FlipBand.High
+		}
+		row, err := json.Marshal([]any{a.AsOf.UTC(), g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
+			g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high, g.Exposures.LaterCharm, trackMethod})
 		if err != nil {
 			return nil, fmt.Errorf("encode row: %w", err)
 		}

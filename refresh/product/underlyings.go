@@ -123,13 +123,16 @@ func computeUnderlyings(in *Inputs) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer{RestsOn: []string{}}
-	for _, r := range rows {
+	return underlyingsAnswer(&underlyingsData{rows}), nil
+}
+
+func underlyingsAnswer(data *underlyingsData) *Answer {
+	a := &Answer{RestsOn: []string{}, variants: only(data), quality: underlyingsQuality{len(data.Rows)}}
+	for _, r := range data.Rows {
 		a.AsOf = feed.Later(a.AsOf, r.AsOf)
 		a.RestsOn = append(a.RestsOn, r.Symbol)
 	}
-	a.variants, a.quality = only(&underlyingsData{rows}), underlyingsQuality{len(rows)}
-	return a, nil
+	return a
 }
 
 // reopenUnderlyings returns a stored answer as it is, and the symbols of its rows.
@@ -138,9 +141,5 @@ func reopenUnderlyings(_ *Product, stored *snapshots.Snapshot) (*snapshots.Editi
 	if err := json.Unmarshal(stored.Data(), &data); err != nil {
 		return nil, nil, err
 	}
-	symbols := []string{}
-	for _, r := range data.Rows {
-		symbols = append(symbols, r.Symbol)
-	}
-	return &snapshots.Edition{Default: stored}, symbols, nil
+	return &snapshots.Edition{Default: stored}, underlyingsAnswer(&data).RestsOn, nil
 }

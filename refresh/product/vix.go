@@ -35,10 +35,7 @@ func gatherVIX(_ *Product, b *Batch, in *Inputs) error {
 		in.add(b.Close(index, f.Date))
 	}
 	for _, name := range IndexQuotes() {
-		d := b.Document(name)
-		if d != nil && !slices.ContainsFunc(in.Documents, func(other *feed.Document) bool { return other.SHA256 == d.SHA256 }) {
-			in.add(d)
-		}
+		in.add(b.Document(name))
 	}
 	in.parameters.StaleSessionsTo = new(b.Calendar.SessionDate(b.At))
 	history, err := b.Memory.vixSummaries(f.Date)
@@ -129,7 +126,15 @@ func computeVIX(in *Inputs) (*Answer, error) {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
 	a.variants, a.quality = only(&curve), vixQuality{quality, f.Bad, bad, unknownVIX(&curve, f.Date)}
-	a.row = &seriesRow{Values: vixSeriesValues(&curve)}
+	row := []any{curve.SettlementDate}
+	for i := range 8 {
+		var price *compute.VolPoints
+		if i < len(curve.Curve) {
+			price = &curve.Curve[i].Settlement
+		}
+		row = append(row, price)
+	}
+	a.row = &seriesRow{Values: append(row, curve.ContangoM1M2, curve.SpotBasis, curve.CM30, curve.Regime)}
 	a.leaves = struct {
 		*seriesRow
 		vixSummary
@@ -137,21 +142,7 @@ func computeVIX(in *Inputs) (*Answer, error) {
 	return a, nil
 }
 
-// vixSeriesColumns are the columns of a row of the series of the curve, in order.
 var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime", "method"}
-
-// vixSeriesValues returns the values of a curve's row, in the order of [vixSeriesColumns], without the method.
-func vixSeriesValues(c *compute.VIXCurve) []any {
-	values := []any{c.SettlementDate}
-	for i := range 8 {
-		var price *compute.VolPoints
-		if i < len(c.Curve) {
-			price = &c.Curve[i].Settlement
-		}
-		values = append(values, price)
-	}
-	return append(values, c.ContangoM1M2, c.SpotBasis, c.CM30, c.Regime)
-}
 
 // unknownVIX returns the reason for each null field of the curve, by field name.
 func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {

@@ -9,7 +9,6 @@ import (
 	"strikecache/compute"
 )
 
-// volatilityColumns are the columns of a row of volatility/{u}/series, in order.
 var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest", "method"}
 
 // volatilityQuality is `meta.quality` of volatility/{u}.
@@ -18,7 +17,6 @@ type volatilityQuality struct {
 	compute.VolatilityQuality
 }
 
-// volatilityOf returns the name of the resource volatility/{u} of an underlying.
 func volatilityOf(symbol string) string { return "volatility/" + compute.PathOf(symbol) }
 
 // gatherVolatility adds the inputs of [gammaOf] and the history of earlier sessions.
