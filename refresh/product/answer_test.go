@@ -60,7 +60,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 				in.Documents = append(in.Documents, d)
 			}
 		}
-		must(t, in.addState(historyState, []vixSummary{}))
+		must(t, in.addState(vixHistory, []vixSummary{}))
 		a, err := Named(c.product).Compute(in)
 		if err != nil {
 			t.Fatalf("%s: %v", c.product, err)
@@ -104,17 +104,18 @@ func TestNotFiniteIsNullWithAReason(t *testing.T) {
 	bad := compute.Dollars(math.NaN())
 	g := compute.Gamma{Net: &bad, ByExpiration: []compute.ExpirationGamma{{Exposures: compute.Exposures{Delta: new(compute.Dollars(math.Inf(1)))}}}, ByStrike: []compute.StrikeGamma{{Call: &bad}, {Call: &bad}}}
 	a := &Answer{Product: Named(GammaResource), Inputs: &Inputs{}, variants: only(&g), quality: compute.GammaQuality{SpotGap: new(compute.Ratio(math.Inf(-1)))}}
-	a.row, a.summarise = []any{g.Net}, func(row seriesRow) any { return row }
+	a.row = &seriesRow{Values: []any{g.Net}}
+	a.leaves = a.row
 	must(t, a.encode())
 	for text, want := range map[string]string{
-		string(a.Encoded[a.variants[""]]): `"net_gex_dollars":null,`, string(a.summary): `"row":[null,"gex/6"]`,
+		string(a.variants[""].JSON): `"net_gex_dollars":null,`, string(a.summary): `"row":[null,"gex/6"]`,
 		string(a.QualityJSON): `{"not_finite":["by_expiration.delta_dollars","by_strike.call_gex_dollars","net_gex_dollars","spot_gap_pct"],"contracts":{`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %s in %.300s", want, text)
 		}
 	}
-	g, a.quality = compute.Gamma{}, compute.GammaQuality{}
+	g, a.variants, a.quality = compute.Gamma{}, only(&g), compute.GammaQuality{}
 	if err := a.encode(); err != nil || strings.Contains(string(a.QualityJSON), "not_finite") {
 		t.Errorf("finite: %v, %s", err, a.QualityJSON)
 	}

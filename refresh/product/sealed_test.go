@@ -46,7 +46,8 @@ func sealMade(t testing.TB, resource string, rate float64, made ...madeInput) (*
 	a, err := p.Compute(in)
 	if err == nil { // of all variants only the one with most in it, and without the slow codings
 		name := cmp.Or(a.storedVariant, a.byDefault)
-		a.Product, a.Inputs, a.byDefault, a.variants, a.rare = p, in, name, map[string]any{name: a.variants[name]}, func(string) bool { return true }
+		a.Product, a.Inputs, a.byDefault, a.variants = p, in, name, map[string]*Variant{name: a.variants[name]}
+		a.variants[name].rare = true
 		err = a.encode()
 	}
 	if err == nil {
