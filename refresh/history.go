@@ -54,9 +54,9 @@ func (j *jobs) playSessions(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil // the next start goes on with it
 			}
-			if err == nil && b != nil {
-				stored += len(missing)
+			if err == nil && len(b.Documents) > 0 {
 				err = j.accept("backfill", b, missing)
+				stored += len(b.Answers)
 			}
 			if err != nil {
 				return fmt.Errorf("play %s of %s: %w", missing[0].Name, d, err)
@@ -83,7 +83,7 @@ func (j *jobs) lacks(p *product.Product, d compute.Date) bool {
 	return err == nil && compute.DateOf(f.Edition.Default.Meta.ComputedAt) > d
 }
 
-// pastOf returns the documents that the upstream had of a product after the close of a session, nil if it does not have one of them any more.
+// pastOf returns the documents that the upstream had of a product after the close of a session, without those that it does not have any more.
 func (j *jobs) pastOf(ctx context.Context, p *product.Product, d compute.Date, memory *product.Memory) (*product.Batch, error) {
 	names, at := []upstream.Name{feed.ChainOf(p.Underlying)}, j.cal.Close(d).Add(afterClose)
 	switch p.Feed {
@@ -95,10 +95,12 @@ func (j *jobs) pastOf(ctx context.Context, p *product.Product, d compute.Date, m
 	b := j.pastBatch(at, memory)
 	for _, name := range names {
 		past, err := j.past(ctx, name, at)
-		if err != nil || past == nil {
+		if err != nil {
 			return nil, err
 		}
-		b.Add(past)
+		if past != nil {
+			b.Add(past)
+		}
 	}
 	return b, nil
 }
