@@ -15,8 +15,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// publisher takes documents to answers. Its state is the documents that were accepted, what earlier answers left, and the answers that
-// are served. One goroutine at a time owns the state: the one that holds the lock. Nobody waits for an upstream meanwhile.
+// publisher takes documents to answers. Its state is the documents that were accepted, and what earlier answers left. One goroutine at a time
+// owns the state: the one that holds the lock. Nobody waits for an upstream meanwhile.
 type publisher struct {
 	cfg   *Config
 	store *snapshots.Store
@@ -25,9 +25,9 @@ type publisher struct {
 	state    sync.Mutex
 	intake   *feed.Intake
 	memory   *product.Memory
-	board    *board
 	reported map[string]bool // jobs whose first refresh was logged
 
+	board *board
 	since atomic.Pointer[time.Time] // when the publication under way began; nil: none
 }
 
@@ -92,6 +92,7 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 	if !past {
 		b.At = p.cfg.Clock.Now()
 	}
+	defer p.release(b)
 	changed, failed, failure := p.compute(b, products)
 	if len(failed) == len(products) {
 		return failure
@@ -120,7 +121,6 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 	}
 	p.cfg.published()
 	p.intake.Accept(b.Documents)
-	p.release(b)
 	p.report(job, b, changed, time.Since(began))
 	if failed == nil {
 		return nil
@@ -139,11 +139,11 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 func (p *publisher) compute(b *product.Batch, products product.List) (changed []*product.Answer, failed product.List, failure error) {
 	var errs []error
 	for _, one := range products {
-		current := p.board.current[one.Name].edition
+		current := p.board.edition(one.Name)
 		a, err := one.Next(b)
 		switch {
 		case err != nil || a == nil || b.Accepted == nil:
-		case p.store.Older(one.Name, a.AsOf, a.Captured):
+		case p.store.Older(one.Name, a.AsOf, a.Captured, b.At):
 			err = upstream.Refuse(upstream.Older, "the answer of %s is newer than these documents", one.Name)
 		case current == nil || p.cfg.Clock.StandsStill():
 			err = a.Usable()

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,9 +13,11 @@ import (
 )
 
 // board holds the answers that are served now, and judges their freshness. A new freshness changes what is served, not the files: a start
-// judges anew. Who holds publisher.state uses it; view and lastAnswer are read by everybody.
+// judges anew. All methods are safe for concurrent use.
 type board struct {
-	cfg     *Config
+	cfg *Config
+
+	mu      sync.Mutex // never held while a file is read or written: a dead disk keeps no answer fresh
 	current map[string]*currentAnswer
 
 	view       atomic.Pointer[map[string]viewed] // by product; the map is never changed
@@ -29,7 +32,7 @@ type currentAnswer struct {
 	health  healths
 }
 
-// viewed is what probes and the fleet see of a product.
+// viewed is what probes and the fleet see of a product. They do not wait while answers are sealed again.
 type viewed struct {
 	edition  *snapshots.Edition
 	digest   string
@@ -46,7 +49,7 @@ func newBoard(cfg *Config) *board {
 	return b
 }
 
-// changed makes the next view.
+// changed makes the next view. b.mu is held.
 func (b *board) changed() {
 	next := make(map[string]viewed, len(b.current))
 	for name, h := range b.current {
@@ -59,23 +62,42 @@ func (b *board) changed() {
 // seen returns what probes and the fleet see of a product.
 func (b *board) seen(name string) viewed { return (*b.view.Load())[name] }
 
+// now returns a copy of what a product serves now.
+func (b *board) now(name string) currentAnswer {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return *b.current[name]
+}
+
+// edition returns what a product serves now, nil before the first answer.
+func (b *board) edition(name string) *snapshots.Edition { return b.seen(name).edition }
+
 // setComputed makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all
 // products, also those without a new answer.
 func (b *board) setComputed(answers []*product.Answer, products product.List, succeeded []string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	next := map[string]*currentAnswer{}
 	for _, a := range answers {
 		name := a.Product.Name
 		next[name] = &currentAnswer{a.Edition, a.RestsOn, b.cfg.Store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
 	}
-	err := b.setStored(next)
-	if err == nil {
-		b.succeed(products, succeeded...)
+	if err := b.publish(next); err != nil {
+		return err
 	}
-	return err
+	b.end(products, succeeded)
+	return nil
 }
 
-// setStored makes answers current, by product, all at the same instant, but for those that are older than the current ones.
-func (b *board) setStored(next map[string]*currentAnswer) error {
+// setStored makes stored answers current, by product, all at the same instant.
+func (b *board) setStored(stored map[string]*currentAnswer) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.publish(stored)
+}
+
+// publish makes answers current, by product, but for those that are older than the current ones. b.mu is held.
+func (b *board) publish(next map[string]*currentAnswer) error {
 	editions := map[string]*snapshots.Edition{}
 	for name, h := range next {
 		editions[name] = h.edition
@@ -110,6 +132,8 @@ func changedAt(e *snapshots.Edition) time.Time {
 
 // fail counts a failed refresh of the products that a document caused, and returns err. The current answers stay.
 func (b *board) fail(document string, err error, products product.List) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for _, p := range products {
 		b.current[p.Name].health.fail(document, reasonOf(err), b.cfg.Clock.Now())
 	}
@@ -119,6 +143,13 @@ func (b *board) fail(document string, err error, products product.List) error {
 
 // succeed ends the failures of the documents for the products.
 func (b *board) succeed(products product.List, documents ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.end(products, documents)
+}
+
+// end is succeed. b.mu is held.
+func (b *board) end(products product.List, documents []string) {
 	for _, p := range products {
 		b.current[p.Name].health.end(documents)
 	}
@@ -146,6 +177,8 @@ func (b *board) clockError() error {
 // freshnessOf returns the freshness of a computed answer at this instant, once the failures of the documents that succeeded
 // have ended.
 func (b *board) freshnessOf(a *product.Answer, succeeded []string) snapshots.Freshness {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	h := b.current[a.Product.Name].health.worst(a.RestsOn, succeeded)
 	return b.freshness(a.Product, h, b.cfg.Clock.Now(), a.AsOf, night(a.Product, a.AsOf, a.Captured, a.RestsOn, b.cfg.Calendar))
 }
@@ -156,7 +189,7 @@ func (b *board) pastFreshness(a *product.Answer, at time.Time) snapshots.Freshne
 	return (&health{}).freshness(at, a.AsOf, due(a.Product, at, b.cfg.Calendar), overnight, b.cfg.Calendar, nil)
 }
 
-// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. overnight is [night].
+// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. overnight is [night]. b.mu is held.
 func (b *board) freshness(p *product.Product, h health, now, asOf, overnight time.Time) snapshots.Freshness {
 	var before *snapshots.Freshness
 	if e := b.current[p.Name].edition; e != nil {
@@ -177,6 +210,8 @@ func (b *board) reseal() error {
 
 // resealAs seals again every current answer whose freshness is not the given one.
 func (b *board) resealAs(of func(p *product.Product, h *currentAnswer) snapshots.Freshness) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	changed := map[string]*snapshots.Edition{}
 	for _, p := range b.cfg.products {
 		h := b.current[p.Name]

@@ -70,7 +70,7 @@ func (c *Config) published() {
 
 // settings returns what answers depend on besides documents.
 func (c *Config) settings() product.Settings {
-	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded}
+	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded, History: c.Past != nil}
 }
 
 // first returns the underlying whose chain has an interval of its own. The chains of the others take turns.

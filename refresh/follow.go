@@ -72,6 +72,9 @@ func (f *follower) Accept(path, digest string, file []byte) error {
 // Refresh implements [fleet.Process]. It begins as a start does, from the stored files.
 func (f *follower) Refresh(ctx context.Context) {
 	_ = f.own(func() error { f.forget(); return nil })
+	if p, isPolite := f.source.(*feed.Polite); isPolite {
+		p.Forget()
+	}
 	if err := f.Restore(); err != nil {
 		f.log.Error("stored answers not restored", "err", err)
 	}
@@ -97,29 +100,27 @@ func (f *follower) Serving() map[string]fleet.Served {
 // refreshed, and its last answers have not reached the fleet.
 func (f *follower) Apply(served map[string]fleet.Served) error {
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
-	return f.own(func() error {
-		for _, p := range f.cfg.products {
-			var s fleet.Served
-			if s, offered[p.Name] = served[p.Name]; s.SHA256 == "" {
-				continue // there is no answer yet
-			}
-			h, err := f.followed(p, s)
-			if err != nil {
-				f.log.Error("answer of the fleet not readable", "resource", p.Name, "err", err)
-				continue
-			}
-			if h != nil {
-				next[p.Name] = h
-			}
+	for _, p := range f.cfg.products {
+		var s fleet.Served
+		if s, offered[p.Name] = served[p.Name]; s.SHA256 == "" {
+			continue // there is no answer yet
 		}
-		f.offered.Store(&offered)
-		return f.board.setStored(next)
-	})
+		h, err := f.followed(p, s)
+		if err != nil {
+			f.log.Error("answer of the fleet not readable", "resource", p.Name, "err", err)
+			continue
+		}
+		if h != nil {
+			next[p.Name] = h
+		}
+	}
+	f.offered.Store(&offered)
+	return f.board.setStored(next)
 }
 
 // followed returns the answer of the fleet, or nil if it is the current one.
 func (f *follower) followed(p *product.Product, s fleet.Served) (*currentAnswer, error) {
-	h := *f.board.current[p.Name]
+	h := f.board.now(p.Name)
 	if h.digest != s.SHA256 {
 		file, err := f.store.LoadCurrent(p.Name)
 		if err != nil {
@@ -160,17 +161,15 @@ func (f *follower) UpdateFreshness(since time.Time) error {
 		return nil
 	}
 	now := f.cfg.Clock.Now()
-	return f.own(func() error {
-		return f.board.resealAs(func(p *product.Product, h *currentAnswer) snapshots.Freshness {
-			meta := &h.edition.Default.Meta
-			switch {
-			case time.Since(since) > aloneAfter:
-				return because(stateStale, reasonAlone, f.cfg.Clock.At(since).Truncate(time.Second))
-			case meta.Freshness.Stale():
-				return meta.Freshness
-			}
-			return f.board.freshness(p, health{}, now, meta.AsOf, night(p, meta.AsOf, meta.CapturedAt, h.restsOn, f.cal))
-		})
+	return f.board.resealAs(func(p *product.Product, h *currentAnswer) snapshots.Freshness {
+		meta := &h.edition.Default.Meta
+		switch {
+		case time.Since(since) > aloneAfter:
+			return because(stateStale, reasonAlone, f.cfg.Clock.At(since).Truncate(time.Second))
+		case meta.Freshness.Stale():
+			return meta.Freshness
+		}
+		return f.board.freshness(p, health{}, now, meta.AsOf, night(p, meta.AsOf, meta.CapturedAt, h.restsOn, f.cal))
 	})
 }
 

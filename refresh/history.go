@@ -40,13 +40,14 @@ func (j *jobs) playHistory(ctx context.Context) {
 
 // playSessions computes and stores the answers of past sessions whose dates have no file, oldest session first, from the
 // documents that the upstream had after each close. It then computes the current answers again:
-// the same documents give other answers now, because the answers compare with earlier dates.
+// the same documents give other answers now, because the answers compare with earlier dates. A session that fails stops no other.
 func (j *jobs) playSessions(ctx context.Context) error {
+	var errs []error
 	began, stored, memory := time.Now(), 0, product.NewMemory(j.store, j.cal, j.log)
 	dated := j.cfg.products.Where(func(p *product.Product) bool { return p.Dated && !p.Accumulates })
 	for _, d := range j.cfg.Past.Sessions(j.cfg.Clock.Now()) {
 		for _, group := range dated.Groups() {
-			missing := group.Where(func(p *product.Product) bool { return j.lacks(p, d) })
+			missing := group.Where(func(p *product.Product) bool { return !slices.Contains(j.store.DatesOf(p.Name), d.String()) })
 			if len(missing) == 0 {
 				continue
 			}
@@ -59,28 +60,18 @@ func (j *jobs) playSessions(ctx context.Context) error {
 				stored += len(b.Answers)
 			}
 			if err != nil {
-				return fmt.Errorf("play %s of %s: %w", missing[0].Name, d, err)
+				errs = append(errs, fmt.Errorf("play %s of %s: %w", missing[0].Name, d, err))
 			}
 		}
 	}
 	if stored == 0 {
-		return nil
+		return errors.Join(errs...)
 	}
 	j.log.Info("back-filled", "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
-	var errs []error
 	for _, group := range j.cfg.products.Groups() {
 		errs = append(errs, j.accept("backfill", j.newBatch(), group))
 	}
 	return errors.Join(errs...)
-}
-
-// lacks says whether a product has no file of a date, or one that was computed on a later date, as the first curve of a settlement date may be.
-func (j *jobs) lacks(p *product.Product, d compute.Date) bool {
-	if stored := slices.Contains(j.store.DatesOf(p.Name), d.String()); !stored || !p.Daily() {
-		return !stored
-	}
-	f, err := j.store.Load(p.Name, d.String())
-	return err == nil && compute.DateOf(f.Edition.Default.Meta.ComputedAt) > d
 }
 
 // pastOf returns the documents that the upstream had of a product after the close of a session, without those that it does not have any more.
@@ -108,11 +99,9 @@ func (j *jobs) pastOf(ctx context.Context, p *product.Product, d compute.Date, m
 // past returns the decoded document that the upstream had at an instant, nil if it does not have it any more. Others may own the state
 // before.
 func (j *jobs) past(ctx context.Context, name upstream.Name, at time.Time) (*feed.Document, error) {
-	doc, err := func() (*upstream.Document, error) {
-		j.state.Unlock()
-		defer j.state.Lock()
-		return j.cfg.Past.At(name, at)
-	}()
+	var doc *upstream.Document
+	var err error
+	j.leave(func() { doc, err = j.cfg.Past.At(name, at) })
 	if err == nil {
 		err = ctx.Err()
 	}
@@ -144,10 +133,13 @@ func (j *jobs) playTrack(ctx context.Context, p *product.Product) error {
 		return err
 	}
 	rows, memory := []json.RawMessage{}, product.NewMemory(j.store, j.cal, j.log)
-	for at := j.cal.Open(today).Add(firstPast); ; at = at.Add(pastEvery) {
+	for at := j.cal.Open(today).Add(firstPast); at.Before(j.cal.Close(today).Add(afterClose)); at = at.Add(pastEvery) {
 		d, err := j.past(ctx, feed.ChainOf(p.Underlying), at)
-		if err != nil || d == nil || ctx.Err() != nil {
+		if err != nil || ctx.Err() != nil {
 			return err
+		}
+		if d == nil {
+			continue
 		}
 		if !d.Underlying.AsOf.Before(first) {
 			break
@@ -183,5 +175,8 @@ func (j *jobs) servedTrack(p *product.Product) (rows []json.RawMessage, chain *f
 	}
 	first, err = product.RowInstant(rows[0])
 	i := slices.IndexFunc(f.Inputs, func(in snapshots.StoredInput) bool { return in.Name == string(feed.ChainOf(p.Underlying)) })
+	if i < 0 {
+		return nil, nil, time.Time{}, nil
+	}
 	return rows, feed.Stored(f.Inputs[i], j.store.Object), first, err
 }

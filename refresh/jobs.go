@@ -3,6 +3,9 @@ package refresh
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"strikecache/compute"
@@ -19,6 +22,7 @@ type jobs struct {
 	source upstream.Source // polite, if it is over a network
 
 	schedules map[string][]schedule // by resource: those of the jobs that refresh it
+	reading   sync.Mutex            // held from the read of a file in a folder until its document is decoded
 }
 
 // offers says whether the upstream has the documents of a product, as far as is known.
@@ -31,48 +35,80 @@ func (j *jobs) own(f func() error) error {
 	return f()
 }
 
-// fetch fetches a document, decodes it and checks whether it can be believed. The error is [upstream.ErrNotModified] when
-// the accepted document is still the newest. Others may own the state meanwhile, unless the documents are in a folder: to read a file
-// takes no time, and the bytes of many would wait in memory.
-func (j *jobs) fetch(ctx context.Context, name upstream.Name) (*feed.Document, error) {
-	if j.cfg.Lease != nil && !j.cfg.Lease() {
-		return nil, &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}
-	}
-	since, ask := j.intake.Since(name), j.source.Fetch
-	if j.cfg.Version == nil {
-		ask = j.waitFor
-	}
-	doc, err := ask(ctx, name, since)
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return j.intake.Take(doc)
-}
-
-// waitFor fetches a document while others may own the state.
-func (j *jobs) waitFor(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+// leave calls f while others may own the state.
+func (j *jobs) leave(f func()) {
 	j.state.Unlock()
 	defer j.state.Lock()
-	return j.source.Fetch(ctx, name, since)
+	f()
 }
 
-// fetchInto fetches a document into the batch. It does nothing when the source does not have the document, or when the
-// accepted one is still the newest.
-func (j *jobs) fetchInto(ctx context.Context, b *product.Batch, name upstream.Name) error {
-	if !j.source.Offers(name) {
-		return nil
+// fetch fetches a document, decodes it and checks whether it is valid. The error is [upstream.ErrNotModified] when
+// the accepted document is still the newest. Others may own the state meanwhile.
+func (j *jobs) fetch(ctx context.Context, name upstream.Name) (*feed.Document, error) {
+	if j.cfg.Version != nil { // the files of a folder are read one by one: the bytes of many would wait in memory
+		j.leave(j.reading.Lock)
+		defer j.reading.Unlock()
 	}
-	d, err := j.fetch(ctx, name)
-	switch {
-	case errors.Is(err, upstream.ErrNotModified):
-		return nil
-	case err == nil:
-		b.Add(d)
+	got := j.ask(ctx, name)
+	if got[0].err != nil {
+		return nil, got[0].err
 	}
-	return err
+	return j.intake.Take(got[0].doc)
+}
+
+// arrived is what the source answered to a request.
+type arrived struct {
+	name upstream.Name
+	doc  *upstream.Document
+	err  error
+}
+
+// ask asks the source for documents, one after another, while others may own the state. It leaves the rest when over half of all have failed.
+func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) {
+	since := map[upstream.Name]*upstream.Document{}
+	for _, name := range names {
+		since[name] = j.intake.Since(name)
+	}
+	failed := 0
+	j.leave(func() {
+		for _, name := range names {
+			one := arrived{name: name, err: &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}}
+			if j.cfg.Lease == nil || j.cfg.Lease() {
+				one.doc, one.err = j.source.Fetch(ctx, name, since[name])
+			}
+			if one.err == nil {
+				one.err = ctx.Err()
+			}
+			got = append(got, one)
+			if one.err != nil && !errors.Is(one.err, upstream.ErrNotModified) {
+				failed++
+			}
+			if failed > len(names)/2 {
+				return
+			}
+		}
+	})
+	return got
+}
+
+// fetchInto fetches documents into the batch. It passes over those that the source does not have, and those of which the accepted one is
+// still the newest. It logs and returns an error for each of the others.
+func (j *jobs) fetchInto(ctx context.Context, b *product.Batch, names ...upstream.Name) (errs []error) {
+	names = slices.DeleteFunc(names, func(name upstream.Name) bool { return !j.source.Offers(name) })
+	for _, one := range j.ask(ctx, names...) {
+		d, err := (*feed.Document)(nil), one.err
+		if err == nil {
+			d, err = j.intake.Take(one.doc)
+		}
+		switch {
+		case err == nil:
+			b.Add(d)
+		case !errors.Is(err, upstream.ErrNotModified):
+			j.log.Warn("document not fetched", "document", one.name, "err", err)
+			errs = append(errs, fmt.Errorf("%s: %w", one.name, err))
+		}
+	}
+	return errs
 }
 
 // job is a function that the schedule calls at an interval.

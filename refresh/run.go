@@ -46,7 +46,10 @@ func (j *jobs) list() (all []job) {
 	return append(all,
 		job{name: "sectors", feed: product.Funds, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
 		job{name: "vix", feed: product.Settlements, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
-		job{name: "expiry", every: 24 * time.Hour, run: j.expire},
+		job{name: "expiry", every: 24 * time.Hour, run: func(ctx context.Context) (err error) {
+			j.leave(func() { err = j.expire(ctx) }) // it may take long
+			return err
+		}},
 	)
 }
 
@@ -144,7 +147,7 @@ func (j *jobs) keepTime(ctx context.Context, runner *cron.Cron, retries []*retry
 			}
 		case <-judge.C:
 		}
-		inBackground(func() { j.runJob(ctx, job{name: "freshness", run: func(context.Context) error { return nil }}) })
+		inBackground(func() { j.judge(ctx) })
 	}
 }
 
@@ -165,11 +168,9 @@ func (j *jobs) watch(one job, run func() bool) (look func()) {
 	}
 }
 
-// runJob runs a job, which then owns the state, judges the freshness of all answers, logs the error of the job and says whether the job
-// succeeded, at least partly. A panic ends only this run.
+// runJob runs a job, which then owns the state, logs its error, judges the freshness of all answers, and says whether all of it succeeded, the job at
+// least partly. A panic ends only this run.
 func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
-	j.state.Lock()
-	defer j.state.Unlock()
 	if ctx.Err() != nil {
 		return true
 	}
@@ -178,20 +179,26 @@ func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 			j.log.Error("refresh panicked", "job", one.name, "panic", p)
 		}
 	}()
-	if err := j.observed(ctx, one); err != nil && ctx.Err() == nil {
-		j.log.Warn("refresh failed", "job", one.name, "reason", reasonOf(err), "err", err)
-		ok = partial(err)
-	} else {
-		ok = true
-	}
+	err := j.own(func() error { return j.observed(ctx, one) })
 	if ctx.Err() != nil {
-		return ok // at the end, nobody reads a new freshness
+		return true
 	}
-	if err := j.board.reseal(); err != nil {
+	if err != nil {
+		j.log.Warn("refresh failed", "job", one.name, "reason", reasonOf(err), "err", err)
+	}
+	return j.judge(ctx) && (err == nil || partial(err))
+}
+
+// judge judges the freshness of all answers, and says whether it could. It waits for no file.
+func (j *jobs) judge(ctx context.Context) (ok bool) {
+	if ctx.Err() != nil {
+		return true // at the end, nobody reads a new freshness
+	}
+	err := j.board.reseal()
+	if err != nil {
 		j.log.Error("freshness update failed", "err", err)
-		ok = false
 	}
-	return ok
+	return err == nil
 }
 
 // observed runs a job and reports the run to [Config.Observe].

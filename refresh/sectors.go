@@ -3,7 +3,6 @@ package refresh
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"strikecache/compute"
 	"strikecache/refresh/product"
@@ -21,27 +20,21 @@ func (j *jobs) refreshSectors(ctx context.Context) error {
 	if !j.offers(products[0]) {
 		return nil
 	}
-	symbols := compute.FundSymbols()
 	b := j.newBatch()
-	var errs []error
-	for _, symbol := range symbols {
-		if err := j.fetchInto(ctx, b, upstream.Quotes(symbol)); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", symbol, err))
-			j.log.Warn("quote not fetched", "symbol", symbol, "err", err)
-		}
-		if len(errs) > len(symbols)/2 {
-			return j.board.fail(quotesFailure, errors.Join(errs...), products)
+	var quotes, histories []upstream.Name
+	for _, symbol := range compute.FundSymbols() {
+		quotes = append(quotes, upstream.Quotes(symbol))
+	}
+	errs := j.fetchInto(ctx, b, quotes...)
+	if len(errs) > len(quotes)/2 {
+		return j.board.fail(quotesFailure, errors.Join(errs...), products)
+	}
+	for _, symbol := range compute.FundSymbols() {
+		if b.Document(upstream.Quotes(symbol)) != nil {
+			histories = append(histories, upstream.History(symbol))
 		}
 	}
-	for _, symbol := range symbols {
-		if b.Document(upstream.Quotes(symbol)) == nil {
-			continue
-		}
-		if err := j.fetchInto(ctx, b, upstream.History(symbol)); err != nil {
-			errs = append(errs, fmt.Errorf("history of %s: %w", symbol, err))
-			j.log.Warn("history not fetched", "symbol", symbol, "err", err)
-		}
-	}
+	errs = append(errs, j.fetchInto(ctx, b, histories...)...)
 	if err := j.accept("sectors", b, products, quotesFailure); err != nil {
 		return j.board.fail(quotesFailure, errors.Join(append(errs, err)...), products)
 	}

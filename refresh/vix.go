@@ -54,7 +54,7 @@ func (j *jobs) refreshVIX(ctx context.Context) error {
 		} else {
 			failure = errors.Join(failure, err)
 		}
-	case failure == nil && j.board.current[product.VIXResource].edition != nil:
+	case failure == nil && j.board.edition(product.VIXResource) != nil:
 		j.board.succeed(products, succeeded...)
 	case failure == nil:
 		failure = fmt.Errorf("%w: no settlement file yet", product.ErrNoInput)
@@ -79,7 +79,7 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *product.Batch, due comput
 	d, err := due, failure
 	for range earlierSettlements {
 		reason := upstream.ReasonOf(err)
-		if b.Settlement() != nil || j.board.current[product.VIXResource].edition != nil || err != nil && reason != upstream.Missing && !reason.Refuses() {
+		if b.Settlement() != nil || j.board.edition(product.VIXResource) != nil || err != nil && reason != upstream.Missing && !reason.Refuses() {
 			break
 		}
 		d = j.cal.Previous(d)
@@ -88,7 +88,7 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *product.Batch, due comput
 	return failure
 }
 
-// fetchSettlementOf fetches the settlement file of a date, and puts it into the batch unless it is older than the accepted file. Until it is
+// fetchSettlementOf fetches the settlement file of a date, and puts it into the batch unless it is older than that of the curve. Until it is
 // overdue, an older, an empty and a missing file are no failure.
 func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due compute.Date) error {
 	overdue := settlementOverdue(due, b.At, j.cal)
@@ -109,7 +109,7 @@ func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due comp
 	if err := checkMonths(f, j.cal, b.At); err != nil {
 		return err
 	}
-	if accepted := b.Settlement(); accepted == nil || f.Date >= accepted.Date {
+	if curve := j.board.edition(product.VIXResource); curve == nil || !j.cal.FuturesSettlement(f.Date).Before(curve.Default.Meta.AsOf) {
 		b.Add(d)
 	}
 	return isOlder(f, due, overdue)
@@ -150,33 +150,32 @@ func checkMonths(f *feed.Settlement, cal *compute.Calendar, now time.Time) error
 // It returns an error for each document that it could not use, and goes on with the others.
 func (j *jobs) fetchCloses(ctx context.Context, b *product.Batch) (errs []error) {
 	for _, index := range product.CloseIndices {
-		errs = append(errs, j.fetchIndex(ctx, b, upstream.Quotes(index)))
+		errs = append(errs, j.fetchQuote(ctx, b, upstream.Quotes(index)))
 	}
 	if f := b.Settlement(); f != nil {
 		for _, index := range product.CloseIndices {
 			if b.Close(index, f.Date) == nil {
-				errs = append(errs, j.fetchIndex(ctx, b, upstream.History(index)))
+				errs = append(errs, j.fetchInto(ctx, b, upstream.History(index))...)
 			}
 		}
 	}
 	return errs
 }
 
-// fetchIndex fetches the quote or the history of a volatility index into the batch, unless a quote that was made later is known: servers of
-// an upstream may differ by minutes.
-func (j *jobs) fetchIndex(ctx context.Context, b *product.Batch, name upstream.Name) error {
+// fetchQuote fetches the quote of a volatility index into the batch, unless one that was made later is known: servers of an upstream may differ
+// by minutes.
+func (j *jobs) fetchQuote(ctx context.Context, b *product.Batch, name upstream.Name) error {
 	last := b.Document(name)
-	if err := j.fetchInto(ctx, b, name); err != nil {
-		j.log.Warn("index not fetched", "document", name, "err", err)
-		return fmt.Errorf("%s: %w", name, err)
+	if err := errors.Join(j.fetchInto(ctx, b, name)...); err != nil {
+		return err
 	}
 	d := b.Documents[name]
-	if d == nil || d.Quote == nil {
-		return nil
-	}
-	j.memory.KeepClose(d, b.At)
-	if last != nil && last.Open() == nil && d.Quote.CapturedAt.Before(last.Quote.CapturedAt) {
+	switch {
+	case d == nil:
+	case last != nil && last.Open() == nil && d.Quote.CapturedAt.Before(last.Quote.CapturedAt):
 		delete(b.Documents, name)
+	default:
+		j.memory.KeepClose(d, b.At)
 	}
 	return nil
 }
@@ -184,8 +183,8 @@ func (j *jobs) fetchIndex(ctx context.Context, b *product.Batch, name upstream.N
 // indicesTime bounds the fetching of the volatility indices, so that the next run can ask for settlements.
 const indicesTime = 2 * time.Minute
 
-// refreshIndices fetches the quotes of the volatility indices that are not asked for yet, and publishes them. It comes after the settlements, so that it never
-// delays them. No failure makes an answer stale: a quote that cannot be fetched stays the last one.
+// refreshIndices fetches the quotes of the volatility indices that are not asked for yet, and publishes them. It comes after the settlements, so that
+// it never delays them. No failure makes an answer stale: a quote that cannot be fetched stays the last one.
 func (j *jobs) refreshIndices(ctx context.Context) (errs []error) {
 	b := j.newBatch()
 	if b.Settlement() == nil {
@@ -194,7 +193,7 @@ func (j *jobs) refreshIndices(ctx context.Context) (errs []error) {
 	ctx, cancel := context.WithTimeout(ctx, indicesTime)
 	defer cancel()
 	for _, name := range product.IndexQuotes() {
-		err := j.fetchIndex(ctx, b, name)
+		err := j.fetchQuote(ctx, b, name)
 		errs = append(errs, err)
 		if err != nil && slices.Contains([]upstream.Reason{upstream.Unreachable, upstream.TimedOut, upstream.Throttled}, upstream.ReasonOf(err)) {
 			break // the others would fail, too

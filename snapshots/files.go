@@ -65,7 +65,7 @@ func (f *files) open() (err error) {
 		return err
 	}
 	for k, p := range links {
-		if e := f.index[k]; e == nil || !e.age.newer(p.entry.age) && e.computed.Before(p.entry.computed) {
+		if e := f.index[k]; e == nil || e.age.computed.Before(p.entry.age.computed) {
 			f.put([]Packed{p})
 		}
 	}

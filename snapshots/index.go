@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"time"
 
 	"github.com/goccy/go-json"
 )
@@ -17,17 +16,16 @@ var ErrNoSnapshot = errors.New("no snapshot of that date")
 // entry is what the store knows of the last write of a file or an object without reading it. It is immutable but for logged. An
 // object has only a digest.
 type entry struct {
-	digest   string    // in its header, or of the object
-	age      age       // of the default answer
-	computed time.Time // computed_at
-	objects  []string  // digests of the objects that it names
-	summary  []byte    // [File.Summary]
-	logged   bool      // a read of the file has failed, and the log says so; guarded by files.mu
+	digest  string   // in its header, or of the object
+	age     age      // of the default answer
+	objects []string // digests of the objects that it names
+	summary []byte   // [File.Summary]
+	logged  bool     // a read of the file has failed, and the log says so; guarded by files.mu
 }
 
 // newEntry returns the entry of a file. It does not keep the file.
 func newEntry(h fileHeader, file []byte, of age) *entry {
-	e := &entry{digest: h.SHA256, age: of, computed: h.ComputedAt, summary: bytes.Clone(file[len(file)-h.Summary:])}
+	e := &entry{digest: h.SHA256, age: of, summary: bytes.Clone(file[len(file)-h.Summary:])}
 	for _, in := range h.Inputs {
 		e.objects = append(e.objects, in.SHA256)
 	}

@@ -8,15 +8,16 @@ import (
 )
 
 // of returns an answer of gex/spx with other instants; the text is its data.
-func of(t testing.TB, text string, at time.Time, captured *time.Time) *Snapshot {
+func of(t testing.TB, text string, at time.Time, captured *time.Time, computed time.Duration) *Snapshot {
 	t.Helper()
 	m := meta()
-	m.AsOf, m.CapturedAt = at, captured
+	m.AsOf, m.CapturedAt, m.ComputedAt = at, captured, m.ComputedAt.Add(computed)
 	return sealedWith(t, `"`+text+`"`, m)
 }
 
 // An older answer replaces a newer one nowhere: not in current/, not under a date, not in what is served, whether it was computed
-// here or came from another store, also after a start. An equally new one does, such as an answer with another freshness.
+// here or came from another store, also after a start. An equally new one does, such as an answer with another freshness, and one that was
+// computed later.
 func TestOlderNeverReplacesNewer(t *testing.T) {
 	early, late := asOf.Add(time.Minute), asOf.Add(time.Hour)
 	day := 24 * time.Hour
@@ -24,16 +25,19 @@ func TestOlderNeverReplacesNewer(t *testing.T) {
 		name           string
 		at             time.Time
 		captured       *time.Time
-		current, dated string // what is stored afterwards, in current/ and under friday
+		computed       time.Duration // after the first
+		current, dated string        // what is stored afterwards, in current/ and under friday
 	}{
-		{"the same", asOf, &late, "next", "next"},
-		{"of a later document", asOf, new(late.Add(1e9)), "next", "next"},
-		{"of an earlier document", asOf, &early, "first", "first"},
-		{"of a document without a time", asOf, nil, "first", "first"},
-		{"of a later instant", asOf.Add(time.Second), nil, "next", "next"},
-		{"of an earlier instant", asOf.Add(-time.Second), &late, "first", "first"},
-		{"of the day before", asOf.Add(-day), &late, "first", "first"},
-		{"of the day after", asOf.Add(day), &late, "next", "first"},
+		{"the same", asOf, &late, 0, "next", "next"},
+		{"of a later document", asOf, new(late.Add(1e9)), -1e9, "next", "next"},
+		{"of an earlier document", asOf, &early, -1e9, "first", "first"},
+		{"of a document without a time", asOf, nil, -1e9, "first", "first"},
+		{"of a later instant", asOf.Add(time.Second), nil, -1e9, "next", "next"},
+		{"of an earlier instant", asOf.Add(-time.Second), &late, -1e9, "first", "first"},
+		{"of the day before", asOf.Add(-day), &late, -1e9, "first", "first"},
+		{"of the day after", asOf.Add(day), &late, 1e9, "next", "first"},
+		{"of an earlier instant, computed later: the market corrects itself", asOf.Add(-time.Second), &late, 1e9, "next", "next"},
+		{"of an earlier document, computed at once", asOf, &early, 0, "next", "next"},
 	} {
 		o, log := options(t.TempDir()), &testLog{}
 		o.Log = log.logger(slog.LevelWarn)
@@ -42,7 +46,7 @@ func TestOlderNeverReplacesNewer(t *testing.T) {
 			sent[string(files[0].Answer.Data())] = files
 			return func() {}, nil
 		}
-		first, next, other := of(t, "first", asOf, &late), of(t, "next", c.at, c.captured), of(t, "other", asOf.Add(-day), nil)
+		first, next, other := of(t, "first", asOf, &late, 0), of(t, "next", c.at, c.captured, c.computed), of(t, "other", asOf.Add(-day), nil, 0)
 		answer := func(s *Snapshot) File {
 			return File{Product: gamma, Edition: &Edition{Default: s}, Current: true, Dated: true}
 		}
@@ -92,9 +96,9 @@ func TestAnAnswerOfTheFuture(t *testing.T) {
 		o.Latest = func() time.Time { return latest }
 		s := openWith(t, o)
 		for _, text := range []string{"first", "next"} {
-			one := of(t, text, asOf, nil)
+			one := of(t, text, asOf, nil, 0)
 			if text == "next" {
-				one = of(t, text, asOf.Add(-time.Hour), nil)
+				one = of(t, text, asOf.Add(-time.Hour), nil, -1e9)
 			}
 			must(t, s.Save([]File{{Product: gamma, Edition: &Edition{Default: one}, Current: true}}, nil))
 			must(t, s.Publish(map[string]*Edition{gamma: {Default: one}}))

@@ -110,23 +110,21 @@ func (s *Snapshot) cost() int64 {
 	return cost
 }
 
-// Newer says whether s describes a later instant than t, or the same instant from a later document. Two answers of one document
-// are equally new, so that all members of a fleet come to serve the same one.
-func (s *Snapshot) Newer(t *Snapshot) bool { return s.Meta.age().newer(t.Meta.age()) }
+// age is what decides whether an answer may replace another.
+type age struct{ asOf, captured, computed time.Time }
 
-// age is the order of answers: by as_of, then by captured_at, which may be zero.
-type age struct{ asOf, captured time.Time }
-
+// newer says whether a describes a later instant than b, or the same instant from a later document, and was also computed later. What was computed
+// last is never older: a market may correct itself.
 func (a age) newer(b age) bool {
-	return cmp.Or(a.asOf.Compare(b.asOf), a.captured.Compare(b.captured)) > 0
+	return cmp.Or(a.asOf.Compare(b.asOf), a.captured.Compare(b.captured)) > 0 && a.computed.After(b.computed)
 }
 
 func (a age) String() string {
-	return fmt.Sprintf("as_of %s, captured_at %s", a.asOf.UTC().Format(time.RFC3339), a.captured.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("as_of %s, captured_at %s, computed_at %s", a.asOf.UTC().Format(time.RFC3339), a.captured.UTC().Format(time.RFC3339), a.computed.UTC().Format(time.RFC3339))
 }
 
 func (m *Meta) age() age {
-	a := age{asOf: m.AsOf}
+	a := age{asOf: m.AsOf, computed: m.ComputedAt}
 	if m.CapturedAt != nil {
 		a.captured = *m.CapturedAt
 	}

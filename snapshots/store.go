@@ -114,7 +114,7 @@ func (s *Store) Publish(editions map[string]*Edition) error {
 	defer s.publishing.Unlock()
 	next := map[string]*Edition{}
 	for resource, e := range editions {
-		if s.Older(resource, e.Default.Meta.AsOf, e.Default.Meta.CapturedAt) {
+		if m := &e.Default.Meta; s.Older(resource, m.AsOf, m.CapturedAt, m.ComputedAt) {
 			delete(editions, resource)
 			continue
 		}
@@ -130,10 +130,11 @@ func (s *Store) Publish(editions map[string]*Edition) error {
 	return nil
 }
 
-// Older says whether an answer with this as_of and captured_at is older than the current one of the resource, which then stays.
-func (s *Store) Older(resource string, asOf time.Time, captured *time.Time) bool {
+// Older says whether an answer with this as_of, captured_at and computed_at is older than the current one of the resource, which then stays: it
+// describes an earlier instant, or the same one from an earlier document, and was computed earlier, too.
+func (s *Store) Older(resource string, asOf time.Time, captured *time.Time, computed time.Time) bool {
 	now := s.Current(resource)
-	return now != nil && s.keepsOut(now.Default.Meta.age(), (&Meta{AsOf: asOf, CapturedAt: captured}).age())
+	return now != nil && s.keepsOut(now.Default.Meta.age(), (&Meta{AsOf: asOf, CapturedAt: captured, ComputedAt: computed}).age())
 }
 
 // Save stores the files of one publication, and the objects that they name and that are not stored yet. In this order it

@@ -146,6 +146,14 @@ func (d *Document) Release() {
 	}
 }
 
+// Detached returns a copy that keeps its bytes, whatever becomes of the document in the store.
+func (d *Document) Detached() (*Document, error) {
+	c := *d
+	err := c.read()
+	c.load, c.Gzip = nil, nil
+	return &c, err
+}
+
 // InStore drops the bytes of a document that the store has. load reads them again.
 func (d *Document) InStore(load func(sha256 string) ([]byte, error)) {
 	d.Body, d.Gzip, d.load = nil, nil, load

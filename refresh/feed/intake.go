@@ -2,6 +2,7 @@ package feed
 
 import (
 	"log/slog"
+	"slices"
 	"time"
 
 	"strikecache/compute"
@@ -39,12 +40,18 @@ func (i *Intake) Guard(names ...upstream.Name) {
 // Document returns the document that was accepted last under a name, nil before the first. It may still have to be opened.
 func (i *Intake) Document(name upstream.Name) *Document { return i.accepted[name] }
 
-// Since returns the document with which the next request for a name compares, nil if the upstream must send it whole.
+// Since returns the document with which the next request for a name compares, nil if the upstream must send it whole. A file of another name,
+// as the settlements of an earlier date, has no validators.
 func (i *Intake) Since(name upstream.Name) *upstream.Document {
-	if d := i.accepted[keyOf(name)]; d != nil && !d.Failed {
-		return d.origin
+	d := i.accepted[keyOf(name)]
+	if d == nil || d.Failed || d.origin == nil {
+		return nil
 	}
-	return nil
+	since := *d.origin
+	if since.Name != name {
+		since.ETag, since.LastModified = "", ""
+	}
+	return &since
 }
 
 // Take decodes a document that has arrived, and returns it if it can be believed.
@@ -106,6 +113,12 @@ func (i *Intake) measure(d *Document) {
 		d.mark.price = d.Quote.Spot
 	case d.Closes != nil:
 		d.mark.rows = len(d.Closes)
+		for _, c := range slices.Backward(d.Closes) {
+			if i.Calendar.IsSession(c.Date) && d.origin != nil {
+				d.origin.Generated = c.Date.Midnight()
+				break
+			}
+		}
 		d.mark.sha256 = d.Received.Truncate(maxHistoryAge).String() // the same one counts again each hour: a history changes once a day
 	}
 }

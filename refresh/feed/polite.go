@@ -45,6 +45,13 @@ const (
 	indexRetry = 10 * time.Minute
 )
 
+// Forget forgets all requests: whoever asked has lost the documents.
+func (p *Polite) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.asked)
+}
+
 // Offers implements [upstream.Source]. A chain is not offered for an hour after the upstream has said that it does not have it.
 func (p *Polite) Offers(name upstream.Name) bool {
 	if kind, _ := name.Split(); kind == upstream.OptionsKind && name != p.first {

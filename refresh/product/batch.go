@@ -21,6 +21,7 @@ type Settings struct {
 	Source       string   // as in meta.source
 	Underlyings  []string // symbols
 	Recorded     bool     // every document is of the past, and its answers belong to its date
+	History      bool     // the source has the documents of past sessions, which give their dates their answers
 }
 
 // Batch is new documents on their way to answers. If it has no document of a name, the accepted document of that name is used.
@@ -54,11 +55,11 @@ func (b *Batch) Settlement() *feed.Settlement {
 	return d.Settlement
 }
 
-// Dated says whether an answer belongs to the file of its date: it was computed on that UTC date, or is the first of a daily product, or
-// is of the past: history or a recorded market is played.
+// Dated says whether an answer belongs to the file of its date: it was computed on that UTC date, or is the first of a daily product whose
+// past nobody plays, or is of the past itself: history or a recorded market is played.
 func (b *Batch) Dated(a *Answer) bool {
 	return b.Accepted == nil || b.Recorded || a.Date() == compute.DateOf(b.At.UTC()) ||
-		a.Product.Daily() && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String())
+		a.Product.Daily() && !b.History && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String())
 }
 
 // Stored is what a [snapshots.Store] has of earlier answers.

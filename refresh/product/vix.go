@@ -178,14 +178,20 @@ const (
 // CloseIndices are the indices whose closes a VIX curve rests on.
 var CloseIndices = []string{vixIndex, vix3mIndex}
 
-// KeepClose keeps a quote of VIX or VIX3M that has the close of its date, and is final at now.
+// KeepClose keeps the first quote of VIX or VIX3M that has the close of its date and is final at now. It waits for the settlement file of the
+// date, and no stored answer may name it until then: so it keeps its bytes.
 func (m *Memory) KeepClose(d *feed.Document, now time.Time) {
 	if m.closes == nil {
 		m.reopenCloses()
 	}
 	date := compute.DateOf(d.Quote.AsOf.In(compute.NewYork))
-	if index := "_" + d.Symbol(); slices.Contains(CloseIndices, index) && closeOn(d, date, m.calendar) != nil && !now.Before(m.calendar.Close(date).Add(closeFinal)) {
-		m.closes[closeKey{index, date}] = d
+	k := closeKey{"_" + d.Symbol(), date}
+	final := closeOn(d, date, m.calendar) != nil && !now.Before(m.calendar.Close(date).Add(closeFinal))
+	if !final || !slices.Contains(CloseIndices, k.index) || m.closes[k] != nil {
+		return
+	}
+	if kept, err := d.Detached(); err == nil {
+		m.closes[k] = kept
 		maps.DeleteFunc(m.closes, func(old closeKey, _ *feed.Document) bool { return old.date < date-closesKept })
 	}
 }
