@@ -91,7 +91,7 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 // another document of the run is good, the job does not back off.
 func TestEveryRefusalIsCounted(t *testing.T) {
 	xlf, spy, xle := xlfDocument, upstream.Options("SPY"), upstream.Quotes("XLE")
-	const half = 7 // of 12 funds: the run ends there
+	const funds = 12
 	for _, c := range []struct {
 		what    string
 		job     string
@@ -105,7 +105,7 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 		{"a timeout", "xlf", map[upstream.Name]fault{xlf: faultStall}, false, nil, []string{string(xlf)}},
 		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, true, []string{"upstream_empty"}, []string{"XLE"}},
 		{"an unreachable quote", "sectors", map[upstream.Name]fault{xle: faultStall}, true, nil, []string{"XLE"}},
-		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, false, slices.Repeat([]string{"upstream_html"}, half), []string{"SPY", "XLE"}},
+		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, false, slices.Repeat([]string{"upstream_html"}, funds), []string{"SPY", "XLE"}},
 		{"the settlement file and the closes", "vix", map[upstream.Name]fault{"": faultHTMLPage}, false,
 			slices.Repeat([]string{"upstream_html"}, 3), []string{"settlement/2026-11-19.csv", "quotes/_VIX.json", "quotes/_VIX3M.json"}},
 		{"a close", "vix", map[upstream.Name]fault{upstream.Quotes("_VIX"): faultClockAhead}, true, []string{"clock_ahead"}, []string{"_VIX"}},

@@ -97,9 +97,6 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
 		for i, date := range dates {
 			stored := []string{"gex/spx", "gex/xlf", "volatility/spx", "volatility/xlf", product.SectorsResource, product.VIXResource}
-			if date == "2026-11-19" { // of the newest settlements
-				stored = append(stored, product.VIXSeriesResource)
-			}
 			identical(t, dir, date, stored...)
 			curve, err := restarted.store.Historical(product.VIXResource, date)
 			must(t, err)

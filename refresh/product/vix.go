@@ -216,11 +216,8 @@ func (b *Batch) Close(index string, date compute.Date) *feed.Document {
 	if b.Memory.closes == nil {
 		b.Memory.reopenCloses()
 	}
-	if d := b.Memory.closes[closeKey{index, date}]; d != nil {
-		return d
-	}
-	for _, name := range []upstream.Name{upstream.Quotes(index), upstream.History(index)} {
-		if d := b.Document(name); d != nil && d.Open() == nil && closeOn(d, date, b.Calendar) != nil {
+	for _, d := range []*feed.Document{b.Document(upstream.Quotes(index)), b.Memory.closes[closeKey{index, date}], b.Document(upstream.History(index))} {
+		if d != nil && d.Open() == nil && closeOn(d, date, b.Calendar) != nil {
 			return d
 		}
 	}
