@@ -40,13 +40,19 @@ func makeDocument(answers map[string]json.RawMessage) []byte {
 	g := newTypes()
 	meta := g.schema(snapshots.Meta{})
 	shapes, paths := product.Shapes(), doc["paths"].(object)
+	var current, all []string // patterns of the names of resources, without and with the historical ones
 	for _, at := range slices.Sorted(maps.Keys(paths)) {
 		item := paths[at].(object)
 		name := item["get"].(object)["responses"].(object)["200"].(string)
 		completePath(item)
-		shape, found := shapes[strings.TrimSuffix(resourceOf(at), "/historical")]
+		resource, historical := strings.CutSuffix(resourceOf(at), "/historical")
+		shape, found := shapes[resource]
 		if !found {
 			continue
+		}
+		all = append(all, strings.Replace(resourceOf(at), "{u}", "[a-z]{1,6}", 1))
+		if !historical {
+			current = append(current, all[len(all)-1])
 		}
 		if answers[name] == nil {
 			panic(name + " is not in testdata/answers.json")
@@ -72,6 +78,8 @@ func makeDocument(answers map[string]json.RawMessage) []byte {
 		}
 		responses[name].(object)["content"] = media
 	}
+	schemas["Endpoint"].(object)["pattern"] = "^(" + strings.Join(current, "|") + ")$"
+	schemas["ErrorMeta"].(object)["properties"].(object)["endpoint"].(object)["pattern"] = "^(" + strings.Join(all, "|") + ")?$"
 	for name, s := range g.schemas {
 		schemas[name] = s
 	}
