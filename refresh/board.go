@@ -12,8 +12,8 @@ import (
 	"strikecache/snapshots"
 )
 
-// board holds the answers that are served now, and judges their freshness. A new freshness changes what is served, not the files: a start
-// judges anew. All methods are safe for concurrent use.
+// board holds the answers that are served now, and their freshness. A new freshness changes what is served, not the files: a start
+// computes it anew. All methods are safe for concurrent use.
 type board struct {
 	cfg *Config
 

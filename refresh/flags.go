@@ -159,7 +159,7 @@ func (s *SourceFlags) simStart() (time.Time, error) {
 	return start, nil
 }
 
-// apply sets the source, the clock and the back-fill of cfg. The store and the calendar of cfg must be set before.
+// apply sets the source, the clock and the past of cfg. The store and the calendar of cfg must be set before.
 func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":

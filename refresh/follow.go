@@ -148,7 +148,7 @@ func same(f, g snapshots.Freshness) bool { return f.Equal(g) && f.Since.Equal(g.
 // aloneAfter is how long no refresher may be heard of before all answers are stale.
 const aloneAfter = 2 * time.Minute
 
-// UpdateFreshness implements [fleet.Process]. While no refresher is heard of, it judges the answers by their age, and makes them all
+// UpdateFreshness implements [fleet.Process]. While no refresher is heard of, it updates the freshness of the answers by their age, and makes them all
 // stale after two minutes. It also removes old files once a day.
 func (f *follower) UpdateFreshness(since time.Time) error {
 	if now := time.Now(); now.Sub(f.expired) > 24*time.Hour {

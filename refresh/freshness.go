@@ -83,7 +83,7 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 // freshness returns meta.freshness at now for an answer whose as_of is asOf: in the refresh window, it is stale if that is before due.
 // overnight is [night]. before is the freshness that was served last, or nil: since changes only with state or reason.
 func (h *health) freshness(now, asOf, due, overnight time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
-	f := h.judge(now, asOf, due, overnight, cal)
+	f := h.at(now, asOf, due, overnight, cal)
 	switch {
 	case before == nil:
 	case before.Equal(f):
@@ -95,7 +95,7 @@ func (h *health) freshness(now, asOf, due, overnight time.Time, cal *compute.Cal
 	return f
 }
 
-func (h *health) judge(now, asOf, due, overnight time.Time, cal *compute.Calendar) snapshots.Freshness {
+func (h *health) at(now, asOf, due, overnight time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if h.failures >= failuresToStale {
 		return because(stateStale, string(h.reason), h.since)
 	}

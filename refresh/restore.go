@@ -9,7 +9,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Restore makes the stored answers current, as they were sealed, and judges their freshness. The documents that they name become the
+// Restore makes the stored answers current, as they were sealed, and updates their freshness. The documents that they name become the
 // accepted ones. A file that cannot be read is logged and skipped. Call it before [Refresher.Run].
 func (p *publisher) Restore() error {
 	p.state.Lock()

@@ -46,10 +46,7 @@ func (j *jobs) list() (all []job) {
 	return append(all,
 		job{name: "sectors", feed: product.Funds, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
 		job{name: "vix", feed: product.Settlements, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
-		job{name: "expiry", every: 24 * time.Hour, run: func(ctx context.Context) (err error) {
-			j.leave(func() { err = j.expire(ctx) }) // it may take long
-			return err
-		}},
+		job{name: "expiry", every: 24 * time.Hour, stateless: true, run: j.expire},
 	)
 }
 
@@ -109,16 +106,16 @@ func (j *jobs) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// judgeEvery is how often the freshness of the answers is judged besides the end of each job.
-const judgeEvery = 30 * time.Second
+// freshnessEvery is how often the freshness of the answers is updated besides the end of each job.
+const freshnessEvery = 30 * time.Second
 
-// keepTime runs the schedule until ctx ends, and judges the freshness of the answers. cron plans by the machine's clock alone: after the
+// keepTime runs the schedule until ctx ends, and updates the freshness of the answers. cron plans by the machine's clock alone: after the
 // clock was an hour ahead for a moment, it would run nothing for an hour. So keepTime compares the clock with the monotonic one each
 // second. After a step, a new cron begins with the same entries, because the old one would run all of them at once after a step ahead.
 func (j *jobs) keepTime(ctx context.Context, runner *cron.Cron, retries []*retry, running *sync.WaitGroup, now func() time.Time) {
-	look, judge := time.NewTicker(time.Second), time.NewTicker(judgeEvery)
+	look, update := time.NewTicker(time.Second), time.NewTicker(freshnessEvery)
 	defer look.Stop()
-	defer judge.Stop()
+	defer update.Stop()
 	before := now()
 	for runner.Start(); ; {
 		select {
@@ -145,9 +142,11 @@ func (j *jobs) keepTime(ctx context.Context, runner *cron.Cron, retries []*retry
 					pause.Reset(0) // the clock may have been the fault
 				}
 			}
-		case <-judge.C:
+		case <-update.C:
 		}
-		inBackground(func() { j.judge(ctx) })
+		inBackground(func() {
+			j.runJob(ctx, job{name: "freshness", stateless: true, run: func(context.Context) error { return nil }})
+		})
 	}
 }
 
@@ -168,7 +167,7 @@ func (j *jobs) watch(one job, run func() bool) (look func()) {
 	}
 }
 
-// runJob runs a job, which then owns the state, logs its error, judges the freshness of all answers, and says whether all of it succeeded, the job at
+// runJob runs a job, which then owns the state, logs its error, updates the freshness of all answers, and says whether all of it succeeded, the job at
 // least partly. A panic ends only this run.
 func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 	if ctx.Err() != nil {
@@ -179,26 +178,22 @@ func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 			j.log.Error("refresh panicked", "job", one.name, "panic", p)
 		}
 	}()
-	err := j.own(func() error { return j.observed(ctx, one) })
+	own := j.own
+	if one.stateless {
+		own = func(f func() error) error { return f() }
+	}
+	err := own(func() error { return j.observed(ctx, one) })
 	if ctx.Err() != nil {
-		return true
+		return true // at the end, nobody reads a new freshness
 	}
 	if err != nil {
 		j.log.Warn("refresh failed", "job", one.name, "reason", reasonOf(err), "err", err)
 	}
-	return j.judge(ctx) && (err == nil || partial(err))
-}
-
-// judge judges the freshness of all answers, and says whether it could. It waits for no file.
-func (j *jobs) judge(ctx context.Context) (ok bool) {
-	if ctx.Err() != nil {
-		return true // at the end, nobody reads a new freshness
+	if failure := j.board.reseal(); failure != nil {
+		j.log.Error("freshness update failed", "err", failure)
+		return false
 	}
-	err := j.board.reseal()
-	if err != nil {
-		j.log.Error("freshness update failed", "err", err)
-	}
-	return err == nil
+	return err == nil || partial(err)
 }
 
 // observed runs a job and reports the run to [Config.Observe].

@@ -77,8 +77,8 @@ func (m silentMarket) Fetch(ctx context.Context, name upstream.Name, since *upst
 	return nil, &upstream.Error{Name: name, Reason: upstream.TimedOut, Err: ctx.Err()}
 }
 
-// The settlements are served before the ladder is asked for, and the job waits for it only so long that its next run is not late.
-func TestFaultSilentLadder(t *testing.T) {
+// The settlements are served before the other volatility indices are asked for, and the job waits for it only so long that its next run is not late.
+func TestFaultSilentIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 18:45", func(c *refresh.Config) { c.Source = silentMarket{c.Source.(*faultyMarket)} })
 		refresh.RunJob(r.Refresher, t.Context(), "vix")

@@ -36,7 +36,7 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 		"/api/v1/gex/spx/series":                              {s.editions["gex/spx/series"].Default, minute},
 		"/api/v1/gex/spx/historical":                          {s.past["gex/spx"]["2026-11-20"], gamma},
 		"/api/v1/gex/spx/historical?date=2026-11-20":          {s.past["gex/spx"]["2026-11-20"], gamma}, // today
-		"/api/v1/gex/spx/historical?limits=0&date=2026-11-19": {s.past["gex/spx"]["2026-11-19"], gamma}, // closes at 00:10, immutable from 00:15
+		"/api/v1/gex/spx/historical?limits=0&date=2026-11-19": {s.past["gex/spx"]["2026-11-19"], gamma}, // immutable from 00:15
 		"/api/v1/gex/spx/historical?date=2026-11-17":          {s.past["gex/spx"]["2026-11-17"], closed},
 		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":      {s.past["gex/spx"]["2026-11-17"], closed},
 		"/api/v1/gex/spx/intraday":                            {s.editions["gex/spx/intraday"].Default, minute}, // current, so that its freshness is told
@@ -76,7 +76,7 @@ func resourceOf(target string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(path, "/api/v1/"), "/api/public/")
 }
 
-// max-age counts down to the next refresh, from the interval to 1, and is 1 while a refresh is under way. It follows a
+// max-age counts down to the next change, from the interval to 1. It follows a
 // publication at once.
 func TestMaxAgeCountsDown(t *testing.T) {
 	f := newFinder(t)

@@ -118,8 +118,8 @@ func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapsho
 	return nil, false, errInternal
 }
 
-// finalAfter is the time from the end of a UTC date until its snapshot is served as immutable. It is 5 minutes longer than the time
-// until the date closes. A later date must also be stored: without one, the clock may be a day ahead and the date still open.
+// finalAfter is the time from the end of a UTC date until its snapshot is served as immutable. The last publication
+// of the date may take so long. A later date must also be stored: without one, the clock may be a day ahead and the date not over.
 const finalAfter = 15 * time.Minute
 
 // noSnapshot returns the error for a date without a snapshot: the date is malformed, in the future, or not stored.

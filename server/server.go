@@ -43,7 +43,7 @@ type Config struct {
 	NextChange func(resource string, now time.Time) time.Time
 	Readiness  func() Readiness
 	Fleet      bool // the process is in a fleet: the dashboard shows its role
-	// Complete says whether every stored date that has closed has its last answer; nil: always true. A member of a fleet that was cut
+	// Complete says whether every stored date that is over has its last answer; nil: always true. A member of a fleet that was cut
 	// off may lack such an answer.
 	Complete func() bool
 	Log      *slog.Logger

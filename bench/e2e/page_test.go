@@ -243,7 +243,7 @@ func (b *browser) tables(p *process) {
 	b.has("#flow tbody tr", fmt.Sprintf("%.1f %s", flow.Items[0].Score, flow.Items[0].Symbol))
 }
 
-// volatility compares the panel with the answers of now and of the session before, the ladder with that of VIX, and the cone of
+// volatility compares the panel with the answers of now and of the session before, the indices with those of VIX, and the cone of
 // today's chart with the first row of the track.
 func (b *browser) volatility(p *process) {
 	type answer struct {

@@ -21,7 +21,7 @@
 // than its own, of its source and of a known product. The files on the disk of each member stay the record: when the stream is
 // lost, the next refresher fills it again.
 //
-// One goroutine of a [Member] talks to NATS. Another lets the process judge the age of its answers. The refreshes run beside them
+// One goroutine of a [Member] talks to NATS. Another lets the process update the freshness of its answers. The refreshes run beside them
 // while the member holds the lease.
 package fleet
 

@@ -138,8 +138,8 @@ type node struct {
 
 	mu       sync.Mutex
 	serving  map[string]Served
-	followed map[string]Served // by the last Follow
-	silent   time.Time         // of the last Judge
+	followed map[string]Served // by the last Apply
+	silent   time.Time         // of the last UpdateFreshness
 	hang     chan struct{}     // unless nil: Accept waits until it is closed
 	last     func()            // unless nil: the refresh that has begun when Refresh is to end
 	running  bool              // Refresh runs
@@ -560,7 +560,7 @@ func TestTheEndOfALease(t *testing.T) {
 
 // A member whose clock is 20 minutes behind gives the lease up when it doubts its clock, and takes none while it doubts. A doubt counts
 // for nothing if the NATS server's clock shows the same: the answer that raised it was made by a clock that was ahead.
-func TestAClockInDoubt(t *testing.T) {
+func TestAClockError(t *testing.T) {
 	url := ownNATS(t)
 	shows := func(ahead time.Duration) func(*Member) {
 		return func(m *Member) {

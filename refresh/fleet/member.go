@@ -175,7 +175,7 @@ func (m *Member) disconnected(err error) {
 // Run takes part in the fleet until ctx ends. Then it puts what is not put yet and releases the lease, within seconds.
 func (m *Member) Run(ctx context.Context) {
 	var judging sync.WaitGroup
-	judging.Go(func() { m.judge(ctx) })
+	judging.Go(func() { m.updateFreshness(ctx) })
 	defer judging.Wait()
 	var err error
 	if m.conn, err = m.connect(); err != nil {
@@ -216,9 +216,9 @@ func (m *Member) Run(ctx context.Context) {
 	}
 }
 
-// judge lets the process judge the answers while this member does not hold the lease, until ctx ends. It has its own
+// updateFreshness lets the process update the freshness of its answers while this member does not hold the lease, until ctx ends. It has its own
 // goroutine, because a disk that hangs may stop the one of Run.
-func (m *Member) judge(ctx context.Context) {
+func (m *Member) updateFreshness(ctx context.Context) {
 	ticks := time.NewTicker(tickEvery)
 	defer ticks.Stop()
 	for {

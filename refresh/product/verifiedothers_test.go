@@ -109,7 +109,7 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 	return s
 }
 
-// The curve of every made settlement file agrees, with its classes, percentiles and the ladder.
+// The curve of every made settlement file agrees, with its classes, percentiles and volatility indices.
 func TestMadeCurvesAreVerified(t *testing.T) {
 	long(t)
 	t.Parallel()

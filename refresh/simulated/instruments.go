@@ -28,7 +28,7 @@ type instrument struct {
 	unit   int32      // of strikes, thousandths of a USD
 	chain  *chainSpec // nil without listed options
 	scale  float64    // of the open interest and volume of options, 1 for the SPX
-	// An index of the VIX ladder is level, plus the level that the VIX returns to if onLevel is 1, plus slope times what the VIX is above
+	// A volatility index besides the VIX is level, plus the level that the VIX returns to if onLevel is 1, plus slope times what the VIX is above
 	// that. The longer the term of a volatility, the less it moves.
 	onLevel, slope float64
 }
@@ -233,7 +233,7 @@ func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 				s.settles = m.settles(date, s.am)
 				s.since = m.calendar.Next(date - compute.Date(s.life) - 1)
 				s.key = m.key.named("options").named(s.root).child(uint64(date))
-				s.strikes = m.ladder(in, &s, width, listed)
+				s.strikes = m.strikes(in, &s, width, listed)
 				all = append(all, s)
 			}
 		}
@@ -261,9 +261,9 @@ func (s *series) interest(on compute.Date) float64 {
 	return most
 }
 
-// ladder returns the strikes of a series that are listed on a session. Their center is the trend of the price on a fixed date, about
+// strikes returns the strikes of a series that are listed on a session. Their center is the trend of the price on a fixed date, about
 // when most of them are listed, so that a listed strike stays.
-func (m *Market) ladder(in *instrument, s *series, width float64, listed compute.Date) (strikes []strike) {
+func (m *Market) strikes(in *instrument, s *series, width float64, listed compute.Date) (strikes []strike) {
 	center := in.level * math.Exp(in.beta*(trend(s.date-compute.Date(min(s.life, 200)))-trend(pricedOn))) * 1000 / float64(in.unit)
 	for _, b := range in.chain.bands {
 		below, above := min(b.below*width, 0.97)*center, b.above*width*center

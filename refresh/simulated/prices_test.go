@@ -151,9 +151,9 @@ func TestFundsFollowTheirIndices(t *testing.T) {
 	}
 }
 
-// Each index of the ladder has a quote. The longer the term of a volatility, the less it moves. VVIX moves with the VIX, and SKEW against it.
+// Each volatility index has a quote. The longer the term of a volatility, the less it moves. VVIX moves with the VIX, and SKEW against it.
 // From 2022 to 2026, seeds 1 to 3 have means of VIX9D from 17.8 to 18.9, and of VIX1Y from 20.9 to 21.7.
-func TestLadder(t *testing.T) {
+func TestVolatilityIndices(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
 		m, now := newMarket(seed), ny("2026-11-20 11:00:00")
 		levels := map[string][]float64{}

@@ -20,7 +20,7 @@ func NewRefreshes() *Refreshes {
 	return &Refreshes{
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_refreshes_total",
-			Help: "Runs of the jobs of the chains (spx, ndx, ...), of sectors and vix, and of freshness, expiry, backfill, track and resume, by outcome: ok, panic, or the reason code that clients see.",
+			Help: "Runs of the jobs of the chains (spx, ndx, ...), of sectors and vix, and of freshness, expiry, backfill and track, by outcome: ok, panic, or the reason code that clients see.",
 		}, []string{"feed", "code"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "strikecache_documents_refused_total",

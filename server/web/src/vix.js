@@ -11,17 +11,17 @@ export function vixPanel() {
   const facts = h('dl', { class: 'facts' });
   const reading = h('p', { class: 'reading' });
   const curve = new Chart('Term structure', 250);
-  const ladder = new Chart('Volatility indices', 250);
+  const indices = new Chart('Volatility indices', 250);
   const panel = new Panel({
     id: 'vix', what: 'Settlements',
     render(data) {
       reading.textContent = read(data);
       refill(facts, ...list(data));
       draw(curve, data);
-      drawLadder(ladder, data.cash ?? {});
+      drawIndices(indices, data.cash ?? {});
     },
   });
-  panel.body.append(reading, h('div', { class: 'split' }, curve.element, ladder.element), facts);
+  panel.body.append(reading, h('div', { class: 'split' }, curve.element, indices.element), facts);
   panel.followDay('/api/public/vix-term-structure', '/api/public/vix-term-structure');
 }
 
@@ -74,8 +74,8 @@ function draw(chart, d) {
 
 const rungs = [['vix9d', 'VIX9D', 9], ['vix', 'VIX', 30], ['vix3m', 'VIX3M', 93], ['vix6m', 'VIX6M', 182], ['vix1y', 'VIX1Y', 365]];
 
-/** drawLadder draws the volatility indices by the days that they look ahead, on the scale of a root. */
-function drawLadder(chart, cash) {
+/** drawIndices draws the volatility indices by the days that they look ahead, on the scale of a root. */
+function drawIndices(chart, cash) {
   const known = rungs.filter(([key]) => cash[key]?.value);
   if (known.length === 0) return chart.clear('The source has no quote of these indices.');
   const values = known.map(([key]) => cash[key].value);
