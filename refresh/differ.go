@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 )
 
 const (
@@ -53,21 +52,17 @@ func compareValues(path string, a, b any, differs func(path, stored, recomputed 
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
-			compareObjects(path, x, y, differs)
+			names := maps.Clone(x)
+			maps.Copy(names, y)
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				compareValues(path+"."+name, member(x, name), member(y, name), differs)
+			}
 			return
 		}
 	case []any:
 		if y, ok := b.([]any); ok {
 			for i := range max(len(x), len(y)) {
-				at := path + "[" + strconv.Itoa(i) + "]"
-				switch {
-				case i >= len(y):
-					differs(at, show(x[i]), absent)
-				case i >= len(x):
-					differs(at, absent, show(y[i]))
-				default:
-					compareValues(at, x[i], y[i], differs)
-				}
+				compareValues(fmt.Sprintf("%s[%d]", path, i), element(x, i), element(y, i), differs)
 			}
 			return
 		}
@@ -79,25 +74,27 @@ func compareValues(path string, a, b any, differs func(path, stored, recomputed 
 	differs(path, show(a), show(b))
 }
 
-func compareObjects(path string, x, y map[string]any, differs func(path, stored, recomputed string)) {
-	names := maps.Clone(x)
-	maps.Copy(names, y)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		a, inStored := x[name]
-		b, inRecomputed := y[name]
-		at := path + "." + name
-		switch {
-		case !inRecomputed:
-			differs(at, show(a), absent)
-		case !inStored:
-			differs(at, absent, show(b))
-		default:
-			compareValues(at, a, b, differs)
-		}
+// none is the value of a field that is not there.
+type none struct{}
+
+func member(of map[string]any, name string) any {
+	if v, ok := of[name]; ok {
+		return v
 	}
+	return none{}
+}
+
+func element(of []any, i int) any {
+	if i < len(of) {
+		return of[i]
+	}
+	return none{}
 }
 
 func show(v any) string {
+	if v == (none{}) {
+		return absent
+	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err.Error()

@@ -145,32 +145,36 @@ const recomputeTries = 5
 // method than the stored answer. It only reads and takes no lock, so a server may write the directory at the same time. The error is
 // [snapshots.ErrNoSnapshot] when no answer of that date is stored.
 func Recompute(dataDir, source, date, name string) (f *Finding, err error) {
+	load := func(sha256 string) ([]byte, error) { return snapshots.ReadObject(dataDir, source, sha256) }
+	stored, err := snapshots.ReadFile(dataDir, source, name, date)
 	for range recomputeTries {
-		var settled bool
-		if f, settled, err = recomputeNow(dataDir, source, date, name); settled || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		if f, err = recompute(&stored, load); err != nil || f.Verdict != inputsGone {
+			return f, err
+		}
+		// A server removes the documents of a file only after it has written a newer file. If the file is still the same, the
+		// documents are gone for good.
+		tag := stored.Edition.Default.ETag(snapshots.Identity)
+		if stored, err = snapshots.ReadFile(dataDir, source, name, date); err == nil && stored.Edition.Default.ETag(snapshots.Identity) == tag {
 			break
 		}
 	}
-	return f, err
+	return f, nil
 }
 
-// recomputeNow makes one attempt. settled is false when inputs are gone and a newer file has replaced the one that names them.
-func recomputeNow(dataDir, source, date, name string) (f *Finding, settled bool, err error) {
-	stored, err := snapshots.ReadFile(dataDir, source, name, date)
-	if err != nil {
-		return nil, true, err
-	}
-	name = stored.Product
-	p := product.Named(name)
+// recompute computes a stored answer again. load reads an input.
+func recompute(stored *snapshots.File, load func(sha256 string) ([]byte, error)) (*Finding, error) {
+	p := product.Named(stored.Product)
 	if p == nil {
-		return nil, true, fmt.Errorf("recompute: unknown product %.40q", name)
+		return nil, fmt.Errorf("recompute: unknown product %.40q", stored.Product)
 	}
-	f = &Finding{Product: name}
+	f := &Finding{Product: p.Name}
 	if m := stored.Edition.Default.Meta.Receipt.Method; m != p.Method {
 		f.Verdict, f.Summary = methodChanged, fmt.Sprintf(": stored by %s, which it keeps, and this version has %s", m, p.Method)
-		return f, true, nil
+		return f, nil
 	}
-	load := func(sha256 string) ([]byte, error) { return snapshots.ReadObject(dataDir, source, sha256) }
 	for _, in := range stored.Inputs {
 		if _, err := load(in.SHA256); err != nil {
 			f.Details = append(f.Details, strings.TrimSpace(in.SHA256+" "+in.Name)+": "+err.Error())
@@ -178,23 +182,20 @@ func recomputeNow(dataDir, source, date, name string) (f *Finding, settled bool,
 	}
 	if f.Details != nil {
 		f.Verdict = inputsGone
-		// A server removes the documents of a file only after it has written a newer file. If the file is still the same, the
-		// documents are gone for good.
-		again, err := snapshots.ReadFile(dataDir, source, name, date)
-		return f, err == nil && again.Edition.Default.ETag(snapshots.Identity) == stored.Edition.Default.ETag(snapshots.Identity), nil
+		return f, nil
 	}
-	in, err := product.InputsOf(&stored, load)
+	in, err := product.InputsOf(stored, load)
 	if err != nil {
-		return nil, true, fmt.Errorf("recompute %s: %w", name, err)
+		return nil, fmt.Errorf("recompute %s: %w", p.Name, err)
 	}
 	a, err := p.Answer(in)
 	if err != nil {
-		return nil, true, fmt.Errorf("recompute %s: %w", name, err)
+		return nil, fmt.Errorf("recompute %s: %w", p.Name, err)
 	}
 	if err := f.compare(stored.Edition, a, stored.Build); err != nil {
-		return nil, true, fmt.Errorf("compare %s: %w", name, err)
+		return nil, fmt.Errorf("compare %s: %w", p.Name, err)
 	}
-	return f, true, nil
+	return f, nil
 }
 
 // compare fills in the verdict. The path of a difference begins with the value of the parameter, if the product has a parameter.
@@ -235,16 +236,15 @@ func (f *Finding) compare(stored *snapshots.Edition, a *product.Answer, build st
 			f.Details = append(f.Details, difference(name, absent, "an answer"))
 		}
 	}
-	switch {
-	case f.Details != nil:
+	f.Verdict = identical
+	if len(answers) > 1 {
+		f.Summary = fmt.Sprintf(", %d answers", len(answers))
+	}
+	if f.Details != nil {
 		f.Verdict, f.Summary = differs, fmt.Sprintf(" in %d fields", len(f.Details))
 		if now := product.Build(); build != now {
 			f.Note = fmt.Sprintf("stored by a build of %s, recomputed by %s: last digits may differ", build, now)
 		}
-	case len(answers) > 1:
-		f.Verdict, f.Summary = identical, fmt.Sprintf(", %d answers", len(answers))
-	default:
-		f.Verdict = identical
 	}
 	return nil
 }
