@@ -98,9 +98,9 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 		return failure
 	}
 	for _, a := range changed {
-		fresh := p.board.freshnessOf(a, succeeded)
+		fresh := p.board.freshnessOf(a, p.cfg.Clock.Now(), succeeded)
 		if past {
-			fresh = p.board.pastFreshness(a, b.At)
+			fresh = health{}.freshness(a, b.At, b.Calendar, nil)
 		}
 		if err := a.Seal(p.cfg.every(a.Product), fresh); err != nil {
 			return fmt.Errorf("seal %s: %w", a.Product.Name, err)

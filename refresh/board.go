@@ -174,42 +174,33 @@ func (b *board) clockError() error {
 	return nil
 }
 
-// freshnessOf returns the freshness of a computed answer at this instant, once the failures of the documents that succeeded
-// have ended.
-func (b *board) freshnessOf(a *product.Answer, succeeded []string) snapshots.Freshness {
+// freshnessOf returns the freshness of an answer at now, once the failures of the documents that succeeded have ended.
+func (b *board) freshnessOf(a *product.Answer, now time.Time, succeeded []string) snapshots.Freshness {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	h := b.current[a.Product.Name].health.worst(a.RestsOn, succeeded)
-	return b.freshness(a.Product, h, b.cfg.Clock.Now(), a.AsOf, night(a.Product, a.AsOf, a.Captured, a.RestsOn, b.cfg.Calendar))
+	return b.freshness(a, now, b.current[a.Product.Name].health.worst(a.RestsOn, succeeded))
 }
 
-// pastFreshness returns the freshness that an answer of a past session had at an instant.
-func (b *board) pastFreshness(a *product.Answer, at time.Time) snapshots.Freshness {
-	overnight := night(a.Product, a.AsOf, a.Captured, a.RestsOn, b.cfg.Calendar)
-	return (&health{}).freshness(at, a.AsOf, due(a.Product, at, b.cfg.Calendar), overnight, b.cfg.Calendar, nil)
-}
-
-// freshness returns meta.freshness at now for an answer of p whose as_of is asOf. overnight is [night]. b.mu is held.
-func (b *board) freshness(p *product.Product, h health, now, asOf, overnight time.Time) snapshots.Freshness {
+// freshness returns the freshness at now of an answer whose refreshes have this health. b.mu is held.
+func (b *board) freshness(a *product.Answer, now time.Time, h health) snapshots.Freshness {
 	var before *snapshots.Freshness
-	if e := b.current[p.Name].edition; e != nil {
+	if e := b.current[a.Product.Name].edition; e != nil {
 		before = &e.Default.Meta.Freshness
 	}
-	return h.freshness(now, asOf, due(p, now, b.cfg.Calendar), overnight, b.cfg.Calendar, before)
+	return h.freshness(a, now, b.cfg.Calendar, before)
 }
 
 // reseal seals again every current answer whose freshness has changed.
 func (b *board) reseal() error {
 	now := b.cfg.Clock.Now()
-	return b.resealAs(func(p *product.Product, h *currentAnswer) snapshots.Freshness {
-		meta := &h.edition.Default.Meta
-		overnight := night(p, meta.AsOf, meta.CapturedAt, h.restsOn, b.cfg.Calendar)
-		return b.freshness(p, h.health.worst(h.restsOn, nil), now, meta.AsOf, overnight)
+	return b.resealAs(func(a *product.Answer, _ snapshots.Freshness) snapshots.Freshness {
+		return b.freshness(a, now, b.current[a.Product.Name].health.worst(a.RestsOn, nil))
 	})
 }
 
-// resealAs seals again every current answer whose freshness is not the given one.
-func (b *board) resealAs(of func(p *product.Product, h *currentAnswer) snapshots.Freshness) error {
+// resealAs seals again every current answer whose freshness is not that of the function, which gets of the answer what its freshness depends on,
+// and its freshness.
+func (b *board) resealAs(of func(*product.Answer, snapshots.Freshness) snapshots.Freshness) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed := map[string]*snapshots.Edition{}
@@ -218,8 +209,9 @@ func (b *board) resealAs(of func(p *product.Product, h *currentAnswer) snapshots
 		if h.edition == nil {
 			continue
 		}
-		fresh := of(p, h)
-		if fresh.Equal(h.edition.Default.Meta.Freshness) {
+		meta := &h.edition.Default.Meta
+		fresh := of(&product.Answer{Product: p, AsOf: meta.AsOf, Captured: meta.CapturedAt, RestsOn: h.restsOn}, meta.Freshness)
+		if fresh.Equal(meta.Freshness) {
 			continue
 		}
 		e, err := withFreshness(h.edition, fresh)

@@ -161,15 +161,14 @@ func (f *follower) UpdateFreshness(since time.Time) error {
 		return nil
 	}
 	now := f.cfg.Clock.Now()
-	return f.board.resealAs(func(p *product.Product, h *currentAnswer) snapshots.Freshness {
-		meta := &h.edition.Default.Meta
+	return f.board.resealAs(func(a *product.Answer, served snapshots.Freshness) snapshots.Freshness {
 		switch {
 		case time.Since(since) > aloneAfter:
 			return because(stateStale, reasonAlone, f.cfg.Clock.At(since).Truncate(time.Second))
-		case meta.Freshness.Stale():
-			return meta.Freshness
+		case served.Stale():
+			return served
 		}
-		return f.board.freshness(p, health{}, now, meta.AsOf, night(p, meta.AsOf, meta.CapturedAt, h.restsOn, f.cal))
+		return f.board.freshness(a, now, health{})
 	})
 }
 

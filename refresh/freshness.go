@@ -80,10 +80,10 @@ func (h healths) worst(restsOn, succeeded []string) (worst health) {
 	return worst
 }
 
-// freshness returns meta.freshness at now for an answer whose as_of is asOf: in the refresh window, it is stale if that is before due.
-// overnight is [night]. before is the freshness that was served last, or nil: since changes only with state or reason.
-func (h *health) freshness(now, asOf, due, overnight time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
-	f := h.at(now, asOf, due, overnight, cal)
+// freshness returns meta.freshness of an answer at now. before is the freshness that was served last, or nil: since changes only with state or
+// reason.
+func (h health) freshness(a *product.Answer, now time.Time, cal *compute.Calendar, before *snapshots.Freshness) snapshots.Freshness {
+	f := h.at(a, now, cal)
 	switch {
 	case before == nil:
 	case before.Equal(f):
@@ -95,39 +95,38 @@ func (h *health) freshness(now, asOf, due, overnight time.Time, cal *compute.Cal
 	return f
 }
 
-func (h *health) at(now, asOf, due, overnight time.Time, cal *compute.Calendar) snapshots.Freshness {
+func (h health) at(a *product.Answer, now time.Time, cal *compute.Calendar) snapshots.Freshness {
 	if h.failures >= failuresToStale {
 		return because(stateStale, string(h.reason), h.since)
 	}
-	if !feed.InWindow(now, cal) {
-		return closed(now, overnight, cal)
+	if feed.InWindow(now, cal) {
+		start, _ := feed.Window(compute.DateOf(now.In(compute.NewYork)), cal)
+		due := now.Add(-maxLag)
+		if a.Product.Daily() { // no newer file can exist
+			due = cal.Close(cal.Previous(cal.SessionDate(now)))
+		}
+		if !a.AsOf.Before(due) {
+			return snapshots.Freshness{State: stateFresh, Since: start}
+		}
+		if !now.Before(start.Add(firstDocument)) {
+			return because(stateStale, reasonLag, feed.Later(start, a.AsOf.Add(now.Sub(due))))
+		}
+		now = start.Add(-time.Second)
 	}
-	start, _ := feed.Window(compute.DateOf(now.In(compute.NewYork)), cal)
-	if asOf.Before(due) && now.Before(start.Add(firstDocument)) {
-		return closed(start.Add(-time.Second), overnight, cal)
-	}
-	if asOf.Before(due) {
-		return because(stateStale, reasonLag, feed.Later(start, asOf.Add(now.Sub(due))))
-	}
-	return snapshots.Freshness{State: stateFresh, Since: start}
-}
-
-// closed returns the freshness of an instant outside the refresh window.
-func closed(now, overnight time.Time, cal *compute.Calendar) snapshots.Freshness {
-	if !overnight.IsZero() {
-		return because(stateClosed, reasonOvernight, overnight)
+	if began := night(a, cal); !began.IsZero() {
+		return because(stateClosed, reasonOvernight, began)
 	}
 	return because(stateClosed, reasonOutside, feed.LastWindowEnd(now, cal))
 }
 
-// night returns when the night began whose option quotes an answer of p rests on: those of SPX if it rests on all chains. It is the zero
-// time if they are of no night, and if the answer rests on no chain, or not on SPX. restsOn is [product.Answer.RestsOn].
-func night(p *product.Product, asOf time.Time, captured *time.Time, restsOn []string, cal *compute.Calendar) time.Time {
-	symbol := cmp.Or(p.Underlying, "SPX")
-	if p.Feed != product.Chains || captured == nil || restsOn != nil && !slices.Contains(restsOn, symbol) {
+// night returns when the night began whose option quotes an answer rests on: those of SPX if it rests on all chains. It is the zero
+// time if they are of no night, and if the answer rests on no chain, or not on SPX.
+func night(a *product.Answer, cal *compute.Calendar) time.Time {
+	symbol := cmp.Or(a.Product.Underlying, "SPX")
+	if a.Product.Feed != product.Chains || a.Captured == nil || a.RestsOn != nil && !slices.Contains(a.RestsOn, symbol) {
 		return time.Time{}
 	}
-	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: symbol, AsOf: asOf, CapturedAt: *captured}}
+	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: symbol, AsOf: a.AsOf, CapturedAt: *a.Captured}}
 	return head.Night(cal)
 }
 
@@ -135,41 +134,24 @@ func because(state, reason string, since time.Time) snapshots.Freshness {
 	return snapshots.Freshness{State: state, Reason: &reason, Since: since}
 }
 
-// due returns the earliest as_of that is not too old in the refresh window. For daily settlements it is the close of the previous
-// session, because no newer file can exist.
-func due(p *product.Product, now time.Time, cal *compute.Calendar) time.Time {
-	if p.Daily() {
-		return cal.Close(cal.Previous(cal.SessionDate(now)))
-	}
-	return now.Add(-maxLag)
-}
-
-// withFreshness seals the data of an edition again with another freshness. Variants that shared a snapshot share the new
-// one.
+// withFreshness seals the data of an edition again with another freshness. Variants that shared a snapshot share the new one.
 func withFreshness(e *snapshots.Edition, fresh snapshots.Freshness) (*snapshots.Edition, error) {
-	done := map[*snapshots.Snapshot]*snapshots.Snapshot{}
-	resealed := func(s *snapshots.Snapshot) (*snapshots.Snapshot, error) {
-		if t, ok := done[s]; ok {
-			return t, nil
+	resealed := map[*snapshots.Snapshot]*snapshots.Snapshot{}
+	for _, s := range append(slices.Collect(maps.Values(e.Variants)), e.Default) {
+		if resealed[s] != nil {
+			continue
 		}
 		meta := s.Meta
 		meta.Freshness = fresh
-		t, err := s.Reseal(meta)
-		done[s] = t
-		return t, err
-	}
-	out := &snapshots.Edition{}
-	var err error
-	if out.Default, err = resealed(e.Default); err != nil {
-		return nil, err
-	}
-	if e.Variants != nil {
-		out.Variants = make(map[string]*snapshots.Snapshot, len(e.Variants))
-	}
-	for name, s := range e.Variants {
-		if out.Variants[name], err = resealed(s); err != nil {
+		again, err := s.Reseal(meta)
+		if err != nil {
 			return nil, err
 		}
+		resealed[s] = again
+	}
+	out := &snapshots.Edition{Default: resealed[e.Default], Variants: maps.Clone(e.Variants)}
+	for name, s := range e.Variants {
+		out.Variants[name] = resealed[s]
 	}
 	return out, nil
 }

@@ -100,11 +100,11 @@ func TestFreshness(t *testing.T) {
 			failing.fail("SPX", upstream.QuotesMissing, ny(t, "2026-11-20 10:58:00"))
 		}
 		h := failing.worst(nil, nil)
-		now, asOf, overnight := ny(t, c.now), ny(t, c.asOf), time.Time{}
+		a := &product.Answer{Product: product.Named(product.GammaResource), AsOf: ny(t, c.asOf)}
 		if c.captured != none {
-			overnight = night(product.Named(product.GammaResource), asOf, new(ny(t, c.captured)), nil, cal)
+			a.Captured = new(ny(t, c.captured))
 		}
-		f := h.freshness(now, asOf, now.Add(-maxLag), overnight, cal, nil)
+		f := h.freshness(a, ny(t, c.now), cal, nil)
 		if f.State != c.state || textOf(f.Reason) != c.reason || !f.Since.Equal(ny(t, c.since)) {
 			t.Errorf("at %s: %s %q since %s, want %s %q since %s", c.now, f.State, textOf(f.Reason), f.Since.In(compute.NewYork), c.state, c.reason, c.since)
 		}
@@ -124,7 +124,8 @@ func TestNightOfAnswers(t *testing.T) {
 		{product.FlowResource, []string{"SPX", "XLF"}, &captured, true}, {product.FlowResource, []string{"XLF"}, &captured, false}, {product.FlowResource, []string{}, &captured, false},
 		{product.SectorsResource, nil, &captured, false}, {product.VIXResource, nil, nil, false},
 	} {
-		if began := night(product.Named(c.product), asOf, c.captured, c.restsOn, cal); began.IsZero() == c.want {
+		a := &product.Answer{Product: product.Named(c.product), AsOf: asOf, Captured: c.captured, RestsOn: c.restsOn}
+		if began := night(a, cal); began.IsZero() == c.want {
 			t.Errorf("%s on %q: %v", c.product, c.restsOn, began)
 		}
 	}
@@ -133,14 +134,14 @@ func TestNightOfAnswers(t *testing.T) {
 // since stays the same while state and reason do. After a recovery, it is the time of the recovery.
 func TestFreshnessSince(t *testing.T) {
 	now := ny(t, "2026-11-20 11:00:00")
-	asOf := now.Add(-15 * time.Minute)
+	a := &product.Answer{Product: product.Named(product.GammaResource), AsOf: now.Add(-15 * time.Minute)}
 	var h health
 	before := snapshots.Freshness{State: stateFresh, Since: now.Add(-time.Minute)}
-	if f := h.freshness(now, asOf, now.Add(-maxLag), time.Time{}, cal, &before); !f.Since.Equal(before.Since) {
+	if f := h.freshness(a, now, cal, &before); !f.Since.Equal(before.Since) {
 		t.Errorf("since %v, want %v", f.Since, before.Since)
 	}
 	stale := because(stateStale, "upstream_timeout", now.Add(-time.Hour))
-	if f := h.freshness(now, asOf, now.Add(-maxLag), time.Time{}, cal, &stale); f.State != stateFresh || !f.Since.Equal(now) {
+	if f := h.freshness(a, now, cal, &stale); f.State != stateFresh || !f.Since.Equal(now) {
 		t.Errorf("after a recovery: %s since %v, want fresh since %v", f.State, f.Since, now)
 	}
 }
