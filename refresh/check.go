@@ -102,15 +102,12 @@ func (k *checker) open(path string) (*feed.Document, error) {
 		if err != nil {
 			return nil, err
 		}
-		doc.Received = time.Now().UTC()
-		d, err := feed.New(doc)
-		if err != nil {
-			return nil, err
-		}
 		if kind != upstream.HistoryKind || slices.Contains(compute.FundSymbols(), symbol) {
 			k.Guard(name) // of any chain and quote, as if it were one that the server uses
 		}
-		if err = k.Validate(d); err == nil && d.Settlement != nil {
+		doc.Received = time.Now().UTC()
+		d, err := k.Take(doc)
+		if err == nil && d.Settlement != nil {
 			err = checkMonths(d.Settlement, k.Calendar, doc.Received)
 		}
 		if err == nil {

@@ -70,11 +70,9 @@ func New(doc *upstream.Document) (*Document, error) {
 		StoredInput: snapshots.StoredInput{
 			Input: snapshots.Input{Name: string(doc.Name)}, Received: doc.Received, Generated: doc.Generated, FileDate: doc.FileDate,
 		},
-		Body: doc.Body, Gzip: doc.Gzip,
+		Body: doc.Body, Gzip: doc.Gzip, origin: new(*doc),
 	}
-	without := *doc
-	without.Body, without.Gzip = nil, nil
-	d.origin = &without
+	d.origin.Body, d.origin.Gzip = nil, nil
 	if err := d.read(); err != nil {
 		return nil, err
 	}
@@ -82,11 +80,18 @@ func New(doc *upstream.Document) (*Document, error) {
 		d.Gzip = nil
 	}
 	d.SHA256 = Digest(d.Body)
-	err := d.decode()
+	if err := d.decode(); err != nil {
+		return nil, err
+	}
+	if d.Settlement != nil {
+		d.origin.FileDate = d.Settlement.Date.String()
+	} else {
+		d.origin.Generated = d.captured()
+	}
 	if d.Chain != nil && d.Gzip != nil { // the decoded chain has all that is needed of its 12 MB
 		d.Body = nil
 	}
-	return d, err
+	return d, nil
 }
 
 // Stored returns an input of a stored answer. load reads its bytes when they are needed.
@@ -169,12 +174,20 @@ func (d *Document) Session(cal *compute.Calendar) (compute.Date, error) {
 	return d.Underlying.Session(cal), nil
 }
 
-// date sets of when the document is by itself: its timestamp, or the last date of a history.
-func (d *Document) date(captured time.Time) {
-	d.mark.captured = captured
-	if d.origin != nil {
-		d.origin.Generated = captured
+// captured returns the document's own timestamp: of a history, the last date, which is no weekend although some histories have rows of a Sunday.
+func (d *Document) captured() time.Time {
+	switch {
+	case d.Chain != nil:
+		return d.Chain.CapturedAt
+	case d.Quote != nil:
+		return d.Quote.CapturedAt
 	}
+	for _, c := range slices.Backward(d.Closes) {
+		if !c.Date.Weekend() {
+			return c.Date.Midnight()
+		}
+	}
+	return time.Time{}
 }
 
 func (d *Document) decode() (err error) {
@@ -220,8 +233,6 @@ func (d *Document) decodeChain(symbol string) error {
 		return err
 	}
 	d.Chain, d.Underlying = chain, chain.UnderlyingQuote
-	d.date(chain.CapturedAt)
-	d.mark.rows = chain.Listed - chain.Skipped.Total()
 	return nil
 }
 
@@ -234,14 +245,11 @@ func (d *Document) decodeQuote(symbol string) error {
 		return err
 	}
 	d.Quote, d.Bad = quote, quote.BadNumbers
-	d.date(quote.CapturedAt)
 	return nil
 }
 
 func (d *Document) decodeHistory(symbol string) (err error) {
-	if d.Closes, d.Bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(symbol))); err == nil {
-		d.date(d.Closes[len(d.Closes)-1].Date.Midnight())
-	}
+	d.Closes, d.Bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(symbol)))
 	return err
 }
 
@@ -255,9 +263,6 @@ func (d *Document) decodeSettlement(asked string) (err error) {
 		return fmt.Errorf("%w: %w", cboe.ErrMalformed, err)
 	}
 	d.Settlement, d.Name = f, string(upstream.Settlement(f.Date.String())) // the receipt must say of which date the file is
-	if d.origin != nil {
-		d.origin.FileDate = f.Date.String()
-	}
 	return nil
 }
 
@@ -283,19 +288,15 @@ var errTooMany = errors.New("chain is too large to serve")
 func checkSize(chain *compute.Chain) error {
 	expirations, rows := map[compute.Date]bool{}, 0
 	var last *compute.Contract
-	for i := range len(chain.Contracts) + len(chain.Unread) {
-		some, at := chain.Contracts, i
-		if i >= len(some) {
-			some, at = chain.Unread, i-len(some)
+	for _, some := range [][]compute.Contract{chain.Contracts, chain.Unread} {
+		for i := range some {
+			c := &some[i]
+			if last == nil || c.Expiration != last.Expiration || c.Root != last.Root || c.Strike != last.Strike {
+				expirations[c.Expiration] = true
+				rows++
+			}
+			last = c
 		}
-		c := &some[at]
-		if last == nil || c.Expiration != last.Expiration || c.Root != last.Root {
-			expirations[c.Expiration] = true
-			rows++
-		} else if c.Strike != last.Strike {
-			rows++
-		}
-		last = c
 	}
 	if len(expirations) > maxExpirations || rows > maxStrikeRows {
 		return fmt.Errorf("%w: %d expirations and %d strike rows, at most %d and %d are served",

@@ -45,6 +45,25 @@ type mark struct {
 	held     [2]int    // of a chain: contracts with T > 0 and open interest, by right
 }
 
+// maxHistoryAge is for how long a history that arrives again counts as the same one.
+const maxHistoryAge = time.Hour
+
+// markOf returns the mark of a decoded document.
+func markOf(d *Document, cal *compute.Calendar) mark {
+	m := mark{captured: d.captured(), sha256: d.SHA256}
+	switch {
+	case d.Chain != nil:
+		n := compute.Unsettled(d.Chain, cal)
+		m.rows, m.price, m.quotes, m.held = d.Chain.Listed-d.Chain.Skipped.Total(), d.Chain.Spot, n.TwoSided, n.Held
+	case d.Quote != nil:
+		m.price = d.Quote.Spot
+	case d.Closes != nil:
+		m.rows = len(d.Closes)
+		m.sha256 = d.Received.Truncate(maxHistoryAge).String() // the same one counts again each hour: a history changes once a day
+	}
+	return m
+}
+
 // check compares a new document with the accepted document, which is nil before the first. It returns nil when the document
 // passes, else a refusal.
 func (g *guard) check(m mark, accepted *Document) error {

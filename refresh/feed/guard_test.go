@@ -116,7 +116,7 @@ func TestClockAhead(t *testing.T) {
 		{"history", Document{Closes: []compute.Close{{Date: today, Price: 1}}}, false},
 		{"history of tomorrow", Document{Closes: []compute.Close{{Date: today, Price: 1}, {Date: today + 1, Price: 1}}}, true},
 	} {
-		err := intake.Validate(&c.d)
+		err := intake.validate(&c.d)
 		if ahead := err != nil && upstream.ReasonOf(err) == upstream.ClockAhead; ahead != c.ahead || (err != nil) != c.ahead {
 			t.Errorf("%s: %v", c.name, err)
 		}

@@ -2,7 +2,7 @@ package feed
 
 import (
 	"log/slog"
-	"slices"
+	"maps"
 	"time"
 
 	"strikecache/compute"
@@ -54,11 +54,12 @@ func (i *Intake) Since(name upstream.Name) *upstream.Document {
 	return &since
 }
 
-// Take decodes a document that has arrived, and returns it if it can be believed.
+// Take decodes a document that has arrived, and returns it if it can be believed. It refuses a document of the future, one that the guard
+// refuses, and a chain without a contract to compute with.
 func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 	d, err := New(doc)
 	if err == nil {
-		err = i.Validate(d)
+		err = i.validate(d)
 	}
 	if err != nil {
 		return nil, err
@@ -66,19 +67,14 @@ func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 	return d, nil
 }
 
-// maxHistoryAge is for how long a history that arrives again counts as the same one for the guard.
-const maxHistoryAge = time.Hour
-
-// Validate checks a decoded document before anything else sees it. It returns a refusal for a document of the future, for one that the
-// guard refuses, and for a chain without a contract to compute with.
-func (i *Intake) Validate(d *Document) error {
+func (i *Intake) validate(d *Document) error {
 	now := i.Clock.Now()
 	if what, at := d.latest(i.Calendar); at.After(now.Add(MaxAhead)) {
 		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",
 			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}
 	if g := i.guards[upstream.Name(d.Name)]; g != nil { // a chain, or a document of a fund
-		i.measure(d)
+		d.mark = markOf(d, i.Calendar)
 		if !i.Clock.StandsStill() { // else each name has one document for ever
 			if err := g.check(d.mark, i.measured(d.Key())); err != nil {
 				return err
@@ -102,27 +98,6 @@ func (i *Intake) Validate(d *Document) error {
 	return nil
 }
 
-// measure completes the mark of a decoded document.
-func (i *Intake) measure(d *Document) {
-	d.mark.sha256 = d.SHA256
-	switch {
-	case d.Chain != nil:
-		n := compute.Unsettled(d.Chain, i.Calendar)
-		d.mark.price, d.mark.quotes, d.mark.held = d.Chain.Spot, n.TwoSided, n.Held
-	case d.Quote != nil:
-		d.mark.price = d.Quote.Spot
-	case d.Closes != nil:
-		d.mark.rows = len(d.Closes)
-		for _, c := range slices.Backward(d.Closes) {
-			if i.Calendar.IsSession(c.Date) && d.origin != nil {
-				d.origin.Generated = c.Date.Midnight()
-				break
-			}
-		}
-		d.mark.sha256 = d.Received.Truncate(maxHistoryAge).String() // the same one counts again each hour: a history changes once a day
-	}
-}
-
 // measured returns the accepted document of a name with its mark: one that a stored answer names is opened for it. A document that
 // cannot be opened is accepted no more.
 func (i *Intake) measured(name upstream.Name) *Document {
@@ -135,16 +110,14 @@ func (i *Intake) measured(name upstream.Name) *Document {
 		delete(i.accepted, name)
 		return nil
 	}
-	i.measure(d)
+	d.mark = markOf(d, i.Calendar)
 	d.Release()
 	return d
 }
 
 // Accept makes documents the accepted ones.
 func (i *Intake) Accept(documents map[upstream.Name]*Document) {
-	for name, d := range documents {
-		i.accepted[name] = d
-	}
+	maps.Copy(i.accepted, documents)
 }
 
 // Adopt makes an input of a stored answer the accepted document of its name, unless one is known that arrived later. about says what the

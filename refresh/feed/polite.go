@@ -72,16 +72,11 @@ func IsUnknown(err error) bool {
 func (p *Polite) since(name upstream.Name, interval time.Duration) *asked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if last, known := p.asked[keyOf(name)]; known && !IsOver(last.at, p.clock.Now(), interval) {
-		return &last
+	last, known := p.asked[keyOf(name)]
+	if age := p.clock.Now().Sub(last.at); !known || age < 0 || age >= interval {
+		return nil
 	}
-	return nil
-}
-
-// IsOver says whether an interval is over. If it began after now, the clock was ahead: then it is over, too.
-func IsOver(began, now time.Time, interval time.Duration) bool {
-	since := now.Sub(began)
-	return since < 0 || since >= interval
+	return &last
 }
 
 // Fetch implements [upstream.Source].
