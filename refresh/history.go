@@ -30,7 +30,14 @@ const (
 func (j *jobs) playHistory(ctx context.Context) {
 	tracks := j.cfg.products.Where(func(p *product.Product) bool { return p.Accumulates })
 	track := func(some product.List) job {
-		return job{name: "track", run: func(ctx context.Context) error { return j.playTracks(ctx, some) }}
+		return job{name: "track", run: func(ctx context.Context) error {
+			for _, p := range some {
+				if err := j.playTrack(ctx, p); err != nil {
+					return fmt.Errorf("play %s: %w", p.Name, err)
+				}
+			}
+			return nil
+		}}
 	}
 	for _, one := range []job{track(tracks[:1]), {name: "backfill", run: j.playSessions}, track(tracks[1:])} {
 		j.runJob(ctx, one)
@@ -112,16 +119,6 @@ func (j *jobs) past(ctx context.Context, name upstream.Name, at time.Time) (*fee
 		return nil, err
 	}
 	return feed.New(doc)
-}
-
-// playTracks plays the tracks of today's session that begin later.
-func (j *jobs) playTracks(ctx context.Context, tracks product.List) error {
-	for _, p := range tracks {
-		if err := j.playTrack(ctx, p); err != nil {
-			return fmt.Errorf("play %s: %w", p.Name, err)
-		}
-	}
-	return nil
 }
 
 // playTrack puts rows in front of a served track that is of today's session and begins later: one row for every 5 minutes,

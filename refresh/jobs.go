@@ -113,13 +113,12 @@ func (j *jobs) fetchInto(ctx context.Context, b *product.Batch, names ...upstrea
 
 // job is a function that the schedule calls at an interval.
 type job struct {
-	name      string
-	feed      product.Feed // whose answers its documents change
-	chain     string       // the underlying whose chain it fetches; "": none
-	every     time.Duration
-	offset    time.Duration // from the start of the refresh window to the first run of the interval
-	last      bool          // at the start, it runs after the other jobs
-	stateless bool          // it does not need the state
+	name  string
+	feed  product.Feed // whose answers its documents change
+	chain string       // the underlying whose chain it fetches; "": none
+	schedule
+	last      bool // at the start, it runs after the other jobs
+	stateless bool // it does not need the state
 	run       func(context.Context) error
 	reads     func(now time.Time) []upstream.Name // the documents that the job fetches; nil: it fetches none
 }

@@ -23,7 +23,7 @@ func newJobs(cfg *Config) *jobs {
 	for _, p := range cfg.products {
 		for _, one := range j.list() {
 			if one.refreshes(p) {
-				j.schedules[p.Name] = append(j.schedules[p.Name], j.scheduleOf(one))
+				j.schedules[p.Name] = append(j.schedules[p.Name], one.schedule)
 			}
 		}
 	}
@@ -32,9 +32,10 @@ func newJobs(cfg *Config) *jobs {
 
 // list returns the jobs of the schedule.
 func (j *jobs) list() (all []job) {
+	at := func(every time.Duration) schedule { return schedule{j.cfg.Clock, j.cal, every, 0} }
 	for i, u := range j.cfg.Underlyings {
 		one := job{
-			name: compute.PathOf(u), feed: product.Chains, chain: u, every: j.cfg.ChainEvery,
+			name: compute.PathOf(u), feed: product.Chains, chain: u, schedule: at(j.cfg.ChainEvery),
 			run:   func(ctx context.Context) error { return j.refreshChain(ctx, u) },
 			reads: func(time.Time) []upstream.Name { return []upstream.Name{feed.ChainOf(u)} },
 		}
@@ -44,15 +45,10 @@ func (j *jobs) list() (all []job) {
 		all = append(all, one)
 	}
 	return append(all,
-		job{name: "sectors", feed: product.Funds, every: j.cfg.QuotesEvery, run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
-		job{name: "vix", feed: product.Settlements, every: outsideEvery, run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
-		job{name: "expiry", every: 24 * time.Hour, stateless: true, run: j.expire},
+		job{name: "sectors", feed: product.Funds, schedule: at(j.cfg.QuotesEvery), run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
+		job{name: "vix", feed: product.Settlements, schedule: at(outsideEvery), run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
+		job{name: "expiry", schedule: at(24 * time.Hour), stateless: true, run: j.expire},
 	)
-}
-
-// scheduleOf returns the times at which a job runs.
-func (j *jobs) scheduleOf(one job) schedule {
-	return schedule{j.cfg.Clock, j.cal, one.every, one.offset}
 }
 
 // Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
@@ -70,12 +66,9 @@ func (j *jobs) Run(ctx context.Context) {
 	var retries []*retry
 	var running sync.WaitGroup // what ends with ctx
 	for _, one := range j.list() {
-		next := &retry{schedule: j.scheduleOf(one)}
+		next := &retry{schedule: one.schedule}
 		retries = append(retries, next)
-		var single sync.Mutex // held during a run
 		run := func() (ok bool) {
-			single.Lock()
-			defer single.Unlock()
 			inBackground(func() { ok = j.runJob(ctx, one) })
 			return ok
 		}
@@ -241,14 +234,19 @@ func (j *jobs) expire(context.Context) error {
 	return err
 }
 
-// lookAgain is the time until the next look while another program writes the documents: nobody knows when.
-const lookAgain = 5 * time.Second
+const (
+	// afterRun is how long after the beginning of a run its answers are expected.
+	afterRun = 2 * time.Second
+	// lookAgain is the time until the next look while another program writes the documents: nobody knows when.
+	lookAgain = 5 * time.Second
+)
 
 // NextChange returns the machine time at which the answer of a resource may change next. The zero time means never. It is safe for concurrent
 // use, and allocates nothing.
 func (j *jobs) NextChange(resource string, now time.Time) (next time.Time) {
 	for _, s := range j.schedules[resource] {
-		if at := s.change(now); next.IsZero() || !at.IsZero() && at.Before(next) {
+		run := s.Next(now.Add(-afterRun))
+		if at := run.Add(afterRun); !run.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
 	}

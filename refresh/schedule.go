@@ -58,18 +58,6 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// afterRun is how long after the beginning of a run its answers are expected.
-const afterRun = 2 * time.Second
-
-// change returns when the answers of the job may change next, in machine time: 2 seconds after the beginning of a run. The zero time means never.
-func (s schedule) change(now time.Time) time.Time {
-	next := s.Next(now.Add(-afterRun))
-	if next.IsZero() {
-		return next
-	}
-	return next.Add(afterRun)
-}
-
 // retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute. Each
 // further failure doubles it, up to 5 minutes. The actual pause is random, from half of that to the whole, so that many machines do
 // not ask at the same time. Runs that the schedule has in the pause are skipped. A step of the machine's clock ends the pause.

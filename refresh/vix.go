@@ -27,12 +27,6 @@ func settlementDue(now time.Time, cal *compute.Calendar) compute.Date {
 	return d
 }
 
-// settlementOverdue says whether a missing settlement file is a failure of the upstream: at 11:00 New York of the next
-// session the file has always been there.
-func settlementOverdue(date compute.Date, now time.Time, cal *compute.Calendar) bool {
-	return now.After(cal.Next(date).At(11, 0, 0, compute.NewYork))
-}
-
 // refreshVIX fetches the settlement file that is due, and the closes of VIX and VIX3M on its date, and publishes the curve. Then it
 // fetches the quotes of the other volatility indices. The error joins the refused documents of closes and quotes.
 func (j *jobs) refreshVIX(ctx context.Context) error {
@@ -88,36 +82,31 @@ func (j *jobs) fetchSettlement(ctx context.Context, b *product.Batch, due comput
 	return failure
 }
 
-// fetchSettlementOf fetches the settlement file of a date, and puts it into the batch unless it is older than that of the curve. Until it is
-// overdue, an older, an empty and a missing file are no failure.
+// fetchSettlementOf fetches the settlement file of a date, and puts it into the batch unless it is older than that of the curve. An older, an empty
+// and a missing file are a failure only from 11:00 New York of the next session on, when the file has always been there.
 func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due compute.Date) error {
-	overdue := settlementOverdue(due, b.At, j.cal)
+	overdue := b.At.After(j.cal.Next(due).At(11, 0, 0, compute.NewYork))
 	d, err := j.fetch(ctx, upstream.Settlement(due.String()))
+	var f *feed.Settlement
 	switch reason := upstream.ReasonOf(err); {
 	case err == nil:
+		if f = d.Settlement; f.Date > due {
+			return upstream.Refuse(upstream.Malformed, "asked for %s, got a file of %s", due, f.Date)
+		}
+		if err := checkMonths(f, j.cal, b.At); err != nil {
+			return err
+		}
+		if curve := j.board.edition(product.VIXResource); curve == nil || !j.cal.FuturesSettlement(f.Date).Before(curve.Default.Meta.AsOf) {
+			b.Add(d)
+		}
 	case errors.Is(err, upstream.ErrNotModified):
-		return isOlder(b.Settlement(), due, overdue)
+		f = b.Settlement()
 	case !overdue && (reason == upstream.Missing || reason == upstream.Refused || errors.Is(err, cboe.ErrNoRows)):
 		return nil
 	default:
 		return err
 	}
-	f := d.Settlement
-	if f.Date > due {
-		return upstream.Refuse(upstream.Malformed, "asked for %s, got a file of %s", due, f.Date)
-	}
-	if err := checkMonths(f, j.cal, b.At); err != nil {
-		return err
-	}
-	if curve := j.board.edition(product.VIXResource); curve == nil || !j.cal.FuturesSettlement(f.Date).Before(curve.Default.Meta.AsOf) {
-		b.Add(d)
-	}
-	return isOlder(f, due, overdue)
-}
-
-// isOlder refuses a file of an earlier date than the one that is overdue. It is used all the same.
-func isOlder(f *feed.Settlement, due compute.Date, overdue bool) error {
-	if f != nil && f.Date < due && overdue {
+	if f != nil && f.Date < due && overdue { // it is used all the same
 		return upstream.Refuse(upstream.Older, "asked for %s, got the file of %s", due, f.Date)
 	}
 	return nil
