@@ -120,13 +120,9 @@ func (k *checker) open(path string) (*feed.Document, error) {
 
 // describe says what is used of an accepted document.
 func (k *checker) describe(d *feed.Document) {
-	var u *compute.UnderlyingQuote
-	bad := d.Bad
-	switch {
-	case d.Chain != nil:
-		u, bad = &d.Chain.UnderlyingQuote, d.Chain.BadNumbers
-	case d.Quote != nil:
-		u = &d.Quote.UnderlyingQuote
+	switch u := &d.Underlying; {
+	case d.Chain != nil, d.Quote != nil:
+		k.say("%s: price %v, last trade %s, made %s", u.Symbol, u.Spot, u.AsOf.Format(time.RFC3339), u.CapturedAt.Format(time.RFC3339))
 	case d.Settlement != nil:
 		f := d.Settlement
 		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: k.Calendar, Now: time.Now()})
@@ -137,11 +133,8 @@ func (k *checker) describe(d *feed.Document) {
 	default:
 		k.say("price history: %d closes, from %s to %s", len(d.Closes), d.Closes[0].Date, d.Closes[len(d.Closes)-1].Date)
 	}
-	if u != nil {
-		k.say("%s: price %v, last trade %s, made %s", u.Symbol, u.Spot, u.AsOf.Format(time.RFC3339), u.CapturedAt.Format(time.RFC3339))
-	}
-	if bad > 0 {
-		k.say("%d numbers count as absent: they are outside the range of their kind", bad)
+	if d.Bad > 0 {
+		k.say("%d numbers count as absent: they are outside the range of their kind", d.Bad)
 	}
 	switch _, key := d.UpstreamName().Split(); {
 	case d.Chain != nil:

@@ -39,8 +39,8 @@ type Document struct {
 	Closes     []compute.Close
 	Settlement *Settlement
 
-	Underlying compute.UnderlyingQuote // of a chain: what it says of its underlying; it stays when the chain is released
-	Bad        int                     // numbers of a quote or a history that count as absent because they are outside the range of their kind
+	Underlying compute.UnderlyingQuote // what a chain or a quote says of its underlying; it stays when the chain is released
+	Bad        int                     // numbers that count as absent because they are outside the range of their kind
 	Derived    any                     // what a product has computed from a chain and needs again; it goes with the document
 	mark       mark                    // for the guard
 }
@@ -176,18 +176,12 @@ func (d *Document) Session(cal *compute.Calendar) (compute.Date, error) {
 
 // captured returns the document's own timestamp: of a history, the last date, which is no weekend although some histories have rows of a Sunday.
 func (d *Document) captured() time.Time {
-	switch {
-	case d.Chain != nil:
-		return d.Chain.CapturedAt
-	case d.Quote != nil:
-		return d.Quote.CapturedAt
-	}
 	for _, c := range slices.Backward(d.Closes) {
 		if !c.Date.Weekend() {
 			return c.Date.Midnight()
 		}
 	}
-	return time.Time{}
+	return d.Underlying.CapturedAt
 }
 
 func (d *Document) decode() (err error) {
@@ -232,7 +226,7 @@ func (d *Document) decodeChain(symbol string) error {
 	if err := checkSize(chain); err != nil {
 		return err
 	}
-	d.Chain, d.Underlying = chain, chain.UnderlyingQuote
+	d.Chain, d.Underlying, d.Bad = chain, chain.UnderlyingQuote, chain.BadNumbers
 	return nil
 }
 
@@ -244,7 +238,7 @@ func (d *Document) decodeQuote(symbol string) error {
 	if err := checkSymbol(quote.Symbol, symbol); err != nil {
 		return err
 	}
-	d.Quote, d.Bad = quote, quote.BadNumbers
+	d.Quote, d.Underlying, d.Bad = quote, quote.UnderlyingQuote, quote.BadNumbers
 	return nil
 }
 

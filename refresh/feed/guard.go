@@ -50,13 +50,11 @@ const maxHistoryAge = time.Hour
 
 // markOf returns the mark of a decoded document.
 func markOf(d *Document, cal *compute.Calendar) mark {
-	m := mark{captured: d.captured(), sha256: d.SHA256}
+	m := mark{captured: d.captured(), sha256: d.SHA256, price: d.Underlying.Spot}
 	switch {
 	case d.Chain != nil:
 		n := compute.Unsettled(d.Chain, cal)
-		m.rows, m.price, m.quotes, m.held = d.Chain.Listed-d.Chain.Skipped.Total(), d.Chain.Spot, n.TwoSided, n.Held
-	case d.Quote != nil:
-		m.price = d.Quote.Spot
+		m.rows, m.quotes, m.held = d.Chain.Listed-d.Chain.Skipped.Total(), n.TwoSided, n.Held
 	case d.Closes != nil:
 		m.rows = len(d.Closes)
 		m.sha256 = d.Received.Truncate(maxHistoryAge).String() // the same one counts again each hour: a history changes once a day
@@ -120,25 +118,17 @@ func jumped(price, before float64) bool {
 
 // latest returns the latest time in the document, and the name of that time.
 func (d *Document) latest(cal *compute.Calendar) (what string, at time.Time) {
-	switch {
-	case d.Chain != nil:
-		return latestOf(&d.Chain.UnderlyingQuote)
-	case d.Quote != nil:
-		return latestOf(&d.Quote.UnderlyingQuote)
+	switch u := &d.Underlying; {
 	case d.Settlement != nil:
 		if at = cal.FuturesSettlement(d.Settlement.Date); d.Generated.After(at) {
 			return "Last-Modified", d.Generated
 		}
 		return "settlement of", at
-	case len(d.Closes) > 0:
+	case d.Closes != nil:
 		return "close of", d.Closes[len(d.Closes)-1].Date.At(0, 0, 0, compute.NewYork)
-	}
-	return "", time.Time{}
-}
-
-func latestOf(u *compute.UnderlyingQuote) (what string, at time.Time) {
-	if u.AsOf.After(u.CapturedAt) {
+	case u.AsOf.After(u.CapturedAt):
 		return "last_trade_time", u.AsOf
+	default:
+		return "timestamp", u.CapturedAt
 	}
-	return "timestamp", u.CapturedAt
 }

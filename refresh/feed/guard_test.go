@@ -103,12 +103,12 @@ func TestClockAhead(t *testing.T) {
 		d     Document
 		ahead bool
 	}{
-		{"chain", Document{Chain: &compute.Chain{UnderlyingQuote: head(limit, limit), Contracts: []compute.Contract{{Expiration: today + 3}}}}, false},
-		{"timestamp of a chain", Document{Chain: &compute.Chain{UnderlyingQuote: head(over, 0)}}, true},
-		{"trade of a chain", Document{Chain: &compute.Chain{UnderlyingQuote: head(0, over)}}, true},
-		{"quote", Document{Quote: &cboe.Quote{UnderlyingQuote: head(limit, limit)}}, false},
-		{"timestamp of a quote", Document{Quote: &cboe.Quote{UnderlyingQuote: head(over, 0)}}, true},
-		{"trade of a quote", Document{Quote: &cboe.Quote{UnderlyingQuote: head(0, over)}}, true},
+		{"chain", Document{Chain: &compute.Chain{Contracts: []compute.Contract{{Expiration: today + 3}}}, Underlying: head(limit, limit)}, false},
+		{"timestamp of a chain", Document{Chain: &compute.Chain{}, Underlying: head(over, 0)}, true},
+		{"trade of a chain", Document{Chain: &compute.Chain{}, Underlying: head(0, over)}, true},
+		{"quote", Document{Quote: &cboe.Quote{}, Underlying: head(limit, limit)}, false},
+		{"timestamp of a quote", Document{Quote: &cboe.Quote{}, Underlying: head(over, 0)}, true},
+		{"trade of a quote", Document{Quote: &cboe.Quote{}, Underlying: head(0, over)}, true},
 		{"settlement", Document{Settlement: &Settlement{Date: today - 1}}, false},
 		{"settlement of the close to come", Document{Settlement: &Settlement{Date: today}}, true},
 		{"Last-Modified of a settlement", modified(today-1, limit), false},
