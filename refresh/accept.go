@@ -16,7 +16,7 @@ import (
 )
 
 // publisher takes documents to answers. Its state is the documents that were accepted, and what earlier answers left. One goroutine at a time
-// owns the state: the one that holds the lock. Nobody waits for an upstream meanwhile.
+// owns the state: the one that holds the lock. A job gives it back while it waits for the upstream.
 type publisher struct {
 	cfg   *Config
 	store *snapshots.Store
@@ -79,10 +79,10 @@ func (p *publisher) document(name upstream.Name) *feed.Document {
 //  5. makes them current, all at the same instant,
 //  6. remembers the documents as accepted.
 //
-// A product that fails in step 1 keeps its current answer, and so does one whose current answer is newer. The others are published, the error is a
-// [*partialFailure], and the documents are asked for again. If all products fail, or one of the steps 3, 4 and 5, the documents are not accepted, and the current answers
-// stay. A disk that refuses a file fails no step: the file is written later. The failure counts of the documents in succeeded, which are named
-// as in [board.fail], are reset in step 5, but for the products that failed. job names what made the batch.
+// If a product fails in step 1, or its current answer is newer, that answer stays, the others are published, the error is a
+// [*partialFailure], and the next request asks for the documents again. If all products fail, or step 3, 4 or 5, nothing changes. A disk that
+// refuses a file fails no step: the file is written later. Step 5 resets the failure counts of the documents in succeeded, which are named as in
+// [board.fail], except for products that failed. job names what made the batch.
 //
 // The answers of a past session are only stored, under its date.
 func (p *publisher) accept(job string, b *product.Batch, products product.List, succeeded ...string) error {

@@ -130,7 +130,7 @@ func changedAt(e *snapshots.Edition) time.Time {
 	return feed.Later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
 }
 
-// fail counts a failed refresh of the products that a document caused, and returns err. The current answers stay.
+// fail counts one failure of a document for each of the products, and returns err. The current answers stay.
 func (b *board) fail(document string, err error, products product.List) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 var errNoLease = errors.New("this member of the fleet does not hold the lease")
 
 // partialFailure is the error of a run that refused some documents, or failed to compute some products, and published the other
-// answers. The run is counted and logged as failed, but the job does not back off: its other documents and products are good.
+// answers. The run is counted and logged as failed, but the job does not back off.
 type partialFailure struct{ error }
 
 func (e *partialFailure) Unwrap() error { return e.error }

@@ -1,13 +1,14 @@
 // Package refresh says when documents are fetched, and what is served.
 //
-// A job fetches documents at an interval. Package feed decodes them and refuses what cannot be believed, and package product makes answers
+// A job fetches documents at an interval. Package feed decodes them and refuses what is not valid, and package product makes answers
 // of them. [publisher.accept] is the one way from documents to answers: it computes the products that rest on them, drops answers that equal
 // the current ones, and seals, stores and publishes the others on the board. If a product fails, its last answer stays current. If all fail,
 // or a later step, all last answers stay and the job backs off. After three failures in a row for one document, the answers that rest on it
 // are stale.
 //
 // A start serves the stored answers as they are, and computes nothing. The first documents are then fetched whole, and replace what differs.
-// History is played: the past sessions that a source still has go the same way, and only their dated files are written.
+// History is played: the past sessions that a source still has go the same way, into their dated files. Then the current answers, which compare with
+// them, are computed once more.
 //
 // In a fleet, the jobs run only while this process holds the lease. Otherwise [follower.Apply] makes current what the
 // refresher of the fleet has published.

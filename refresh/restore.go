@@ -40,8 +40,8 @@ func (p *publisher) Restore() error {
 	return p.board.reseal()
 }
 
-// adopt makes the documents that a stored answer names the accepted ones, unless the store does not have them any more, or they arrived
-// after now: the clock was set back. The chains of an answer to all chains are those of the answers to each.
+// adopt makes the documents that a stored answer names the accepted ones. It skips documents that the store lacks, and those that arrived after
+// now: the clock was set back. An answer to all chains adds none: the answers to each name them.
 func (p *publisher) adopt(one *product.Product, f *snapshots.File) {
 	if one.EveryChain() {
 		return

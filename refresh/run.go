@@ -53,9 +53,9 @@ func (j *jobs) list() (all []job) {
 
 // Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
 //
-//  1. starts the schedule, and runs every job once: all at the same time, and then the chains of the other underlyings one by one,
-//  2. plays the past sessions that the source has and no file has,
-//  3. runs each job by the schedule, and, with [Config.Version], within about a second after a document of it has changed.
+//  1. starts the schedule, by which each job runs from now on, and, with [Config.Version], within about a second after a document of it has changed,
+//  2. runs every job once: all at the same time, and then the chains of the other underlyings one by one,
+//  3. plays the past sessions that the source has and no file has.
 //
 // A run that is due during another run of the job, or before the next try after a failure, is skipped. All jobs run on threads of
 // low priority.
@@ -64,7 +64,7 @@ func (j *jobs) Run(ctx context.Context) {
 	alone := cron.NewChain(cron.SkipIfStillRunning(cron.DiscardLogger))
 	var once, last []cron.Job
 	var retries []*retry
-	var running sync.WaitGroup // what ends with ctx
+	var running sync.WaitGroup // goroutines to wait for
 	for _, one := range j.list() {
 		next := &retry{schedule: one.schedule}
 		retries = append(retries, next)

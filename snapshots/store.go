@@ -30,8 +30,8 @@ type Options struct {
 	// Removed, unless nil, is called with the path of each file and object that was removed after Open. It must return soon and
 	// not call the store.
 	Removed func(path string)
-	// Latest, unless nil, returns the latest instant that an answer may describe. One of a later instant, from a clock that was ahead, keeps
-	// no other answer out.
+	// Latest, unless nil, returns the latest instant that an answer may describe. An answer after it, from a clock that was ahead, is replaced
+	// even by an older one.
 	Latest func() time.Time
 	Log    *slog.Logger
 }
@@ -47,7 +47,7 @@ type Options struct {
 // are safe for concurrent use. Reads never wait for the disk to take a write. A file that is not indexed is not read.
 //
 // Each part holds its own methods: files what is on the disk, memory what is served, deltas the deltas of what is served.
-// Memory reads files. No part calls the store or a part before it.
+// Memory reads files. There are no other calls between parts.
 type Store struct {
 	*files
 	memory

@@ -1,4 +1,4 @@
-// Package feed takes documents in and decides which ones can be believed.
+// Package feed takes documents in and decides which ones are valid.
 //
 // A [Document] is decoded once, where it arrives. The [Intake] holds the document of each name that was accepted last, and its
 // guards compare a new document with it. [Polite] spares an upstream over a network. A [Clock] tells the market's time.

@@ -10,7 +10,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Intake decodes documents, and decides which ones can be believed. It holds the documents that were accepted last. One goroutine
+// Intake decodes documents, and decides which ones are valid. It holds the documents that were accepted last. One goroutine
 // at a time uses it.
 type Intake struct {
 	Clock    Clock
@@ -54,7 +54,7 @@ func (i *Intake) Since(name upstream.Name) *upstream.Document {
 	return &since
 }
 
-// Take decodes a document that has arrived, and returns it if it can be believed. It refuses a document of the future, one that the guard
+// Take decodes a document that has arrived, and returns it if it is valid. It refuses a document of the future, one that the guard
 // refuses, and a chain without a contract to compute with.
 func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 	d, err := New(doc)
@@ -99,7 +99,7 @@ func (i *Intake) validate(d *Document) error {
 }
 
 // measured returns the accepted document of a name with its mark: one that a stored answer names is opened for it. A document that
-// cannot be opened is accepted no more.
+// cannot be opened is dropped.
 func (i *Intake) measured(name upstream.Name) *Document {
 	d := i.accepted[name]
 	if d == nil || d.mark.sha256 != "" {

@@ -52,7 +52,7 @@ type Row struct {
 	Method  string // in the receipt
 	notice  string
 
-	// Dated says that past dates are served, and kept for ever. The dated files of other products are removed when they are old.
+	// Dated says that past dates are served, and never removed. The dated files of other products are removed when they are old.
 	Dated       bool
 	Accumulates bool // the answer adds to the answer before, and rests on the last document that added to it
 
