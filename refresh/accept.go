@@ -39,11 +39,7 @@ func newPublisher(cfg *Config) *publisher {
 
 // forget forgets what earlier refreshes left, but not the answers that are served.
 func (p *publisher) forget() {
-	guarded := fundDocuments()
-	for _, symbol := range p.cfg.Underlyings { // the source may offer the chain later
-		guarded = append(guarded, feed.ChainOf(symbol))
-	}
-	p.intake = feed.NewIntake(p.cfg.Clock, p.cfg.Calendar, p.log, guarded...)
+	p.intake = feed.NewIntake(p.cfg.Clock, p.cfg.Calendar, p.log)
 	p.memory = product.NewMemory(p.store, p.cfg.Calendar, p.log)
 }
 

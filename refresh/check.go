@@ -94,16 +94,12 @@ func (k *checker) open(path string) (*feed.Document, error) {
 	for i := range parts {
 		relative := strings.Join(parts[i:], "/")
 		name := upstream.Name(strings.TrimSuffix(relative, ".gz"))
-		kind, symbol := name.Split()
-		if kind == upstream.Unknown {
+		if kind, _ := name.Split(); kind == upstream.Unknown {
 			continue
 		}
 		doc, _, err := folder.Read(strings.Join(append(parts[:i:i], "."), "/"), relative, name)
 		if err != nil {
 			return nil, err
-		}
-		if kind != upstream.HistoryKind || slices.Contains(compute.FundSymbols(), symbol) {
-			k.Guard(name) // of any chain and quote, as if it were one that the server uses
 		}
 		doc.Received = time.Now().UTC()
 		d, err := k.Take(doc)

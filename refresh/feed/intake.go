@@ -3,6 +3,7 @@ package feed
 import (
 	"log/slog"
 	"maps"
+	"slices"
 	"time"
 
 	"strikecache/compute"
@@ -21,20 +22,20 @@ type Intake struct {
 	accepted map[upstream.Name]*Document // by [Document.Key]
 }
 
-// NewIntake returns an intake that guards the documents of these names. It has no document.
-func NewIntake(clock Clock, cal *compute.Calendar, log *slog.Logger, guarded ...upstream.Name) *Intake {
-	i := &Intake{clock, cal, log, map[upstream.Name]*guard{}, map[upstream.Name]*Document{}}
-	i.Guard(guarded...)
-	return i
+// NewIntake returns an intake without documents.
+func NewIntake(clock Clock, cal *compute.Calendar, log *slog.Logger) *Intake {
+	return &Intake{clock, cal, log, map[upstream.Name]*guard{}, map[upstream.Name]*Document{}}
 }
 
-// Guard adds names to the guarded ones.
-func (i *Intake) Guard(names ...upstream.Name) {
-	for _, name := range names {
-		if i.guards[name] == nil {
-			i.guards[name] = &guard{}
-		}
+// guardOf returns the guard of a chain or of a document of a fund, nil for other documents.
+func (i *Intake) guardOf(name upstream.Name) *guard {
+	if kind, symbol := name.Split(); kind != upstream.OptionsKind && !slices.Contains(compute.FundSymbols(), symbol) {
+		return nil
 	}
+	if i.guards[name] == nil {
+		i.guards[name] = &guard{}
+	}
+	return i.guards[name]
 }
 
 // Document returns the document that was accepted last under a name, nil before the first. It may still have to be opened.
@@ -73,7 +74,7 @@ func (i *Intake) validate(d *Document) error {
 		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",
 			what, at.UTC().Format(time.RFC3339), now.Format(time.RFC3339))
 	}
-	if g := i.guards[upstream.Name(d.Name)]; g != nil { // a chain, or a document of a fund
+	if g := i.guardOf(upstream.Name(d.Name)); g != nil {
 		d.mark = markOf(d, i.Calendar)
 		if !i.Clock.StandsStill() { // else each name has one document for ever
 			if err := g.check(d.mark, i.measured(d.Key())); err != nil {

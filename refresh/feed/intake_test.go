@@ -26,7 +26,7 @@ func TestIntakeAdoptsStoredDocuments(t *testing.T) {
 	now, name := ny(t, "2026-11-20 11:00:00"), upstream.Quotes("XLK")
 	var log bytes.Buffer
 	for _, gone := range []bool{false, true} {
-		i := NewIntake(NewClock(now, 1), cal, slog.New(slog.NewTextHandler(&log, nil)), name)
+		i := NewIntake(NewClock(now, 1), cal, slog.New(slog.NewTextHandler(&log, nil)))
 		bodies := map[string][]byte{}
 		adopt := func(name string, doc *upstream.Document) {
 			sum := Digest(doc.Body)
@@ -79,7 +79,7 @@ func TestAHistoryThatShrinks(t *testing.T) {
 		}
 		return fmt.Appendf(nil, `{"data":[%s]}`, strings.Join(closes, ","))
 	}
-	i := NewIntake(NewClock(at, 1), cal, slog.New(slog.DiscardHandler), name)
+	i := NewIntake(NewClock(at, 1), cal, slog.New(slog.DiscardHandler))
 	whole, err := i.Take(&upstream.Document{Name: name, Received: at, Body: history(100)})
 	must(t, err)
 	i.Accept(map[upstream.Name]*Document{whole.Key(): whole})
