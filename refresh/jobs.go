@@ -113,17 +113,11 @@ func (j *jobs) fetchInto(ctx context.Context, b *product.Batch, names ...upstrea
 
 // job is a function that the schedule calls at an interval.
 type job struct {
-	name  string
-	feed  product.Feed // whose answers its documents change
-	chain string       // the underlying whose chain it fetches; "": none
+	name    string
+	changes product.List // whose answers its documents change
 	schedule
 	last      bool // at the start, it runs after the other jobs
 	stateless bool // it does not need the state
 	run       func(context.Context) error
 	reads     func(now time.Time) []upstream.Name // the documents that the job fetches; nil: it fetches none
-}
-
-// refreshes says whether documents of the job change the answer of a product.
-func (j job) refreshes(p *product.Product) bool {
-	return j.reads != nil && j.feed == p.Feed && (j.chain == p.Underlying || p.EveryChain())
 }

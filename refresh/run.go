@@ -20,11 +20,9 @@ func newJobs(cfg *Config) *jobs {
 	if cfg.Version == nil {
 		j.source = feed.NewPolite(cfg.Source, cfg.Clock, cfg.Calendar, feed.ChainOf(cfg.first()))
 	}
-	for _, p := range cfg.products {
-		for _, one := range j.list() {
-			if one.refreshes(p) {
-				j.schedules[p.Name] = append(j.schedules[p.Name], one.schedule)
-			}
+	for _, one := range j.list() {
+		for _, p := range one.changes {
+			j.schedules[p.Name] = append(j.schedules[p.Name], one.schedule)
 		}
 	}
 	return j
@@ -35,7 +33,7 @@ func (j *jobs) list() (all []job) {
 	at := func(every time.Duration) schedule { return schedule{j.cfg.Clock, j.cal, every, 0} }
 	for i, u := range j.cfg.Underlyings {
 		one := job{
-			name: compute.PathOf(u), feed: product.Chains, chain: u, schedule: at(j.cfg.ChainEvery),
+			name: compute.PathOf(u), changes: j.cfg.products.OfChain(u), schedule: at(j.cfg.ChainEvery),
 			run:   func(ctx context.Context) error { return j.refreshChain(ctx, u) },
 			reads: func(time.Time) []upstream.Name { return []upstream.Name{feed.ChainOf(u)} },
 		}
@@ -45,8 +43,14 @@ func (j *jobs) list() (all []job) {
 		all = append(all, one)
 	}
 	return append(all,
-		job{name: "sectors", feed: product.Funds, schedule: at(j.cfg.QuotesEvery), run: j.refreshSectors, reads: func(time.Time) []upstream.Name { return fundDocuments() }},
-		job{name: "vix", feed: product.Settlements, schedule: at(outsideEvery), run: j.refreshVIX, reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) }},
+		job{
+			name: "sectors", changes: j.cfg.products.Of(product.Funds), schedule: at(j.cfg.QuotesEvery), run: j.refreshSectors,
+			reads: func(time.Time) []upstream.Name { return fundDocuments() },
+		},
+		job{
+			name: "vix", changes: j.cfg.products.Of(product.Settlements), schedule: at(outsideEvery), run: j.refreshVIX,
+			reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) },
+		},
 		job{name: "expiry", schedule: at(24 * time.Hour), stateless: true, run: j.expire},
 	)
 }
