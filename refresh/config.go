@@ -94,22 +94,6 @@ func (c *Config) every(p *product.Product) time.Duration {
 	return c.roundEvery()
 }
 
-// offered says whether a source has the documents of a product: for a rotation, the quote and the history of at least one sector.
-func (c *Config) offered(p *product.Product, source upstream.Source) bool {
-	has := func(symbol string) bool { return source.Offers(feed.ChainOf(symbol)) }
-	switch {
-	case p.Feed == product.Funds:
-		return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
-			return source.Offers(upstream.Quotes(s.Symbol)) && source.Offers(upstream.History(s.Symbol))
-		})
-	case p.Feed == product.Settlements:
-		return source.Offers(upstream.Settlement(c.Calendar.SessionDate(c.Clock.Now()).String()))
-	case p.EveryChain():
-		return slices.ContainsFunc(c.Underlyings, has)
-	}
-	return has(p.Underlying)
-}
-
 // withoutChain returns the underlyings whose chains the source does not have.
 func (c *Config) withoutChain() []string {
 	return slices.DeleteFunc(slices.Clone(c.Underlyings), func(u string) bool { return c.Source.Offers(feed.ChainOf(u)) })

@@ -25,8 +25,22 @@ type jobs struct {
 	reading   sync.Mutex            // held from the read of a file in a folder until its document is decoded
 }
 
-// offers says whether the upstream has the documents of a product, as far as is known.
-func (j *jobs) offers(p *product.Product) bool { return j.cfg.offered(p, j.source) }
+// offers says whether the upstream has the documents of a product, as far as is known: for a rotation, the quote and the history of at least
+// one sector.
+func (j *jobs) offers(p *product.Product) bool {
+	has := func(symbol string) bool { return j.source.Offers(feed.ChainOf(symbol)) }
+	switch {
+	case p.Feed == product.Funds:
+		return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
+			return j.source.Offers(upstream.Quotes(s.Symbol)) && j.source.Offers(upstream.History(s.Symbol))
+		})
+	case p.Feed == product.Settlements:
+		return j.source.Offers(upstream.Settlement(j.cal.SessionDate(j.cfg.Clock.Now()).String()))
+	case p.EveryChain():
+		return slices.ContainsFunc(j.cfg.Underlyings, has)
+	}
+	return has(p.Underlying)
+}
 
 // own calls f, which owns the state until it returns.
 func (j *jobs) own(f func() error) error {
