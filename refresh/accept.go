@@ -51,13 +51,6 @@ func (p *publisher) newBatch() *product.Batch {
 	}
 }
 
-// pastBatch returns an empty batch of a past session: it uses no other document than its own, and its answers are not served.
-func (p *publisher) pastBatch(at time.Time, memory *product.Memory) *product.Batch {
-	b := p.newBatch()
-	b.At, b.Accepted, b.Memory = at, nil, memory
-	return b
-}
-
 // document returns the accepted document of a name. A chain that the source does not have any more is not used.
 func (p *publisher) document(name upstream.Name) *feed.Document {
 	if kind, _ := name.Split(); kind == upstream.OptionsKind && !p.cfg.Source.Offers(name) {

@@ -2,6 +2,9 @@ package refresh
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"time"
 
 	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
@@ -58,4 +61,51 @@ func reasonOf(err error) upstream.Reason {
 		return upstream.Empty
 	}
 	return upstream.ReasonOf(err)
+}
+
+// failuresToStale is how many failed refreshes in a row, for one document, make an answer stale.
+const failuresToStale = 3
+
+// health counts the failed refreshes of one product that one document caused.
+type health struct {
+	failures int             // in a row
+	reason   upstream.Reason // of the last failure
+	since    time.Time       // of the failure that made the answer stale
+}
+
+// healths holds the health of one product by the document that failed. A document that succeeded last has no entry. The
+// key is a symbol, [quotesFailure] or [settlementFailure].
+type healths map[string]health
+
+func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
+	one := h[document]
+	one.failures++
+	one.reason = reason
+	if one.failures == failuresToStale {
+		one.since = now
+	}
+	h[document] = one
+}
+
+// end forgets the failures of the documents that succeeded.
+func (h healths) end(succeeded []string) {
+	for _, document := range succeeded {
+		delete(h, document)
+	}
+}
+
+// worst returns the health of the document that made the answer stale first, else of that with the most failures. Only documents in
+// restsOn count, or all if it is nil, and none in succeeded.
+func (h healths) worst(restsOn, succeeded []string) (worst health) {
+	for _, document := range slices.Sorted(maps.Keys(h)) {
+		one := h[document]
+		if slices.Contains(succeeded, document) || restsOn != nil && !slices.Contains(restsOn, document) {
+			continue
+		}
+		stale, stalest := one.failures >= failuresToStale, worst.failures >= failuresToStale
+		if stale && (!stalest || one.since.Before(worst.since)) || !stalest && one.failures > worst.failures {
+			worst = one
+		}
+	}
+	return worst
 }

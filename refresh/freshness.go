@@ -9,7 +9,6 @@ import (
 	"strikecache/compute"
 	"strikecache/refresh/feed"
 	"strikecache/refresh/product"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -26,8 +25,6 @@ const (
 )
 
 const (
-	// failuresToStale is how many failed refreshes in a row, for one document, make an answer stale.
-	failuresToStale = 3
 	// maxLag is the greatest age of as_of in the refresh window before the answer is stale with the reason upstream_lag. The upstream
 	// delays quotes by 15 minutes, and by up to 32 minutes at the close.
 	maxLag = 32 * time.Minute
@@ -35,50 +32,6 @@ const (
 	// quotes of a session are up to half a minute late, and are fetched within a minute.
 	firstDocument = 2 * time.Minute
 )
-
-// health counts the failed refreshes of one product that one document caused.
-type health struct {
-	failures int             // in a row
-	reason   upstream.Reason // of the last failure
-	since    time.Time       // of the failure that made the answer stale
-}
-
-// healths holds the health of one product by the document that failed. A document that succeeded last has no entry. The
-// key is a symbol, [quotesFailure] or [settlementFailure].
-type healths map[string]health
-
-func (h healths) fail(document string, reason upstream.Reason, now time.Time) {
-	one := h[document]
-	one.failures++
-	one.reason = reason
-	if one.failures == failuresToStale {
-		one.since = now
-	}
-	h[document] = one
-}
-
-// end forgets the failures of the documents that succeeded.
-func (h healths) end(succeeded []string) {
-	for _, document := range succeeded {
-		delete(h, document)
-	}
-}
-
-// worst returns the health of the document that made the answer stale first, else of that with the most failures. Only documents in
-// restsOn count, or all if it is nil, and none in succeeded.
-func (h healths) worst(restsOn, succeeded []string) (worst health) {
-	for _, document := range slices.Sorted(maps.Keys(h)) {
-		one := h[document]
-		if slices.Contains(succeeded, document) || restsOn != nil && !slices.Contains(restsOn, document) {
-			continue
-		}
-		stale, stalest := one.failures >= failuresToStale, worst.failures >= failuresToStale
-		if stale && (!stalest || one.since.Before(worst.since)) || !stalest && one.failures > worst.failures {
-			worst = one
-		}
-	}
-	return worst
-}
 
 // freshness returns meta.freshness of an answer at now. before is the freshness that was served last, or nil: since changes only with state or
 // reason.

@@ -58,7 +58,8 @@ func (j *jobs) playSessions(ctx context.Context) error {
 			if len(missing) == 0 {
 				continue
 			}
-			b, err := j.pastOf(ctx, missing[0], d, memory)
+			names, at := j.closing(missing[0], d)
+			b, err := j.past(ctx, memory, names, at)
 			if ctx.Err() != nil {
 				return nil // the next start goes on with it
 			}
@@ -81,44 +82,39 @@ func (j *jobs) playSessions(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// pastOf returns the documents that the upstream had of a product after the close of a session, without those that it does not have any more.
-func (j *jobs) pastOf(ctx context.Context, p *product.Product, d compute.Date, memory *product.Memory) (*product.Batch, error) {
-	names, at := []upstream.Name{feed.ChainOf(p.Underlying)}, j.cal.Close(d).Add(afterClose)
+// closing returns the names of the documents of a product, and when the upstream has those of a session.
+func (j *jobs) closing(p *product.Product, d compute.Date) (names []upstream.Name, at time.Time) {
 	switch p.Feed {
 	case product.Funds:
-		names = fundDocuments()
+		return fundDocuments(), j.cal.Close(d).Add(afterClose)
 	case product.Settlements:
-		names, at = vixDocuments(d), d.At(18, 45, 0, compute.NewYork)
+		return vixDocuments(d), d.At(18, 45, 0, compute.NewYork)
 	}
-	b := j.pastBatch(at, memory)
+	return []upstream.Name{feed.ChainOf(p.Underlying)}, j.cal.Close(d).Add(afterClose)
+}
+
+// past returns the documents that the upstream had at an instant, without those that it does not have any more. No other documents than these
+// are used, and the answers are not served. Others may own the state before.
+func (j *jobs) past(ctx context.Context, memory *product.Memory, names []upstream.Name, at time.Time) (*product.Batch, error) {
+	b := j.newBatch()
+	b.At, b.Accepted, b.Memory = at, nil, memory
 	for _, name := range names {
-		past, err := j.past(ctx, name, at)
+		var doc *upstream.Document
+		var err error
+		j.leave(func() { doc, err = j.cfg.Past.At(name, at) })
+		if feed.IsUnknown(err) {
+			continue
+		}
+		if err = errors.Join(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+		d, err := feed.New(doc)
 		if err != nil {
 			return nil, err
 		}
-		if past != nil {
-			b.Add(past)
-		}
+		b.Add(d)
 	}
 	return b, nil
-}
-
-// past returns the decoded document that the upstream had at an instant, nil if it does not have it any more. Others may own the state
-// before.
-func (j *jobs) past(ctx context.Context, name upstream.Name, at time.Time) (*feed.Document, error) {
-	var doc *upstream.Document
-	var err error
-	j.leave(func() { doc, err = j.cfg.Past.At(name, at) })
-	if err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		if feed.IsUnknown(err) {
-			return nil, nil
-		}
-		return nil, err
-	}
-	return feed.New(doc)
 }
 
 // playTrack puts rows in front of a served track that is of today's session and begins later: one row for every 5 minutes,
@@ -129,31 +125,28 @@ func (j *jobs) playTrack(ctx context.Context, p *product.Product) error {
 	if err != nil || !first.After(j.cal.Open(today).Add(pastEvery)) || !product.InTrack(first, j.cal) {
 		return err
 	}
-	rows, memory := []json.RawMessage{}, product.NewMemory(j.store, j.cal, j.log)
+	rows, memory, chain := []json.RawMessage{}, product.NewMemory(j.store, j.cal, j.log), feed.ChainOf(p.Underlying)
 	for at := j.cal.Open(today).Add(firstPast); at.Before(j.cal.Close(today).Add(afterClose)); at = at.Add(pastEvery) {
-		d, err := j.past(ctx, feed.ChainOf(p.Underlying), at)
-		if err != nil || ctx.Err() != nil {
+		b, err := j.past(ctx, memory, []upstream.Name{chain}, at)
+		if err != nil {
 			return err
 		}
-		if d == nil {
+		if d := b.Document(chain); d == nil {
 			continue
-		}
-		if !d.Underlying.AsOf.Before(first) {
+		} else if !d.Underlying.AsOf.Before(first) {
 			break
 		}
-		b := j.pastBatch(at, memory)
-		b.Add(d)
 		if rows, err = p.Rows(b, rows); err != nil {
 			return err
 		}
 	}
-	served, chain, now, err := j.servedTrack(p)
+	served, newest, now, err := j.servedTrack(p)
 	if err != nil || !now.Equal(first) || len(rows) == 0 {
 		return err // the next session has begun
 	}
 	b := j.newBatch()
 	b.TrackRows = append(rows, served[:len(served)-1]...)
-	b.Accepted = func(upstream.Name) *feed.Document { return chain }
+	b.Accepted = func(upstream.Name) *feed.Document { return newest }
 	j.log.Info("track of today back-filled", "underlying", p.Underlying, "rows", len(rows))
 	return j.accept("track", b, product.List{p})
 }
