@@ -33,31 +33,24 @@ type seenRequest struct {
 // faultyServer serves the documents of a market over HTTP, as the real upstream does, with faults. It implements
 // [http.Handler] and is safe for concurrent use.
 type faultyServer struct {
-	market     *faultyMarket
-	retryAfter time.Duration
+	market *faultyMarket
 
 	mu       sync.Mutex
 	faults   map[upstream.Name]fault
-	frozen   map[upstream.Name]*upstream.Document
 	requests []seenRequest
 }
 
-// newFaultyServer returns an upstream without faults. A throttled client is told to wait for retryAfter, in whole seconds.
-func newFaultyServer(market *faultyMarket, retryAfter time.Duration) *faultyServer {
-	return &faultyServer{
-		market: market, retryAfter: retryAfter, faults: map[upstream.Name]fault{}, frozen: map[upstream.Name]*upstream.Document{},
-	}
+// newFaultyServer returns an upstream without faults.
+func newFaultyServer(market *faultyMarket) *faultyServer {
+	return &faultyServer{market: market, faults: map[upstream.Name]fault{}}
 }
 
 // Fail makes every request for a document fail, until it is called with [noFault]. A name that ends in a slash stands for
-// all names below it that have no fault of their own. A [faultRefuse] breaks the connection without an answer. For a fault
-// that the guard detects, the server repeats the first faulty document, because the guard accepts the third of several
-// documents that agree.
+// all names below it that have no fault of their own. A [faultRefuse] breaks the connection without an answer.
 func (s *faultyServer) Fail(name upstream.Name, f fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[name] = f
-	clear(s.frozen)
 }
 
 // Requests returns the requests from an index on, oldest first.
@@ -102,7 +95,7 @@ func (s *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		return
 	case faultThrottle:
-		w.Header().Set("Retry-After", strconv.Itoa(int(s.retryAfter.Seconds())))
+		w.Header().Set("Retry-After", "50")
 		w.WriteHeader(http.StatusTooManyRequests)
 		return
 	case faultRedirectLoop:
@@ -114,7 +107,7 @@ func (s *faultyServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.huge(w, at)
 		return
 	}
-	doc, err := s.document(r, name, fault)
+	doc, err := s.market.Fetch(r.Context(), name, nil)
 	if err != nil {
 		w.WriteHeader(http.StatusForbidden)
 		return
@@ -137,28 +130,6 @@ func (s *faultyServer) huge(w http.ResponseWriter, at int) {
 	}
 }
 
-// document returns the document of the market, spoiled if the fault alters documents.
-func (s *faultyServer) document(r *http.Request, name upstream.Name, fault fault) (*upstream.Document, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if doc := s.frozen[name]; doc != nil {
-		return doc, nil
-	}
-	switch fault {
-	case faultReset, faultTruncatedGzip:
-	default:
-		s.market.Fail(name, fault, 1)
-	}
-	doc, err := s.market.Fetch(r.Context(), name, nil)
-	switch fault {
-	case faultShrink, faultBackwardClock, faultPriceJump, faultQuotesMissing:
-		if err == nil {
-			s.frozen[name] = doc
-		}
-	}
-	return doc, err
-}
-
 // send writes a document as the upstream does, or the first half of it.
 func (s *faultyServer) send(w http.ResponseWriter, r *http.Request, doc *upstream.Document, fault fault) {
 	h := w.Header()
@@ -172,8 +143,7 @@ func (s *faultyServer) send(w http.ResponseWriter, r *http.Request, doc *upstrea
 		return
 	}
 	if fault == faultHTMLPage {
-		h.Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(doc.Body)
+		_, _ = w.Write([]byte(htmlPage))
 		return
 	}
 	packed := pack(doc.Body)
