@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"testing"
-	"time"
 
 	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
@@ -108,38 +107,4 @@ func TestFetchSettlement(t *testing.T) {
 			}
 		}
 	}
-}
-
-// A file of an earlier date that the upstream sends again, or that it says is not modified, is a failure as soon as the date due is overdue.
-func TestAnEarlierSettlementFileThatStays(t *testing.T) {
-	clock := feed.NewClock(ny(t, "2026-11-23 10:00:00"), 0)
-	source := &unmodified{doc: &upstream.Document{Name: upstream.Settlement("2026-11-20"), Body: []byte(settlementHead + december + january), FileDate: "2026-11-19"}}
-	r := New(Config{Source: source, Underlyings: []string{"SPX"}, Calendar: cal, Clock: clock, Log: slog.New(slog.DiscardHandler)})
-	for _, c := range []struct {
-		at    string
-		fails bool
-	}{{"10:00:00", false}, {"10:50:00", false}, {"10:55:00", false}, {"11:01:00", true}, {"11:06:00", true}, {"11:11:00", true}} {
-		clock.Set(feed.Hands{Market: ny(t, "2026-11-23 "+c.at), Wall: time.Now()})
-		b := r.newBatch()
-		err := r.own(func() error {
-			err := r.fetchSettlement(t.Context(), b, settlementDue(r.Now(), cal))
-			r.intake.Accept(b.Documents)
-			return err
-		})
-		if (err != nil) != c.fails || c.fails && reasonOf(err) != upstream.Older {
-			t.Errorf("at %s: %v", c.at, err)
-		}
-	}
-}
-
-// unmodified is a source of one file, which it sends once.
-type unmodified struct{ doc *upstream.Document }
-
-func (s *unmodified) Offers(upstream.Name) bool { return true }
-
-func (s *unmodified) Fetch(_ context.Context, _ upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	if since != nil {
-		return nil, upstream.ErrNotModified
-	}
-	return s.doc, nil
 }

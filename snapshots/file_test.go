@@ -81,36 +81,6 @@ func TestFilesWithoutADefault(t *testing.T) {
 
 func refused(err error) bool { return errors.Is(err, ErrTorn) || errors.Is(err, ErrNewerFormat) }
 
-// A file is refused if one byte of its header or payload is changed, and if it is cut off at any place.
-func TestFileDamage(t *testing.T) {
-	three := variants(t)
-	three.Default = formed(t, three.Default)
-	three.Variants["2026-12-18"] = three.Default
-	b := encoded(t, pain, File{Edition: three, Build: "abc", Summary: []byte(`{"b":2}`)})
-	header, full := bytes.IndexByte(b, '\n'), os.Getenv("STRIKECACHE_FULL") != "" && !raceEnabled
-	for i := range b {
-		for mask := range byte(255) {
-			mask++
-			if few := []byte{0x01, 0x02, 0x08, 0x0f, 0x20, 0x80, 0xff}; !full && i > header && !slices.Contains(few, mask) {
-				continue
-			}
-			b[i] ^= mask
-			if _, err := decodeFile(b, keyOf(pain)); !refused(err) {
-				t.Fatalf("byte %d changed by %#x: %v", i, mask, err)
-			}
-			b[i] ^= mask
-		}
-	}
-	for n := range b {
-		if _, err := decodeFile(b[:n], keyOf(pain)); !errors.Is(err, ErrTorn) {
-			t.Fatalf("cut off after %d of %d bytes: %v", n, len(b), err)
-		}
-	}
-	for _, more := range []string{"\n", "x", string(b)} {
-		fails(t, second(decodeFile(append(bytes.Clone(b), more...), keyOf(pain))), ErrTorn, "with %d bytes more", len(more))
-	}
-}
-
 // reframed returns a file with an altered header and the right digest.
 func reframed(t testing.TB, payload string, alter func(*fileHeader)) []byte {
 	t.Helper()

@@ -14,10 +14,16 @@ import (
 // swapped, or in the place of another file.
 func FuzzAltered(f *testing.F) {
 	many := Edition{Default: sealed(f, `{"strike":1}`)}
-	many.Variants = map[string]*Snapshot{"2026-11-20": many.Default, "2026-11-27": sealedIn(f, `{"strike":2}`)}
+	many.Variants = map[string]*Snapshot{"2026-11-20": many.Default, "2026-12-18": formed(f, sealed(f, `3`)), "2026-11-27": sealedIn(f, `{"strike":2}`)}
 	good := encoded(f, gamma, File{Edition: &many, Build: "00ff", Summary: []byte(`["2026-11-20",7000]`)})
 	for i, part := range []string{"", "\n", "0", `{"format":1,`, `"sha256":"`, strings.Repeat("\x00", 64), `"product":"gex/spx"`} {
 		f.Add(uint16(i*40), uint16(i), []byte(part))
+	}
+	for i, b := range good { // a byte is changed, and the rest is lost
+		for _, mask := range []byte{0x01, 0x02, 0x08, 0x0f, 0x20, 0x80, 0xff} {
+			f.Add(uint16(i), uint16(1), []byte{b ^ mask})
+		}
+		f.Add(uint16(i), uint16(len(good)), []byte(nil))
 	}
 	f.Add(uint16(0), uint16(1), []byte("["))
 	f.Add(uint16(10), uint16(1), []byte("2"))

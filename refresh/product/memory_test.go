@@ -129,6 +129,14 @@ func TestDated(t *testing.T) {
 	}
 }
 
+// What is played belongs to the file of its date.
+func TestWhatIsPlayedIsDated(t *testing.T) {
+	b := &Batch{At: ny(t, "2026-11-23 10:00:00")}
+	if !b.Dated(&Answer{Product: Named(GammaResource), AsOf: ny(t, "2026-11-20 16:14:59")}) {
+		t.Error("it does not")
+	}
+}
+
 // The history has one day a session, at most 251: of a session that trades into the next UTC date, the later answer counts.
 func TestVolatilityHistoryOfSessions(t *testing.T) {
 	store := &past{name: "volatility/spx"}
