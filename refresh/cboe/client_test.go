@@ -6,12 +6,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"strikecache/refresh/upstream"
@@ -20,14 +23,14 @@ import (
 // patience is a timeout for what must happen. It is long enough for a busy machine.
 const patience = 5 * time.Minute
 
-// local starts a server and returns a client of it that hardly spaces its requests. The default timeout is patience.
-func local(t *testing.T, handler http.HandlerFunc, timeout ...time.Duration) *Client {
+// local starts a server and returns a client of it that hardly spaces its requests.
+func local(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
 	c, err := NewClient(ClientConfig{
 		BaseURL: srv.URL + "/base/", SettlementURL: srv.URL + "/settlement", PerMinute: 6_000_000,
-		Timeout: append(timeout, patience)[0], Backoff: time.Millisecond,
+		Timeout: patience, Backoff: time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -103,20 +106,18 @@ func TestClientReasons(t *testing.T) {
 			http.Redirect(w, r, r.URL.Path+to, http.StatusTemporaryRedirect)
 		}
 	}
-	body := func(headed string, text []byte, then func(r *http.Request)) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
+	body := func(headed string, text []byte, reset bool) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
 			if key, value, ok := strings.Cut(headed, ": "); ok {
 				w.Header().Set(key, value)
 			}
 			w.Write(text)
 			w.(http.Flusher).Flush()
-			if then != nil {
-				then(r)
+			if reset {
+				panic(http.ErrAbortHandler)
 			}
 		}
 	}
-	reset := func(*http.Request) { panic(http.ErrAbortHandler) }
-	stall := func(r *http.Request) { <-r.Context().Done() }
 	long := zipped(strings.Repeat("abcdefgh", 1000))
 	var blocks bytes.Buffer // of a gzip, all empty
 	z := gzip.NewWriter(&blocks)
@@ -136,22 +137,16 @@ func TestClientReasons(t *testing.T) {
 		"304 without validators":          {status(304), upstream.BadStatus},
 		"redirect loop":                   {redirect(""), upstream.Redirects},
 		"too many redirects":              {redirect("x"), upstream.Redirects},
-		"cut off":                         {body("Content-Length: 1000", []byte("{"), nil), upstream.Truncated},
-		"cut-off gzip":                    {body("Content-Encoding: gzip", long[:len(long)-12], nil), upstream.Truncated},
-		"reset in the body":               {body("", []byte("{"), reset), upstream.Truncated},
-		"oversized":                       {body("", make([]byte, 100<<10), nil), upstream.TooLarge},
-		"oversized when unpacked":         {body("Content-Encoding: gzip", zipped(string(make([]byte, 1<<20))), nil), upstream.TooLarge},
-		"oversized before it is unpacked": {body("Content-Encoding: gzip", blocks.Bytes(), nil), upstream.TooLarge},
-		"stalled before the head":         {func(_ http.ResponseWriter, r *http.Request) { stall(r) }, upstream.TimedOut},
-		"stalled in the body":             {body("", []byte("{"), stall), upstream.TimedOut},
+		"cut off":                         {body("Content-Length: 1000", []byte("{"), false), upstream.Truncated},
+		"cut-off gzip":                    {body("Content-Encoding: gzip", long[:len(long)-12], false), upstream.Truncated},
+		"reset in the body":               {body("", []byte("{"), true), upstream.Truncated},
+		"oversized":                       {body("", make([]byte, 100<<10), false), upstream.TooLarge},
+		"oversized when unpacked":         {body("Content-Encoding: gzip", zipped(string(make([]byte, 1<<20))), false), upstream.TooLarge},
+		"oversized before it is unpacked": {body("Content-Encoding: gzip", blocks.Bytes(), false), upstream.TooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var hits atomic.Int32
-			timeout := patience
-			if c.want == upstream.TimedOut {
-				timeout = 300 * time.Millisecond
-			}
-			client := local(t, func(w http.ResponseWriter, r *http.Request) { hits.Add(1); c.handler(w, r) }, timeout)
+			client := local(t, func(w http.ResponseWriter, r *http.Request) { hits.Add(1); c.handler(w, r) })
 			doc, err := fetch(t, client, upstream.Quotes("XLK"))
 			if err == nil && doc.Gzip != nil {
 				_, err = Unpack(doc)
@@ -160,7 +155,7 @@ func TestClientReasons(t *testing.T) {
 			if !errors.As(err, &failure) || failure.Reason != c.want {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
-			if hits.Load() == 0 && c.want != upstream.TimedOut { // on a busy machine the client may time out before it asks
+			if hits.Load() == 0 {
 				t.Error("the server was never asked")
 			}
 		})
@@ -171,6 +166,26 @@ func TestClientReasons(t *testing.T) {
 	}
 	if _, err := fetch(t, c, upstream.Quotes("XLK")); upstream.ReasonOf(err) != upstream.Unreachable {
 		t.Errorf("refused connection: %v", err)
+	}
+}
+
+// A request that stalls, before the head of its answer or in the body, ends at the timeout.
+func TestClientTimesOut(t *testing.T) {
+	for _, begin := range []string{"", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &listener{misbehave: func(l *listener, conn net.Conn) {
+				answers(begin)(l, conn)
+				io.Copy(io.Discard, conn)
+			}}
+			c, err := NewClient(ClientConfig{BaseURL: "http://cdn.test", Timeout: time.Minute, Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), nil); upstream.ReasonOf(err) != upstream.TimedOut || time.Since(began) != time.Minute {
+				t.Errorf("after %q: %v after %v", begin, err, time.Since(began))
+			}
+		})
 	}
 }
 

@@ -208,30 +208,6 @@ func settlementAt(t *testing.T, date, at string) ([]compute.FuturesSettlement, *
 	return rows, doc
 }
 
-func TestSettlementPublication(t *testing.T) {
-	for _, c := range []struct {
-		asked, at, date string
-		rows            bool
-	}{
-		{"2026-08-11", "2026-08-11 18:29:00", "2026-08-10", true}, // not published yet: the newest file
-		{"2026-08-11", "2026-08-11 18:31:00", "2026-08-11", true},
-		{"2026-08-11", "2026-08-14 12:00:00", "2026-08-11", true}, // a past date
-		{"2026-08-12", "2026-08-11 18:31:00", "2026-08-11", true},
-		{"2026-08-10", "2026-08-10 12:00:00", "2026-08-07", true}, // on a Monday, the file of Friday
-		{"2026-11-27", "2026-11-27 18:31:00", "2026-11-27", true}, // early close
-		{"2026-08-08", "2026-08-11 12:00:00", "2026-08-08", false},
-		{"2026-09-07", "2026-09-08 20:00:00", "2026-09-07", false}, // Labor Day
-	} {
-		rows, doc := settlementAt(t, c.asked, c.at)
-		if doc.FileDate != c.date || len(rows) > 0 != c.rows {
-			t.Errorf("%s at %s: file of %s with %d rows", c.asked, c.at, doc.FileDate, len(rows))
-		}
-		if !doc.Received.Equal(ny(c.at)) || doc.Generated.After(doc.Received) {
-			t.Errorf("%s at %s: generated %s, received %s", c.asked, c.at, doc.Generated, doc.Received)
-		}
-	}
-}
-
 func TestSettlementRows(t *testing.T) {
 	calendar := compute.NewCalendar(nil, nil)
 	sessions, backwardation := 0.0, 0.0
