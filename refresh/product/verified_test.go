@@ -123,7 +123,7 @@ func (m synthetic) nameOf() string {
 }
 
 // gamma adds the answer of gex/{u} on the chain of a market, and on that of the session before if there is one.
-func (a *answers) gamma(m synthetic, before *synthetic) (g gammaAnswer) {
+func (a *answers) gamma(m synthetic, before *synthetic) (g map[string]any) {
 	a.Helper()
 	inputs := []madeInput{{Name: m.nameOf(), Body: m.body}}
 	if before != nil {
@@ -142,7 +142,7 @@ func (a *answers) surfaces(m synthetic) {
 }
 
 // every adds the answers of all resources that rest on the chain of a market. It returns that of gex/{u}.
-func (a *answers) every(m synthetic) gammaAnswer {
+func (a *answers) every(m synthetic) map[string]any {
 	a.Helper()
 	u, chain := strings.ToLower(m.head.Symbol), madeInput{Name: m.nameOf(), Body: m.body}
 	g := a.gamma(m, nil)
@@ -150,7 +150,7 @@ func (a *answers) every(m synthetic) gammaAnswer {
 	a.seal("gex/"+u+"/levels", m.rate, chain)
 	a.seal("gex/"+u+"/intraday", m.rate, chain, madeInput{Name: "state/track-rows", Body: []byte("[]")})
 	a.seal(FlowResource, m.rate, chain)
-	if len(g.Data.ByExpiration) > 0 {
+	if len(g["data"].(map[string]any)["by_expiration"].([]any)) > 0 {
 		a.seal(u+"-max-pain", m.rate, chain)
 	}
 	return g

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -19,103 +20,52 @@ import (
 	"strikecache/refresh/folder"
 )
 
-// gammaAnswer is what the tests read of an answer of gex/{u}.
-type gammaAnswer struct {
-	Data struct {
-		SpotSource string   `json:"spot_source"`
-		FlipStatus string   `json:"flip_status"`
-		Regime     string   `json:"gamma_regime"`
-		OIState    string   `json:"oi_state"`
-		Move       *float64 `json:"expected_move_1d"`
-		ZeroDTE    struct {
-			Contracts int
-			Settled   bool
-			Flip      *float64 `json:"zero_gamma_flip"`
-		} `json:"zero_dte"`
-		ByExpiration []struct {
-			Source string `json:"forward_source"`
-		} `json:"by_expiration"`
-		Changes *struct {
-			Net map[string]float64 `json:"net_gex_dollars"`
-		}
-		OIChanges []any `json:"open_interest_changes"`
-		Exposures map[string]*float64
+// count notes the features of an answer of gex/{u} on a chain.
+func (g *generator) count(chain *compute.Chain, answer map[string]any) {
+	g.figures("", answer["data"])
+	quality := answer["meta"].(map[string]any)["quality"].(map[string]any)
+	g.figures("quality", quality)
+	for _, v := range quality["volatility"].([]any) {
+		share, _ := v.(map[string]any)["open_interest_pct"].(float64)
+		g.note(fmt.Sprint("volatility ", v.(map[string]any)["step"]), share > 0)
 	}
-	Meta struct {
-		Quality struct {
-			Contracts struct {
-				Listed, Used int
-				Skipped      map[string]int
-			}
-			Volatility []struct {
-				Step         string
-				OpenInterest *float64 `json:"open_interest_pct"`
-			}
-			Floored       int `json:"volatility_floored_strikes"`
-			Forwards      map[string]int
-			Gap           *float64 `json:"spot_gap_pct"`
-			SpotNote      string   `json:"spot_note"`
-			ChangesReason *string  `json:"changes_reason"`
-			Unread        *int     `json:"open_interest_unread"`
-			ExerciseNote  string   `json:"exercise_note"`
-			Beyond60      float64  `json:"gross_beyond_60_days_pct"`
-		}
-	}
-}
-
-// count notes the features of an answer.
-func (g *generator) count(chain *compute.Chain, a gammaAnswer) {
-	d, q := a.Data, a.Meta.Quality
 	instant := chain.QuoteInstant(calendar)
-	late := instant.Sub(chain.AsOf) > 5*time.Minute
-	g.note(d.SpotSource, true)
-	g.note("note", q.SpotNote != "")
-	g.note("implied within 5 minutes", d.SpotSource == "implied" && !late)
-	g.note("fitted late", late && q.Gap != nil && *q.Gap < 0.5 && *q.Gap > -0.5)
-	g.note("0DTE settled", d.ZeroDTE.Settled)
-	parity := q.Forwards["parity"]
+	late, day := instant.Sub(chain.AsOf) > 5*time.Minute, compute.DateOf(instant.In(compute.NewYork))
+	gap, known := quality["spot_gap_pct"].(float64)
+	parity, _ := quality["forwards"].(map[string]any)["parity"].(float64)
+	g.note("implied within 5 minutes", !late && answer["data"].(map[string]any)["spot_source"] == "implied")
+	g.note("fitted late", late && known && math.Abs(gap) < 0.5)
 	g.note("too few parity series", parity > 0 && parity < 5)
-	g.note("parity series too near", parity >= 5 && q.Gap == nil)
-	day := compute.DateOf(instant.In(compute.NewYork))
+	g.note("parity series too near", parity >= 5 && !known)
 	g.note("after hours", instant.Equal(day.At(16, 15, 0, compute.NewYork)))
 	g.note("night", instant.Before(calendar.Open(day)) && late)
 	g.note("after a weekend", chain.AsOf.Weekday() == time.Friday && instant.Sub(chain.AsOf) > 48*time.Hour)
-	bad := 0
-	for reason, n := range q.Contracts.Skipped {
-		g.note(reason, n > 0)
-		if reason != "settled" && reason != "no_open_interest" && reason != "no_volatility" {
-			bad += n
+}
+
+// figures notes the words of an object, its figures that are not 0, and what is null, each with the name of its member, and of the member
+// around that.
+func (g *generator) figures(name string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for member, x := range v {
+			g.figures(strings.TrimPrefix(name[strings.LastIndexByte(name, '.')+1:]+"."+member, "."), x)
 		}
-	}
-	g.note("bad rows", bad > 0)
-	g.note("0DTE", d.ZeroDTE.Contracts > 0)
-	g.note("flip of 0DTE", d.ZeroDTE.Flip != nil)
-	g.note("floored", q.Floored > 0)
-	for source, n := range q.Forwards {
-		g.note(source, n > 0)
-	}
-	for _, s := range q.Volatility {
-		g.note("volatility "+s.Step, s.OpenInterest != nil && *s.OpenInterest > 0)
-	}
-	g.note(d.FlipStatus, true)
-	g.note(d.Regime, true)
-	g.note(map[string]string{"updating": "updating", "settled": "settled interest"}[d.OIState], true)
-	g.note("move", d.Move != nil)
-	g.note("no move", d.Move == nil)
-	g.note("ex-date", strings.Contains(q.ExerciseNote, "ex-dividend"))
-	g.note("no ex-date", q.ExerciseNote != "" && !strings.Contains(q.ExerciseNote, "ex-dividend"))
-	g.note("beyond 60 days", q.Beyond60 > 0)
-	if q.ChangesReason != nil {
-		g.note(*q.ChangesReason, true)
-	}
-	if d.Changes != nil {
-		g.note("no split", true)
-		for name, part := range d.Changes.Net {
-			g.note(name, part != 0)
+	case []any:
+		g.note(fmt.Sprintf("%d %s", len(v), name), true)
+		for _, x := range v {
+			g.figures(name, x)
 		}
+	case string:
+		g.note(name+" "+v, true)
+		g.note("ex-date", strings.Contains(v, "ex-dividend"))
+		g.note(name, true)
+	case float64:
+		g.note(name, v != 0)
+	case bool:
+		g.note(name, v)
+	case nil:
+		g.note("no "+name, true)
 	}
-	g.note("ten changes", len(d.OIChanges) == 10)
-	g.note("unread", q.Unread != nil && *q.Unread > 0)
 }
 
 // saw fails the test unless every feature was seen.
@@ -143,12 +93,13 @@ func TestMadeMarketsAreVerified(t *testing.T) {
 	}
 	a.verify()
 	g.saw(t, "AM and PM on one date", "missing side", "one-sided quote", "crossed quote", "locked quote", "zero iv",
-		"NaN numbers", "zero open interest", "settled rows", "settled", "no_open_interest", "no_volatility", "0DTE", "floored", "strike 0",
-		"parity", "other_settlement", "interpolated", "extrapolated", "none", "volatility implied", "volatility published",
-		"volatility interpolated", "volatility none", "found", "multiple", "none_all_positive", "none_all_negative", "positive", "negative",
-		"neutral", "updating", "settled interest", "move", "no move", "flip of 0DTE", "bad rows",
-		"open_interest_missing", "index", "implied", "index_stale", "note", "implied within 5 minutes", "fitted late", "spot_mismatch", "0DTE settled",
-		"too few parity series", "parity series too near", "after hours", "night", "after a weekend")
+		"NaN numbers", "zero open interest", "settled rows", "skipped.settled", "skipped.no_open_interest", "skipped.no_volatility", "skipped.bad_symbol",
+		"zero_dte.contracts", "quality.volatility_floored_strikes", "strike 0", "forwards.parity", "forwards.other_settlement", "forwards.interpolated",
+		"forwards.extrapolated", "forwards.none", "volatility implied", "volatility published", "volatility interpolated", "volatility none",
+		"flip_status found", "flip_status multiple", "flip_status none_all_positive", "flip_status none_all_negative", "flip_status open_interest_missing",
+		"flip_status spot_mismatch", "gamma_regime positive", "gamma_regime negative", "gamma_regime neutral", "oi_state updating", "oi_state settled",
+		"expected_move_1d", "no expected_move_1d", "zero_dte.zero_gamma_flip", "spot_source index", "spot_source implied", "spot_source index_stale",
+		"quality.spot_note", "implied within 5 minutes", "fitted late", "zero_dte.settled", "too few parity series", "parity series too near", "after hours", "night", "after a weekend")
 }
 
 // The changes since an earlier market agree, and the reasons for which there are none.
@@ -163,12 +114,15 @@ func TestMadeChangesAreVerified(t *testing.T) {
 		got := a.gamma(now, &before)
 		g.count(now.chain, got)
 		g.note("unread before", len(before.chain.Unread) > 0)
-		charm, later := got.Data.Exposures["charm_dollars_per_day"], got.Data.Exposures["charm_ex_zero_dte_dollars_per_day"]
-		g.note("0DTE has charm", charm != nil && *charm != *later)
+		exposures, _ := got["data"].(map[string]any)["exposures"].(map[string]any)
+		g.note("0DTE has charm", exposures["charm_dollars_per_day"] != exposures["charm_ex_zero_dte_dollars_per_day"])
 	}
 	a.verify()
-	g.saw(t, "expired", "spot", "time", "volatility", "open_interest", "listed", "ten changes", "unread", "unread before", "0DTE has charm",
-		"net_unknown", "reference_net_unknown")
+	for _, part := range []string{"expired", "spot", "time", "volatility", "open_interest", "listed"} {
+		g.saw(t, "net_gex_dollars."+part)
+	}
+	g.saw(t, "10 open_interest_changes", "quality.open_interest_unread", "unread before", "0DTE has charm", "quality.changes_reason net_unknown",
+		"quality.changes_reason reference_net_unknown")
 }
 
 // Around the second of a settlement: contracts with T = 0 are left out, and zero_dte is settled from that second on.
@@ -197,7 +151,7 @@ func TestMadeSettlementsAreVerified(t *testing.T) {
 		}
 	}
 	a.verify()
-	g.saw(t, "0DTE settled", "0DTE", "settled")
+	g.saw(t, "zero_dte.settled", "zero_dte.contracts", "skipped.settled")
 }
 
 // The answers on an index with other roots and hours, a fund and a stock agree. Every third later chain of a fund or stock is that of a
@@ -211,10 +165,10 @@ func TestMadeUnderlyingsAreVerified(t *testing.T) {
 		small    float64
 		features []string
 	}{
-		{[]string{"NDX", "NDXP"}, 0.35, []string{"AM and PM on one date", "index", "implied", "index_stale", "other_settlement", "0DTE settled",
-			"no split"}},
-		{[]string{"SPY"}, 10, []string{"last", "implied", "note", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split"}},
-		{[]string{"AAPL"}, 30, []string{"last", "implied", "close", "note", "spot_mismatch", "ex-date", "no ex-date", "beyond 60 days", "split", "no split"}},
+		{[]string{"NDX", "NDXP"}, 0.35, []string{"AM and PM on one date", "spot_source index", "spot_source implied", "spot_source index_stale",
+			"forwards.other_settlement", "zero_dte.settled", "net_gex_dollars.spot"}},
+		{[]string{"SPY"}, 10, []string{"spot_source last"}},
+		{[]string{"AAPL"}, 30, []string{"spot_source close"}},
 	} {
 		g := newGenerator(43, 46)
 		g.small = c.small
@@ -232,7 +186,10 @@ func TestMadeUnderlyingsAreVerified(t *testing.T) {
 			g.count(now.chain, a.gamma(now, &before))
 			a.surfaces(now)
 		}
-		g.saw(t, c.features...)
+		if g.saw(t, c.features...); len(c.roots) == 1 {
+			g.saw(t, "spot_source last", "spot_source implied", "quality.spot_note", "flip_status spot_mismatch", "ex-date", "quality.exercise_note",
+				"quality.gross_beyond_60_days_pct", "quality.changes_reason split", "net_gex_dollars.spot")
+		}
 	}
 	a.verify()
 }
