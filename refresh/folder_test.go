@@ -96,7 +96,9 @@ func watchFolder(t *testing.T, start string) {
 	if n := since("spx", 20*time.Second); n > 3 {
 		t.Errorf("the job ran %d times in 20 seconds for one refused file", n)
 	}
-	since("spx", 10*time.Minute)
+	if n := since("spx", 10*time.Minute); n > 10 {
+		t.Errorf("the job ran %d times in ten minutes: it does not back off", n)
+	}
 	second := c.made(spx)
 	c.put(spx, second)
 	c.accepts(spx, second)

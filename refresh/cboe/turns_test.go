@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,7 +132,7 @@ func (l *listener) dial(t *testing.T) (net.Conn, error) {
 		return nil, errors.New("connection refused")
 	}
 	ours, theirs := net.Pipe()
-	t.Cleanup(func() { theirs.Close() }) // the transport forgets a connection that got a GOAWAY
+	t.Cleanup(func() { theirs.Close() }) // what is written to a client that gave up ends
 	go func() {
 		defer theirs.Close()
 		conn := theirs
@@ -140,6 +140,9 @@ func (l *listener) dial(t *testing.T) (net.Conn, error) {
 			conn = tls.Server(theirs, l.tls)
 		}
 		l.misbehave(l, conn)
+		if secure, ok := conn.(*tls.Conn); ok && secure.ConnectionState().NegotiatedProtocol == "h2" {
+			t.Error("the client speaks HTTP/2: its transport repeats requests by itself")
+		}
 	}()
 	return ours, nil
 }
@@ -160,60 +163,11 @@ func answers(text string) func(*listener, net.Conn) {
 	}
 }
 
-// streams sends a frame of HTTP/2 at the start, and one for each request. A client of HTTP/1 gets a 503.
-func streams(first []byte, each func(stream uint32) []byte) func(*listener, net.Conn) {
-	return func(l *listener, conn net.Conn) {
-		secure := conn.(*tls.Conn)
-		if err := secure.Handshake(); err != nil || secure.ConnectionState().NegotiatedProtocol != "h2" {
-			answers("HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")(l, conn)
-			return
-		}
-		frames := make(chan []byte, 1000)
-		defer close(frames)
-		go func() {
-			for b := range frames {
-				conn.Write(b)
-			}
-		}()
-		frames <- first
-		io.CopyN(io.Discard, conn, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
-		for head := make([]byte, 9); ; {
-			if _, err := io.ReadFull(conn, head); err != nil {
-				return
-			}
-			io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(head)>>8))
-			if head[3] == 1 { // HEADERS
-				l.head()
-				frames <- each(binary.BigEndian.Uint32(head[5:]))
-			}
-		}
-	}
-}
-
-// frame returns a frame of HTTP/2: its type, its stream, and its payload.
-func frame(kind byte, stream uint32, payload ...uint32) []byte {
-	b := []byte{0, 0, byte(4 * len(payload)), kind, 0}
-	for _, v := range append([]uint32{stream}, payload...) {
-		b = binary.BigEndian.AppendUint32(b, v)
-	}
-	return b
-}
-
-var settings = frame(4, 0)
-
-func resets(code uint32) func(uint32) []byte {
-	return func(stream uint32) []byte { return frame(3, stream, code) }
-}
-
-func goesAway(last, code uint32) func(uint32) []byte {
-	return func(uint32) []byte { return frame(7, 0, last, code) }
-}
-
 func redirects(to string) func(*listener, net.Conn) {
 	return answers("HTTP/1.1 307 Temporary Redirect\r\nContent-Length: 0\r\nLocation: " + to + "\r\n\r\n")
 }
 
-// Whatever an upstream does, no connection and no request reaches it without a turn, not even if the transport spoke HTTP/2.
+// Whatever an upstream does, no connection and no request reaches it without a turn.
 func TestTurns(t *testing.T) {
 	const plain, secure = "http://cdn.test", "https://cdn.test"
 	for name, c := range map[string]struct {
@@ -221,14 +175,6 @@ func TestTurns(t *testing.T) {
 		proxied   bool
 		misbehave func(*listener, net.Conn)
 	}{
-		"GOAWAY before a request":   {secure, false, streams(append(settings, goesAway(0, 0)(0)...), resets(7))},
-		"GOAWAY at a request":       {secure, false, streams(settings, goesAway(0, 0))},
-		"GOAWAY after a request":    {secure, false, streams(settings, goesAway(1, 0))},
-		"GOAWAY, ENHANCE_YOUR_CALM": {secure, false, streams(settings, goesAway(0, 11))},
-		"REFUSED_STREAM":            {secure, false, streams(settings, resets(7))},
-		"PROTOCOL_ERROR":            {secure, false, streams(settings, resets(1))},
-		"ENHANCE_YOUR_CALM":         {secure, false, streams(settings, resets(11))},
-		"no streams":                {secure, false, streams([]byte{0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0}, resets(7))},
 		"closed":                    {plain, false, func(*listener, net.Conn) {}},
 		"closed before a handshake": {secure, false, func(*listener, net.Conn) {}},
 		"closed after a handshake":  {secure, false, func(_ *listener, conn net.Conn) { conn.(*tls.Conn).Handshake() }},
@@ -256,15 +202,12 @@ func TestTurns(t *testing.T) {
 		"redirect to a mapped one": {plain, false, redirects("http://[::ffff:192.0.2.1]/N")},
 		"redirect to many hosts":   {plain, false, redirects("http://N.test/")},
 	} {
-		t.Run(name, func(t *testing.T) { turnsAreKept(t, c.base, c.proxied, false, c.misbehave) })
-		if c.base == secure {
-			t.Run(name+", HTTP/2", func(t *testing.T) { turnsAreKept(t, c.base, c.proxied, true, c.misbehave) })
-		}
+		t.Run(name, func(t *testing.T) { turnsAreKept(t, c.base, c.proxied, c.misbehave) })
 	}
 }
 
 // turnsAreKept lets eight jobs ask for a minute of a bubble.
-func turnsAreKept(t *testing.T, base string, proxied, http2 bool, misbehave func(*listener, net.Conn)) {
+func turnsAreKept(t *testing.T, base string, proxied bool, misbehave func(*listener, net.Conn)) {
 	srv := httptest.NewTLSServer(nil) // its certificate is of use in the bubble
 	srv.Close()
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +221,6 @@ func turnsAreKept(t *testing.T, base string, proxied, http2 bool, misbehave func
 		}
 		transport := c.http.Transport.(*http.Transport)
 		transport.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"}
-		transport.ForceAttemptHTTP2 = transport.ForceAttemptHTTP2 || http2
 		transport.Proxy = nil
 		if proxied {
 			transport.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.test"})
@@ -306,4 +248,23 @@ func turnsAreKept(t *testing.T, base string, proxied, http2 bool, misbehave func
 			t.Errorf("%d connections and %d requests in a minute", n, l.heads)
 		}
 	})
+}
+
+// A request of the transport that has had its connection gets no second one.
+func TestATurnIsOneConnection(t *testing.T) {
+	l := &listener{misbehave: answers("")}
+	c, err := NewClient(ClientConfig{BaseURL: "http://cdn.test", Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := context.WithValue(t.Context(), turnKey{}, new(atomic.Bool))
+	for i, ctx := range []context.Context{turn, turn, t.Context()} {
+		conn, err := c.dial(ctx, "tcp", "cdn.test:80")
+		if err == nil {
+			conn.Close()
+		}
+		if (err == nil) != (i == 0) {
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
 }

@@ -19,12 +19,15 @@ func bySymbol(chain *compute.Chain) map[string]*compute.Contract {
 	return index
 }
 
-// Contracts trade during the whole session. Volume and the time of the last trade only grow, and open interest stays.
+// Contracts trade during the whole session. Volume and the time of the last trade only grow, and open interest stays. Options on indices
+// trade until 16:15, but for those that settle at 16:00, and options on funds until 16:00. The AM-settled series of an index expire on third
+// Fridays alone.
 func TestChainDuringASession(t *testing.T) {
+	closing, calendar := ny("2026-08-11 16:00:00").Unix(), compute.NewCalendar(nil, nil)
 	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "IWM", "TSLA"} {
 		var last map[string]*compute.Contract
-		traded := 0.0
-		for at := ny("2026-08-11 09:46:00"); at.Before(ny("2026-08-11 16:50:00")); at = at.Add(100 * time.Minute) {
+		traded, late := 0.0, 0
+		for at := ny("2026-08-11 09:46:00"); at.Before(ny("2026-08-11 18:10:00")); at = at.Add(100 * time.Minute) {
 			chain := chainAt(t, market, symbol, at)
 			now := bySymbol(chain)
 			sum, recent := 0.0, 0
@@ -37,6 +40,15 @@ func TestChainDuringASession(t *testing.T) {
 				if when.After(chain.AsOf) || c.Volume > 0 == when.Before(ny("2026-08-11 09:30:00")) || c.LastTrade == 0 != (c.Last == 0) {
 					t.Fatalf("%s at %s: volume %v, last trade %s at %v", name, chain.AsOf, c.Volume, when.UTC(), c.Last)
 				}
+				if c.LastTrade > closing {
+					late++
+				}
+				if c.LastTrade > closing+15*60 || c.LastTrade > closing && c.Expiration == compute.NewDate(2026, time.August, 11) {
+					t.Fatalf("%s traded last at %s", name, when.UTC())
+				}
+				if c.Settlement == compute.AM && c.Expiration != calendar.OnOrBefore(compute.ThirdFriday(c.Expiration.Year(), c.Expiration.Month())) {
+					t.Fatalf("%s settles at the open", name)
+				}
 				before := last[name]
 				if last != nil && (before == nil || c.OpenInterest != before.OpenInterest || c.Volume < before.Volume || c.LastTrade < before.LastTrade) {
 					t.Fatalf("%s went from %+v to %+v", name, before, c)
@@ -46,6 +58,9 @@ func TestChainDuringASession(t *testing.T) {
 				t.Errorf("%s: volume went from %v to %v by %s, %d contracts traded in the last 15 minutes", symbol, traded, sum, at, recent)
 			}
 			last, traded = now, sum
+		}
+		if (late > 0) != (symbol[0] == '_') {
+			t.Errorf("%s: %d contracts traded after 16:00", symbol, late)
 		}
 	}
 }
@@ -185,29 +200,6 @@ func TestResourcesOfAChain(t *testing.T) {
 	}
 }
 
-// Options on indices trade until 16:15, but for those that settle at 16:00, and options on funds until 16:00. The AM-settled series of an
-// index expire on third Fridays alone.
-func TestHoursAndSettlementOfIndices(t *testing.T) {
-	closing, calendar := ny("2026-08-11 16:00:00").Unix(), compute.NewCalendar(nil, nil)
-	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "SPY", "IWM"} {
-		late := 0
-		for _, c := range chainAt(t, market, symbol, ny("2026-08-11 18:00:00")).Contracts {
-			if c.LastTrade > closing {
-				late++
-			}
-			if c.LastTrade > closing+15*60 || c.LastTrade > closing && c.Expiration == compute.NewDate(2026, time.August, 11) {
-				t.Fatalf("%s traded last at %s", c.Symbol(), time.Unix(c.LastTrade, 0).UTC())
-			}
-			if c.Settlement == compute.AM && c.Expiration != calendar.OnOrBefore(compute.ThirdFriday(c.Expiration.Year(), c.Expiration.Month())) {
-				t.Fatalf("%s settles at the open", c.Symbol())
-			}
-		}
-		if (late > 0) != (symbol[0] == '_') {
-			t.Errorf("%s: %d contracts traded after 16:00", symbol, late)
-		}
-	}
-}
-
 // The middles of the quotes of a series have no arbitrage, but for ticks: a call falls with the strike and a put rises, by at most the
 // discounted difference of the strikes. The price is convex in the strike. A call less the put of its strike falls by just that difference.
 // Contracts without a bid are left out, because they have no middle, and so are those with a delta under 0.0005 or over 0.9995: far out, on
@@ -265,24 +257,6 @@ func TestNoArbitrage(t *testing.T) {
 				if middle(a) > w*middle(z)+(1-w)*middle(b)+tick/2+1e-9 {
 					t.Fatalf("%s, %s and %s are not convex: %v, %v, %v", z.Symbol(), a.Symbol(), b.Symbol(), middle(z), middle(a), middle(b))
 				}
-			}
-		}
-	}
-}
-
-// Options that expire on the session date have 43 to 65 % of the volume of the SPX, as in real sessions.
-func TestShareOfTheLastDay(t *testing.T) {
-	for _, day := range []string{"2026-08-10", "2026-08-11", "2026-08-12", "2026-08-14", "2026-08-21", "2026-09-18", "2026-09-30", "2026-11-05"} {
-		for _, hour := range []string{" 12:00:00", " 16:50:00"} {
-			chain := chainAt(t, market, "_SPX", ny(day+hour))
-			last, all := 0.0, 0.0
-			for _, c := range chain.Contracts {
-				if all += c.Volume; c.Expiration.String() == day {
-					last += c.Volume
-				}
-			}
-			if share := last / all; share < 0.43 || share > 0.65 {
-				t.Errorf("%s%s: 0DTE has %.3f of the volume", day, hour, share)
 			}
 		}
 	}

@@ -13,43 +13,65 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-func TestLevelsArePlausible(t *testing.T) {
-	at := ny("2027-01-05 12:00:00")
-	for seed := range uint64(3) {
+// The levels and the daily returns of each index are plausible: NDX and RUT move with SPX, volatilities against it. The longer the term of a
+// volatility, the less it moves. The bounds are a little wider than what seeds 1 to 3 have from 2022 to 2026.
+func TestIndicesArePlausible(t *testing.T) {
+	now := ny("2026-12-31 20:00:00")
+	for _, seed := range []uint64{1, 2, 3} {
 		m := newMarket(seed)
-		quiet, inverted, n := 0, 0, 0
-		three := closesOf(t, m, "_VIX3M", at)
-		for i, c := range closesOf(t, m, "_VIX", at) {
-			n++
-			if c.Price >= 12 && c.Price <= 30 {
-				quiet++
+		returns := func(closes []compute.Close) (out []float64) {
+			for i := 1; i < len(closes); i++ {
+				out = append(out, math.Log(closes[i].Price/closes[i-1].Price))
 			}
-			if c.Price > three[i].Price {
-				inverted++
-			}
-			if c.Price < 9 || c.Price > 60 {
-				t.Errorf("seed %d: VIX is %v on %s", seed, c.Price, c.Date)
-			}
+			return out
 		}
-		if quiet < n*9/10 || inverted == 0 || inverted > n/2 {
-			t.Errorf("seed %d: of %d sessions the VIX was from 12 to 30 on %d, above the VIX3M on %d", seed, n, quiet, inverted)
-		}
-		sum, squares, days, inRange := 0.0, 0.0, 0.0, 0
-		closes := closesOf(t, m, "_SPX", at)
-		for i := 1; i < len(closes); i++ {
-			r := math.Log(closes[i].Price / closes[i-1].Price)
-			sum, squares, days = sum+r, squares+r*r, days+1
-			if math.Abs(r) > 0.08 {
-				t.Errorf("seed %d: SPX moved %.1f%% on %s", seed, r*100, closes[i].Date)
+		spx := returns(closesOf(t, m, "_SPX", now))
+		for symbol, c := range map[string]struct{ levels, mean, volatility, correlation [2]float64 }{
+			"_SPX":   {[2]float64{4300, 7900}, [2]float64{5900, 6300}, [2]float64{0.11, 0.14}, [2]float64{0.999, 1.001}},
+			"_NDX":   {[2]float64{14_500, 33_000}, [2]float64{22_000, 23_500}, [2]float64{0.14, 0.2}, [2]float64{0.9, 0.94}},
+			"_RUT":   {[2]float64{1250, 2950}, [2]float64{1900, 2100}, [2]float64{0.15, 0.21}, [2]float64{0.82, 0.88}},
+			"_VIX9D": {[2]float64{8, 55}, [2]float64{17, 20}, [2]float64{1.1, 1.5}, [2]float64{-0.8, -0.7}},
+			"_VIX":   {[2]float64{9, 50}, [2]float64{17.5, 20.5}, [2]float64{0.95, 1.3}, [2]float64{-0.8, -0.65}},
+			"_VIX3M": {[2]float64{14, 36}, [2]float64{18, 21}, [2]float64{0.45, 0.65}, [2]float64{-0.8, -0.65}},
+			"_VIX6M": {[2]float64{15, 32}, [2]float64{19, 22}, [2]float64{0.28, 0.42}, [2]float64{-0.8, -0.65}},
+			"_VIX1Y": {[2]float64{16, 29}, [2]float64{20, 23}, [2]float64{0.18, 0.27}, [2]float64{-0.75, -0.6}},
+			"_VVIX":  {[2]float64{60, 180}, [2]float64{85, 105}, [2]float64{0.4, 0.6}, [2]float64{-0.8, -0.65}},
+			"_SKEW":  {[2]float64{110, 160}, [2]float64{135, 148}, [2]float64{0.11, 0.2}, [2]float64{0.65, 0.8}},
+		} {
+			var levels []float64
+			closes := closesOf(t, m, symbol, now)
+			for _, c := range closes {
+				levels = append(levels, c.Price)
 			}
-			if closes[i].Date.Year() == 2026 && closes[i].Price > 6800 && closes[i].Price < 7900 {
-				inRange++
+			mean, _, _ := related(levels, levels)
+			_, deviation, correlation := related(spx, returns(closes))
+			for what, x := range map[string]struct {
+				got    float64
+				bounds [2]float64
+			}{
+				"least level": {slices.Min(levels), c.levels}, "greatest level": {slices.Max(levels), c.levels}, "mean": {mean, c.mean},
+				"volatility": {deviation * math.Sqrt(252), c.volatility}, "correlation": {correlation, c.correlation},
+			} {
+				if x.got < x.bounds[0] || x.got > x.bounds[1] {
+					t.Errorf("seed %d: the %s of %s is %.3f, not within %v", seed, what, symbol, x.got, x.bounds)
+				}
 			}
-		}
-		if vol := math.Sqrt(squares / days * 252); vol < 0.08 || vol > 0.2 || inRange < 230 {
-			t.Errorf("seed %d: SPX has a volatility of %.3f and was near 7,000 to 7,700 on %d days of 2026", seed, vol, inRange)
+			if quote := quoteAt(t, m, symbol, now); "_"+quote.Symbol != symbol || !(quote.Spot > 0) || math.IsNaN(quote.PriceChangePercent) || quote.BadNumbers > 0 {
+				t.Errorf("seed %d: quote of %s: %+v", seed, symbol, quote)
+			}
 		}
 	}
+}
+
+// related returns mean and standard deviation of the second of two series, and its correlation with the first.
+func related(x, y []float64) (mean, deviation, correlation float64) {
+	n := float64(len(x))
+	var sx, sy, sxx, sxy, syy float64
+	for i := range x {
+		sx, sy, sxx, sxy, syy = sx+x[i], sy+y[i], sxx+x[i]*x[i], sxy+x[i]*y[i], syy+y[i]*y[i]
+	}
+	xx, xy, yy := sxx-sx*sx/n, sxy-sx*sy/n, syy-sy*sy/n
+	return sy / n, math.Sqrt(yy / n), xy / math.Sqrt(xx*yy)
 }
 
 // A history ends with the latest published session. Its last close and change are those of the quote of that evening.
@@ -96,46 +118,6 @@ func TestSectorsAddUpToTheIndex(t *testing.T) {
 	}
 }
 
-// The daily returns of NDX and RUT move with those of SPX. Over the 1,000 sessions up to the end of 2026, seeds 0 to 11 had, for NDX,
-// correlations from 0.910 to 0.936 (mean 0.925) and betas from 1.18 to 1.23, and, for RUT, correlations from 0.829 to 0.871 (mean 0.850) and
-// betas from 1.15 to 1.24.
-func TestIndicesMoveTogether(t *testing.T) {
-	const sessions = 1000
-	for _, seed := range []uint64{1, 2, 3} {
-		m := newMarket(seed)
-		returns := func(symbol string) []float64 {
-			closes := closesOf(t, m, symbol, ny("2026-12-31 20:00:00"))
-			closes = closes[len(closes)-sessions-1:]
-			out := make([]float64, sessions)
-			for i := range out {
-				out[i] = math.Log(closes[i+1].Price / closes[i].Price)
-			}
-			return out
-		}
-		for index, bounds := range map[string][3][2]float64{
-			"_NDX": {{0.9, 0.94}, {1.12, 1.28}, {0.14, 0.2}}, "_RUT": {{0.82, 0.88}, {1.1, 1.3}, {0.15, 0.21}},
-		} {
-			_, deviation, correlation, beta := related(returns("_SPX"), returns(index))
-			for i, got := range []float64{correlation, beta, deviation * math.Sqrt(252)} {
-				if what := []string{"correlation", "beta", "volatility"}[i]; got < bounds[i][0] || got > bounds[i][1] {
-					t.Errorf("seed %d: the %s of %s is %.3f, not within %v", seed, what, index, got, bounds[i])
-				}
-			}
-		}
-	}
-}
-
-// related returns mean and standard deviation of the second of two series, its correlation with the first, and its beta to it.
-func related(x, y []float64) (mean, deviation, correlation, beta float64) {
-	n := float64(len(x))
-	var sx, sy, sxx, sxy, syy float64
-	for i := range x {
-		sx, sy, sxx, sxy, syy = sx+x[i], sy+y[i], sxx+x[i]*x[i], sxy+x[i]*y[i], syy+y[i]*y[i]
-	}
-	xx, xy, yy := sxx-sx*sx/n, sxy-sx*sy/n, syy-sy*sy/n
-	return sy / n, math.Sqrt(yy / n), xy / math.Sqrt(xx*yy), xy / xx
-}
-
 // Before the open, at any time of a session and after the close, a fund has its share of the index.
 func TestFundsFollowTheirIndices(t *testing.T) {
 	for at := ny("2026-10-26 08:00:00"); at.Before(ny("2026-11-07 00:00:00")); at = at.Add(97 * time.Minute) {
@@ -146,38 +128,6 @@ func TestFundsFollowTheirIndices(t *testing.T) {
 			index, fund := quoteAt(t, market, c.index, at).Spot, quoteAt(t, market, c.fund, at).Spot
 			if math.Abs(fund/index/c.share-1) > 0.001 {
 				t.Errorf("%s: %s is %v and %s %v", at, c.index, index, c.fund, fund)
-			}
-		}
-	}
-}
-
-// Each volatility index has a quote. The longer the term of a volatility, the less it moves. VVIX moves with the VIX, and SKEW against it.
-// From 2022 to 2026, seeds 1 to 3 have means of VIX9D from 17.8 to 18.9, and of VIX1Y from 20.9 to 21.7.
-func TestVolatilityIndices(t *testing.T) {
-	for _, seed := range []uint64{1, 2, 3} {
-		m, now := newMarket(seed), ny("2026-11-20 11:00:00")
-		levels := map[string][]float64{}
-		for _, symbol := range compute.VIXIndices {
-			quote := quoteAt(t, m, "_"+symbol, now)
-			if quote.Symbol != symbol || !(quote.Spot > 0) || math.IsNaN(quote.PriceChangePercent) || quote.BadNumbers > 0 {
-				t.Errorf("seed %d: quote of %s: %+v", seed, symbol, quote)
-			}
-			for _, c := range closesOf(t, m, "_"+symbol, now) {
-				levels[symbol] = append(levels[symbol], c.Price)
-			}
-		}
-		last := math.Inf(1)
-		for _, symbol := range compute.VIXIndices[:5] {
-			mean, deviation, _, _ := related(levels["VIX"], levels[symbol])
-			if mean < 12 || mean > 25 || deviation >= last {
-				t.Errorf("seed %d: %s has mean %.2f and deviation %.2f, the index with a shorter term %.2f", seed, symbol, mean, deviation, last)
-			}
-			last = deviation
-		}
-		for symbol, c := range map[string]struct{ least, most, with float64 }{"VVIX": {60, 180, 1}, "SKEW": {110, 160, -1}} {
-			_, _, correlation, _ := related(levels["VIX"], levels[symbol])
-			if least, most := slices.Min(levels[symbol]), slices.Max(levels[symbol]); correlation*c.with < 0.8 || least < c.least || most > c.most {
-				t.Errorf("seed %d: %s is from %.1f to %.1f, with a correlation of %.2f to the VIX", seed, symbol, least, most, correlation)
 			}
 		}
 	}
@@ -206,6 +156,30 @@ func settlementAt(t *testing.T, date, at string) ([]compute.FuturesSettlement, *
 		t.Fatalf("settlement %s at %s: %d bad, %v", date, at, bad, err)
 	}
 	return rows, doc
+}
+
+func TestSettlementPublication(t *testing.T) {
+	for _, c := range []struct {
+		asked, at, date string
+		rows            bool
+	}{
+		{"2026-08-11", "2026-08-11 18:29:00", "2026-08-10", true}, // not published yet: the newest file
+		{"2026-08-11", "2026-08-11 18:31:00", "2026-08-11", true},
+		{"2026-08-11", "2026-08-14 12:00:00", "2026-08-11", true}, // a past date
+		{"2026-08-12", "2026-08-11 18:31:00", "2026-08-11", true},
+		{"2026-08-10", "2026-08-10 12:00:00", "2026-08-07", true}, // on a Monday, the file of Friday
+		{"2026-11-27", "2026-11-27 18:31:00", "2026-11-27", true}, // early close
+		{"2026-08-08", "2026-08-11 12:00:00", "2026-08-08", false},
+		{"2026-09-07", "2026-09-08 20:00:00", "2026-09-07", false}, // Labor Day
+	} {
+		rows, doc := settlementAt(t, c.asked, c.at)
+		if doc.FileDate != c.date || len(rows) > 0 != c.rows {
+			t.Errorf("%s at %s: file of %s with %d rows", c.asked, c.at, doc.FileDate, len(rows))
+		}
+		if !doc.Received.Equal(ny(c.at)) || doc.Generated.After(doc.Received) {
+			t.Errorf("%s at %s: generated %s, received %s", c.asked, c.at, doc.Generated, doc.Received)
+		}
+	}
 }
 
 func TestSettlementRows(t *testing.T) {
