@@ -29,10 +29,8 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 	}
 	lies := []lie{
 		{faultClockAhead, spxName, "spx", upstream.ClockAhead},
-		{faultTradeAhead, spxName, "spx", upstream.ClockAhead},
 		{faultPriceJump, spxName, "spx", upstream.PriceJump},
 		{faultQuotesMissing, spxName, "spx", upstream.QuotesMissing},
-		{faultManyExpirations, spxName, "spx", upstream.TooMany},
 		{faultAbsurdPrice, spxName, "spx", upstream.Empty},
 		{faultGarbagePrice, spxName, "spx", upstream.Empty},
 		{faultEmptyOptions, spxName, "spx", upstream.Empty},
@@ -41,12 +39,9 @@ func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
 		{faultShrink, xlfDocument, "xlf", upstream.Shrunk},
 		{faultBackwardClock, xlfDocument, "xlf", upstream.Backwards},
 		{faultClockAhead, xlfDocument, "xlf", upstream.ClockAhead},
-		{faultTradeAhead, xlfDocument, "xlf", upstream.ClockAhead},
 		{faultPriceJump, xlfDocument, "xlf", upstream.PriceJump},
 		{faultQuotesMissing, xlfDocument, "xlf", upstream.QuotesMissing},
-		{faultManyExpirations, xlfDocument, "xlf", upstream.TooMany},
 		{faultClockAhead, xlkQuote, "sectors", upstream.ClockAhead},
-		{faultTradeAhead, xlkQuote, "sectors", upstream.ClockAhead},
 		{faultPriceJump, xlkQuote, "sectors", upstream.PriceJump},
 		{faultAbsurdPrice, xlkQuote, "sectors", upstream.Empty},
 	}
@@ -107,7 +102,7 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 		named   []string
 	}{
 		{"a chain", "xlf", map[upstream.Name]fault{xlf: faultClockAhead}, false, []string{"clock_ahead"}, []string{string(xlf)}},
-		{"another chain", "spy", map[upstream.Name]fault{spy: faultManyExpirations}, false, []string{"too_many_expirations"}, []string{string(spy)}},
+		{"another chain", "spy", map[upstream.Name]fault{spy: faultHTMLPage}, false, []string{"upstream_html"}, []string{string(spy)}},
 		{"a timeout", "xlf", map[upstream.Name]fault{xlf: faultStall}, false, nil, []string{string(xlf)}},
 		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, true, []string{"upstream_empty"}, []string{"XLE"}},
 		{"an unreachable quote", "sectors", map[upstream.Name]fault{xle: faultStall}, true, nil, []string{"XLE"}},

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,10 +37,8 @@ const (
 	faultGarbagePrice          // a chain or quote whose underlying has garbage for prices
 	faultAbsurdPrice           // the same, with a price that no market has
 	faultClockAhead            // a chain or quote with a top-level timestamp a week ahead; a settlement file dated a week ahead
-	faultTradeAhead            // a chain or quote whose underlying traded a week ahead
 	faultPriceJump             // a chain or quote whose underlying has 1.3 times its price
 	faultQuotesMissing         // a chain without bids
-	faultManyExpirations       // a chain with 5,000 more expirations
 )
 
 // faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use. Its chains have
@@ -227,8 +224,6 @@ func (m *faultyMarket) spoil(ctx context.Context, doc *upstream.Document, f faul
 		if date, err := time.Parse(time.DateOnly, doc.FileDate); err == nil {
 			spoiled.FileDate = date.Add(week).Format(time.DateOnly)
 		}
-	case faultTradeAhead:
-		spoiled.Body = shiftTrade(doc.Body, week)
 	case faultPriceJump:
 		spoiled.Body = priceMembers.ReplaceAllFunc(doc.Body, func(member []byte) []byte {
 			name, price, _ := bytes.Cut(member, []byte{':'})
@@ -237,8 +232,6 @@ func (m *faultyMarket) spoil(ctx context.Context, doc *upstream.Document, f faul
 		})
 	case faultQuotesMissing:
 		spoiled.Body = bids.ReplaceAll(doc.Body, []byte(`"bid":0.0`))
-	case faultManyExpirations:
-		spoiled.Body = manyExpirations(doc.Body, key, 5_000)
 	case faultStaleSettlement:
 		date, err := compute.ParseDate(key)
 		if err != nil {
@@ -284,42 +277,18 @@ func keepRows(body []byte, kind upstream.Kind, keep func(rows int) int) []byte {
 	return bytes.Join([][]byte{body[:from], kept, body[to:]}, nil)
 }
 
-// shiftClock returns a body whose timestamp is later by d.
+// shiftClock returns a body whose timestamp is later by d. Without a timestamp, it returns body.
 func shiftClock(body []byte, d time.Duration) []byte {
-	return shift(body, bytes.Index(body, []byte(`"timestamp":"`)), "2006-01-02 15:04:05", d)
-}
-
-// shiftTrade returns a body whose underlying traded later by d. The head comes after the rows.
-func shiftTrade(body []byte, d time.Duration) []byte {
-	return shift(body, bytes.LastIndex(body, []byte(`"last_trade_time":"`)), "2006-01-02T15:04:05", d)
-}
-
-// shift returns a body in which the time of the member at an index is later by d. Without the member, it returns body.
-func shift(body []byte, member int, layout string, d time.Duration) []byte {
-	if member < 0 {
+	const member = `"timestamp":"`
+	at := bytes.Index(body, []byte(member)) + len(member)
+	if at < len(member) {
 		return body
 	}
 	out := bytes.Clone(body)
-	at := member + bytes.Index(body[member:], []byte(`:"`)) + 2
-	t, err := time.Parse(layout, string(body[at:at+len(layout)]))
+	t, err := time.Parse(time.DateTime, string(body[at:at+len(time.DateTime)]))
 	if err != nil {
 		return body
 	}
-	t.Add(d).AppendFormat(out[:at], layout)
+	t.Add(d).AppendFormat(out[:at], time.DateTime)
 	return out
-}
-
-// manyExpirations returns a chain with n more expirations, one a day, each with one call.
-func manyExpirations(body []byte, symbol string, n int) []byte {
-	_, to, separator := rowsOf(body, upstream.OptionsKind)
-	if separator == "" {
-		return body
-	}
-	root := strings.Replace(symbol, "_SPX", "SPXW", 1)
-	out := bytes.Clone(body[:to])
-	for i := range n {
-		day := time.Date(2027, 1, 1+i, 0, 0, 0, 0, time.UTC)
-		out = fmt.Appendf(out, `,{"option":"%s%sC05000000","bid":1.0,"ask":1.1,"iv":0.2,"open_interest":5000.0,"volume":1000.0}`, root, day.Format("060102"))
-	}
-	return append(out, body[to:]...)
 }

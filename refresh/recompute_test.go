@@ -3,8 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -209,27 +207,6 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 		}
 		if f := found[product.FlowResource]; f.Summary != ": stored by flow/0, which it keeps, and this version has "+compute.FlowMethod {
 			t.Errorf("method changed%s", f.Summary)
-		}
-	})
-}
-
-// Documents that are gone or altered are named.
-func TestGoneInputsAreNamed(t *testing.T) {
-	long(t)
-	const date = "2026-11-20"
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		r := newRig(t, dir, "2026-11-20 11:00")
-		r.once()
-		stored, err := snapshots.ReadFile(dir, "simulated", product.SectorsResource, date)
-		must(t, err)
-		removed, altered, in := stored.Inputs[3], stored.Inputs[5], filepath.Join(dir, "simulated", "objects")
-		must(t, os.Remove(filepath.Join(in, removed.SHA256+".gz")))
-		must(t, os.WriteFile(filepath.Join(in, altered.SHA256+".gz"), []byte("other"), 0o600))
-		gone := recomputeAll(t, dir, date)[product.SectorsResource]
-		if gone.Verdict != "inputs_gone" || len(gone.Details) != 2 || !strings.HasPrefix(gone.Details[0], removed.SHA256) || !strings.Contains(gone.Details[0], snapshots.ErrGone.Error()) ||
-			!strings.Contains(gone.Details[1], altered.Name) || !strings.Contains(gone.Details[1], snapshots.ErrTorn.Error()) {
-			t.Errorf("gone: %q", gone)
 		}
 	})
 }

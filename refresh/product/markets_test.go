@@ -321,6 +321,8 @@ func (g *generator) trade(q *compute.Quote, asOf time.Time) {
 		q.Delta = math.NaN()
 	case 2:
 		q.Delta = 0
+	case 7:
+		q.Delta = 5e8 // a bad number
 	case 3:
 		q.LastTrade = 0
 	case 4:

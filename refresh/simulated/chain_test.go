@@ -261,23 +261,3 @@ func TestNoArbitrage(t *testing.T) {
 		}
 	}
 }
-
-// The skew of the SPX fades on the last days. The bounds are about those of the chain of 2026-08-11: −1.0 at a day, −1.7 at 8 days, −3.2 at
-// 30, with a volatility at the money that was a fifth lower.
-func TestSkewFades(t *testing.T) {
-	for _, c := range []struct {
-		date        string
-		least, most float64 // volatility of the call with a delta of 0.25 less that of such a put, points
-	}{{"2026-08-12", -1.4, -0.6}, {"2026-08-19", -2.8, -1.5}, {"2026-09-11", -4.6, -3}} {
-		chain, at := chainAt(t, market, "_SPX", ny("2026-08-11 16:36:50")), [2]float64{}
-		best := [2]float64{1, 1}
-		for _, option := range chain.Contracts {
-			if off := math.Abs(math.Abs(option.Delta) - 0.25); off < best[option.Right] && option.Root == "SPXW" && option.Expiration.String() == c.date {
-				best[option.Right], at[option.Right] = off, 100*option.IV
-			}
-		}
-		if skew := at[compute.Call] - at[compute.Put]; skew < c.least || skew > c.most {
-			t.Errorf("%s: the risk reversal is %.2f", c.date, skew)
-		}
-	}
-}
