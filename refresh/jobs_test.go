@@ -112,8 +112,17 @@ func TestAProbeDoesNotWait(t *testing.T) {
 		if reason := r.LastFailure(product.GammaResource); reason != string(upstream.Empty) || len(r.Offers()) != 0 || r.ClockError() != nil || r.DiskError() != nil || Member(r).Failing() != nil || len(Member(r).Serving()) != 0 {
 			t.Errorf("the last failure is %q", reason)
 		}
+		freshness := job{name: "freshness", stateless: true, run: func(context.Context) error { return nil }}
+		if !r.runJob(t.Context(), freshness) { // nor does a dead disk, on which the owner waits, keep an answer fresh
+			t.Error("freshness is not updated")
+		}
 		return nil
 	})
+	r.board.mu.Lock() // as while answers are sealed again
+	defer r.board.mu.Unlock()
+	if r.LastFailure(product.GammaResource) == "" {
+		t.Error("the failure is forgotten")
+	}
 }
 
 // Only a document that a merged answer rests on makes the answer stale.
