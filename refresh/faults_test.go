@@ -195,7 +195,7 @@ const (
 	quotesDir   = upstream.Name("quotes/")
 )
 
-// faultCases are the faults of a connection, those of the short form first. TestWhatIsNotBelievedLeavesNoTrace has those of documents.
+// faultCases are the faults of a connection, those of the short form first. TestWhatIsRefusedLeavesNoTrace has those of documents.
 var faultCases = []faultCase{
 	{"403", faultForbidden, spxDocument, upstream.Refused, onChain},
 	{"quotes: reset mid-body", faultReset, quotesDir, upstream.Truncated, onQuotes},

@@ -18,7 +18,7 @@ import (
 
 // A document that is not believed is counted under its reason, is named in the log, and leaves no trace: not in memory, not
 // in the series, not on the disk. The next good document is accepted.
-func TestWhatIsNotBelievedLeavesNoTrace(t *testing.T) {
+func TestWhatIsRefusedLeavesNoTrace(t *testing.T) {
 	long(t)
 	xlkQuote, spxName := upstream.Quotes("XLK"), spxDocument
 	type lie struct {
