@@ -1,12 +1,10 @@
 package fleet
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -73,30 +71,6 @@ func TestNonsenseInTheStream(t *testing.T) {
 	must(t, o.stream.Purge(t.Context()))
 	fresh := join(t, at, t.TempDir(), true)
 	until(t, "a new edge follows", func() bool { return fresh.shows(gamma, `"2"`) })
-}
-
-// A NATS server that lost its last messages in a power failure does not end a fleet.
-func TestAStreamThatWasSetBack(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	nats := startNATS(t, dir, 0)
-	at, port := urlOf(nats), portOf(nats)
-	a, e := pair(t, at)
-	stopNATS(nats)
-	before := t.TempDir()
-	must(t, os.CopyFS(before, os.DirFS(dir)))
-	nats = startNATS(t, dir, port)
-	for i := range 10 {
-		a.save(pain, fmt.Sprint(i), friday.Add(time.Duration(i)*time.Second))
-	}
-	until(t, "the edge has the last", func() bool { return e.shows(pain, "9") })
-	stopNATS(nats)
-	must(t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(before))))
-	startNATS(t, dir, port)
-	a.save(gamma, `"2"`, friday.Add(time.Minute))
-	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
-	fresh := join(t, at, t.TempDir(), true)
-	until(t, "a new edge has all files", func() bool { return maps.Equal(fresh.files(), a.files()) && fresh.shows(pain, "9") })
 }
 
 // A full stream is told, and the fleet goes on when there is room.
