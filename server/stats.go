@@ -18,6 +18,7 @@ type Stats struct {
 	TLSHandshakesFailed                     uint64
 	AddressesHeld                           int // client addresses with a rate limit of --anonymous-rate in memory
 	KeysKnown                               int
+	KeysRefused                             map[string]uint64 // requests, see [keys.Table.Refused]
 }
 
 // Responses counts the responses of a resource with one status and one coding.
@@ -54,7 +55,7 @@ func (s *Server) Stats() Stats {
 		out.AddressesHeld = s.cfg.Addresses.Held()
 	}
 	if s.cfg.Keys != nil {
-		out.KeysKnown = s.cfg.Keys.Len()
+		out.KeysKnown, out.KeysRefused = s.cfg.Keys.Len(), s.cfg.Keys.Refused()
 	}
 	for code, n := range t.errors {
 		out.Errors[code] = n.Load()

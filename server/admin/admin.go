@@ -2,8 +2,8 @@
 //
 // It uses net/http, because the listener is not public and need not be fast. Each scrape reads the current values: a public
 // request changes only counters and does not use Prometheus. Labels are names of resources, underlyings, levels, feeds and roles,
-// statuses, error codes, codings and steps of a write. A label is never a key, a date, an address or another text that a client
-// chooses.
+// statuses, error codes, codings, steps of a write and ids of keys. A label is never a secret, a date, an address or another text that
+// a client chooses.
 package admin
 
 import (

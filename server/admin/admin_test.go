@@ -62,7 +62,7 @@ func sources(t testing.TB) admin.Sources {
 	stats.Bytes = []server.Bytes{{Resource: "gex/spx", Coding: "gzip", Count: 23}}
 	stats.Durations = []server.Durations{{Resource: "gex/spx", Buckets: map[float64]uint64{.001: 24, 1: 25}, Count: 26, Sum: 2.7}}
 	stats.ConnectionsOpen, stats.ConnectionsAccepted, stats.ConnectionsRefused, stats.TLSHandshakesFailed = 28, 29, 30, 31
-	stats.AddressesHeld, stats.KeysKnown = 32, 33
+	stats.AddressesHeld, stats.KeysKnown, stats.KeysRefused = 32, 33, map[string]uint64{"k_0123456789ab": 38}
 	return admin.Sources{
 		Version: "v1.2.3", Now: clock, Refreshes: admin.NewRefreshes(), CertificateExpires: clock, LogLinesLost: func() int64 { return 37 }, Server: func() server.Stats { return stats },
 		Current:   func(resource string) *snapshots.Edition { return current[resource] },

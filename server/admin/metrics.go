@@ -112,9 +112,10 @@ func (s *collector) server(ch chan<- prometheus.Metric) {
 	countEach(ch, desc("api_errors_total", "Error answers, by the error code of the interface; rate_limited and quota_exceeded are refusals by a limit.", "code"), stats.Errors)
 	gauge(ch, desc("connections_open", "Open connections of the public listener."), float64(stats.ConnectionsOpen))
 	count(ch, desc("connections_accepted_total", "Connections that the public listener accepted and served."), stats.ConnectionsAccepted)
-	count(ch, desc("connections_refused_total", "Connections refused, because --max-connections were open."), stats.ConnectionsRefused)
+	count(ch, desc("connections_refused_total", "Connections refused, because --max-connections were open, or a quarter of them from one address."), stats.ConnectionsRefused)
 	count(ch, desc("tls_handshakes_failed_total", "TLS handshakes of the public listener that failed."), stats.TLSHandshakesFailed)
 	gauge(ch, desc("rate_limit_addresses", "Client addresses that have a bucket of --anonymous-rate."), float64(stats.AddressesHeld))
+	countEach(ch, desc("key_requests_refused_total", "Requests with a key that were refused, over a limit, expired or revoked, by the id of the key.", "key"), stats.KeysRefused)
 	gauge(ch, desc("api_keys", "Keys in the key file in force, including revoked and expired keys."), float64(stats.KeysKnown))
 }
 

@@ -112,7 +112,7 @@ func TestMetricsOfARunningServer(t *testing.T) {
 	public, admin := live(t)
 	fetched(t, public+"/api/v1/gex/spx")
 	there := exposedBy(t, fetched(t, admin+"/metrics"))
-	absent := regexp.MustCompile(`strikecache_(fleet_|tls_cert|degraded|documents_refused_total)`)
+	absent := regexp.MustCompile(`strikecache_(fleet_|tls_cert|degraded|documents_refused_total|key_requests)`)
 	for name, labels := range exposed(t) {
 		if absent.MatchString(name) {
 			continue

@@ -3,6 +3,8 @@ package keys
 import (
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strconv"
 	"text/tabwriter"
@@ -15,7 +17,7 @@ type Streams struct{ Out, Err io.Writer }
 // Commands is `strikecache keys`, in the form that the kong parser reads.
 type Commands struct {
 	Create createCommand `cmd:"" help:"Create a key and print its secret. The secret is shown once and stored nowhere."`
-	List   listCommand   `cmd:"" help:"List the keys."`
+	List   listCommand   `cmd:"" help:"List the keys, with the requests of this UTC day and the last use. A server saves both once a minute."`
 	Revoke revokeCommand `cmd:"" help:"Revoke a key. A running server refuses the key within two seconds."`
 
 	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
@@ -60,11 +62,25 @@ func (listCommand) Run(all *Commands, to Streams) error {
 	if err != nil {
 		return err
 	}
+	today, last := map[string]int64{}, map[string]int64{}
+	paths, _ := fs.Glob(os.DirFS(all.DataDir), "*/usage.json") // of each source; the pattern is valid
+	for _, path := range paths {
+		s, err := readCounts(filepath.Join(all.DataDir, path), now.UTC())
+		if err != nil {
+			fmt.Fprintf(to.Err, "usage not known of %s: %v\n", filepath.Dir(path), err)
+		}
+		for id, n := range s.Requests {
+			today[id] += n
+		}
+		for id, seconds := range s.LastUse {
+			last[id] = max(last[id], seconds)
+		}
+	}
 	w := tabwriter.NewWriter(to.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tCREATED\tEXPIRES\tPER MINUTE\tPER DAY\tSTATE")
+	fmt.Fprintln(w, "ID\tNAME\tCREATED\tEXPIRES\tPER MINUTE\tPER DAY\tTODAY\tLAST USE\tSTATE")
 	for _, k := range keys {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Name, k.Created.Format(time.RFC3339), orNever(k.Expires),
-			orUnlimited(int64(k.PerMinute)), orUnlimited(k.PerDay), k.State(now))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", k.ID, k.Name, k.Created.Format(time.RFC3339), orNever(k.Expires),
+			orUnlimited(int64(k.PerMinute)), orUnlimited(k.PerDay), today[k.ID], orNever(time.Unix(last[k.ID], 0).UTC()), k.State(now))
 	}
 	return w.Flush()
 }
@@ -96,7 +112,7 @@ func orUnlimited(n int64) string {
 }
 
 func orNever(t time.Time) string {
-	if t.IsZero() {
+	if t.Unix() <= 0 {
 		return "never"
 	}
 	return t.Format(time.RFC3339)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -20,10 +19,10 @@ const (
 	// saveEvery is how often [Counts] are saved. A killed process loses the requests since the last save.
 	saveEvery = time.Minute
 
-	maxCounts = 1 << 20 // bytes; 10,000 keys take 340 KB
+	maxCounts = 1 << 20 // bytes; 10,000 keys take 620 KB
 )
 
-// Counts holds the usage of each key, and keeps the counts of the UTC day in a file. Create it with [OpenCounts]. The zero value
+// Counts holds the usage of each key, and keeps the counts of the UTC day and the last use in a file. Create it with [OpenCounts]. The zero value
 // keeps usage in memory only.
 type Counts struct {
 	path string
@@ -40,6 +39,7 @@ type Counts struct {
 type saved struct {
 	Day      string           `json:"day"` // UTC, YYYY-MM-DD
 	Requests map[string]int64 `json:"requests"`
+	LastUse  map[string]int64 `json:"last_use"` // Unix seconds
 }
 
 // OpenCounts reads the counts of today from a file. Until [Counts.Close], it saves changed counts once a minute. If the file is missing,
@@ -65,23 +65,31 @@ func (c *Counts) Close() {
 func (c *Counts) Err() error { return c.failure.Err() }
 
 func (c *Counts) load(now time.Time) error {
-	text, err := watch.ReadFile(c.path, maxCounts)
-	if err != nil {
-		return err
-	}
-	var s saved
-	if err := json.Unmarshal(text, &s); err != nil {
-		return err
-	}
-	if _, err := time.Parse(time.DateOnly, s.Day); err != nil {
-		return fmt.Errorf("day: %w", err)
-	}
-	if s.Day == now.Format(time.DateOnly) {
-		for id, n := range s.Requests {
-			c.of(id).Restore(now.UnixNano(), n)
+	s, err := readCounts(c.path, now)
+	for _, ids := range []map[string]int64{s.Requests, s.LastUse} {
+		for id := range ids {
+			c.of(id).Restore(now.UnixNano(), s.Requests[id], s.LastUse[id])
 		}
 	}
-	return nil
+	return err
+}
+
+// readCounts reads a file of counts. Those of another day than today are left out.
+func readCounts(path string, now time.Time) (s saved, err error) {
+	text, err := watch.ReadFile(path, maxCounts)
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err == nil {
+		_, err = time.Parse(time.DateOnly, s.Day)
+	}
+	if err != nil {
+		return saved{}, err
+	}
+	if s.Day != now.Format(time.DateOnly) {
+		s.Requests = nil
+	}
+	return s, nil
 }
 
 // of returns the usage of a key, the same one in every call.
@@ -109,11 +117,15 @@ func (c *Counts) save() {
 }
 
 func (c *Counts) write(now time.Time) error {
-	s := saved{Day: now.Format(time.DateOnly), Requests: map[string]int64{}}
+	s := saved{Day: now.Format(time.DateOnly), Requests: map[string]int64{}, LastUse: map[string]int64{}}
 	c.mu.Lock()
 	for id, u := range c.usage {
-		if n := u.Today(now.UnixNano()); n > 0 {
+		n, last := u.Today(now.UnixNano())
+		if n > 0 {
 			s.Requests[id] = n
+		}
+		if last > 0 {
+			s.LastUse[id] = last
 		}
 	}
 	c.mu.Unlock()

@@ -37,7 +37,7 @@ func TestCountsRestart(t *testing.T) {
 		take(c, 1)
 		take(c, 2)
 		passed()
-		equal(t, content(t, path), `{"day":"2000-01-01","requests":{"k_0123456789ab":2}}`, "file")
+		equal(t, content(t, path), `{"day":"2000-01-01","requests":{"k_0123456789ab":2},"last_use":{"k_0123456789ab":946684860}}`, "file")
 		if info, err := os.Stat(path); err != nil || checksModes && info.Mode().Perm() != 0o600 {
 			t.Errorf("%v %v", info.Mode(), err)
 		}
@@ -49,6 +49,9 @@ func TestCountsRestart(t *testing.T) {
 		c = OpenCounts(path, log.logger())
 		take(c, 4)
 		time.Sleep(24 * time.Hour)
+		if _, last := c.of(someID).Today(time.Now().UnixNano()); last != 946684920 {
+			t.Errorf("last use at %d", last)
+		}
 		take(c, 1) // of the next day
 		c.Close()
 		if log.count("\n") != 1 || log.count("usage counts begin at 0: no file") != 1 {
@@ -62,7 +65,7 @@ func TestDamagedCounts(t *testing.T) {
 	good := `{"day":"2000-01-01","requests":{"k_0123456789ab":7}}`
 	for text, want := range map[string]string{
 		good: "", strings.Replace(good, "01-01", "01-02", 1): "",
-		good[:40]: "unexpected end of JSON input", strings.Repeat("\x00", 100): "invalid character", `{"users":[]}`: "day: ",
+		good[:40]: "unexpected end of JSON input", strings.Repeat("\x00", 100): "invalid character", `{"users":[]}`: "parsing time",
 		good + strings.Repeat(" ", maxCounts): "has over 1048576 bytes",
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -73,7 +76,7 @@ func TestDamagedCounts(t *testing.T) {
 			if want == "" && log.count("\n") > 0 || want != "" && (log.count("\n") != 1 || log.count("usage counts begin at 0: file not usable") != 1 || log.count(want) != 1) {
 				t.Errorf("%.80s: logged %s", text, log)
 			}
-			if n := c.of(someID).Today(now.UnixNano()); n != 0 && text != good {
+			if n, _ := c.of(someID).Today(now.UnixNano()); n != 0 && text != good {
 				t.Errorf("%.80s: begins at %d", text, n)
 			}
 		})
@@ -95,7 +98,7 @@ func TestCountsDiskFault(t *testing.T) {
 		}
 		equal(t, log.count("level=ERROR"), 1, "errors in the log")
 		must(t, os.Remove(dir))
-		if passed(); c.Err() != nil || log.count("saved again") != 1 || !strings.Contains(content(t, path), ":3}") {
+		if passed(); c.Err() != nil || log.count("saved again") != 1 || !strings.Contains(content(t, path), `":3},"last_use":{"`) {
 			t.Errorf("mended: %v, %s", c.Err(), log)
 		}
 		c.Close()

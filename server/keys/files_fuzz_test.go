@@ -59,7 +59,7 @@ func FuzzCounts(f *testing.F) {
 	good := `{"day":"2000-01-01","requests":{"k_0123456789ab":7,"k_ffffffffffff":0}}`
 	for _, s := range []string{
 		good, good[:40], "", "[]", "null", strings.Replace(good, "01-01", "01-02", 1), strings.Replace(good, ":7", ":-7", 1),
-		strings.Replace(good, ":7", ":1e3", 1), good + good, `{"day":"2000-01-01","requests":null}`,
+		strings.Replace(good, ":7", ":1e3", 1), good + good, `{"day":"2000-01-01","requests":null}`, strings.Replace(good, "}}", `},"last_use":{"k_0123456789ab":-1,"k_0123456789ac":946684800}}`, 1),
 		strings.Replace(good, ":7", ":9223372036854775807", 1), strings.Replace(good, "}}", `,"k_0123456789ab":8}}`, 1),
 	} {
 		f.Add(s)
@@ -81,9 +81,9 @@ func FuzzCounts(f *testing.F) {
 		again, err := read()
 		must(t, err)
 		for id, u := range c.usage {
-			n := u.Today(now.UnixNano())
-			if back := again.of(id).Today(now.UnixNano()); n < 0 || back != min(n, 1<<53) {
-				t.Errorf("%s: %d saved, %d loaded", id, n, back)
+			n, last := u.Today(now.UnixNano())
+			if back, lastBack := again.of(id).Today(now.UnixNano()); n < 0 || back != min(n, 1<<53) || lastBack != last {
+				t.Errorf("%s: %d and %d saved, %d and %d loaded", id, n, last, back, lastBack)
 			}
 		}
 	})

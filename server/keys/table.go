@@ -48,10 +48,22 @@ func (t *Table) Len() int { return len(*t.entries.Load()) }
 // Lookup compares digests and not secrets: the duration of a lookup may reveal something about a digest, never about a secret.
 func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 	e, ok := (*t.entries.Load())[sha256.Sum256(secret)]
-	if !ok || e.State(time.Unix(0, nowNanos)) != active {
+	if ok && e.State(time.Unix(0, nowNanos)) != active {
+		e.usage.Refused.Add(1)
 		return nil, false
 	}
-	return e, true
+	return e, ok
+}
+
+// Refused returns how many requests were refused since the start, by the id of their key: over a limit, expired or revoked.
+func (t *Table) Refused() map[string]uint64 {
+	out := map[string]uint64{}
+	for _, e := range *t.entries.Load() {
+		if n := e.usage.Refused.Load(); n > 0 {
+			out[e.ID] = n
+		}
+	}
+	return out
 }
 
 // missing is the text that read returns until the file has existed once.

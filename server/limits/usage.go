@@ -2,6 +2,7 @@ package limits
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,6 +22,9 @@ type Usage struct {
 
 	day, count             int64 // a day is a number of days since 1970-01-01
 	dayBefore, countBefore int64 // the day that was counted before, and its count
+
+	last    int64         // Unix seconds of the last allowed request, 0: none
+	Refused atomic.Uint64 // requests since the start that Admit or its caller has refused
 }
 
 // Admit decides about a request, and counts it if it is allowed. A limit of 0 is no limit.
@@ -44,6 +48,9 @@ func (u *Usage) Admit(perMinute int, perDay, nowNanos int64) Verdict {
 	}
 	if v.Outcome == Allowed {
 		u.count++
+		u.last = nowNanos / int64(time.Second)
+	} else {
+		u.Refused.Add(1)
 	}
 	v.Today = u.count
 	return v
@@ -62,21 +69,21 @@ func (u *Usage) changeDay(now int64) {
 	u.day, u.count, u.dayBefore, u.countBefore = u.dayBefore, u.countBefore, u.day, u.count
 }
 
-// Today returns the count of the day.
-func (u *Usage) Today(nowNanos int64) int64 {
+// Today returns the count of the day, and the Unix seconds of the last allowed request (0: none).
+func (u *Usage) Today(nowNanos int64) (count, last int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.changeDay(nowNanos)
-	return u.count
+	return u.count, u.last
 }
 
 // maxRestored is the highest count that [Usage.Restore] sets.
 const maxRestored = 1 << 53
 
-// Restore sets the count of the day. It limits the count to the range from 0 to 2^53.
-func (u *Usage) Restore(nowNanos, count int64) {
+// Restore sets the count of the day, and the Unix seconds of the last request. It limits both to the range from 0 to 2^53.
+func (u *Usage) Restore(nowNanos, count, last int64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.changeDay(nowNanos)
-	u.count = min(max(count, 0), maxRestored)
+	u.count, u.last = min(max(count, 0), maxRestored), min(max(last, 0), maxRestored)
 }

@@ -25,19 +25,23 @@ func TestDay(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]int64{{-5, 0}, {7, 7}, {math.MaxInt64, maxRestored}} {
-		if u.Restore(noon, c[0]); u.Today(noon) != c[1] {
-			t.Errorf("restored %d as %d", c[0], u.Today(noon))
+		u.Restore(noon, c[0], c[0])
+		if count, last := u.Today(noon); count != c[1] || last != c[1] || u.Refused.Load() != 2 {
+			t.Errorf("restored %d as %d, last used %d, %d refused", c[0], count, last, u.Refused.Load())
 		}
 	}
-	if n := u.Today(midnight); n != 0 {
-		t.Errorf("count %d on another day", n)
+	if count, last := u.Today(midnight); count != 0 || last != maxRestored {
+		t.Errorf("count %d on another day, last used %d", count, last)
+	}
+	if u.Admit(0, 0, noon+1); u.last != noon/second {
+		t.Errorf("last used %d", u.last)
 	}
 }
 
 // A request over the quota takes no token.
 func TestQuotaTakesNoToken(t *testing.T) {
 	var u Usage
-	u.Restore(noon, 5)
+	u.Restore(noon, 5, 0)
 	for range 100 {
 		if v := u.Admit(60, 5, noon); v.Outcome != QuotaExceeded || v.Minute.Remaining != 60 {
 			t.Fatalf("%+v", v)
