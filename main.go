@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -60,13 +59,6 @@ func untilSignal() context.Context {
 		cancel()
 	}()
 	return ctx
-}
-
-// outlive lets a command that runs until it is told to end outlive its terminal and the reader of its log. It returns out.
-func outlive(out *lines.Writer) *lines.Writer {
-	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE)
-	log.SetOutput(out) // of libraries
-	return out
 }
 
 const about = `An edge cache for options market structure.
@@ -161,7 +153,7 @@ type mcpCommand struct {
 }
 
 func (c mcpCommand) Run(ctx context.Context, to keys.Streams, log *lines.Writer) error {
-	return c.Serve(ctx, version(), os.Stdin, to.Out, outlive(log))
+	return c.Serve(ctx, version(), os.Stdin, to.Out, log.Outlive())
 }
 
 type verifyCommand struct {
@@ -188,10 +180,11 @@ func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 }
 
 type serveCommand struct {
-	Listen         string `help:"Public address; IPv6 as [::1]:8080. Without effect when systemd passes a socket, which is then the public listener." default:"127.0.0.1:8080"`
-	DataDir        string `help:"Directory of the stored files. Each source has its own subdirectory." default:"./data" type:"path"`
-	AdminListen    string `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
-	MaxConnections int    `help:"Largest number of open connections, at most the limit of open files minus 128. Further connections are refused." default:"10000"`
+	Listen         []string      `help:"Public addresses; IPv6 as [::1]:8080, a Unix socket as unix:/path, which its group may use and which counts as a trusted proxy. A socket that systemd passes replaces the first." default:"127.0.0.1:8080"`
+	DataDir        string        `help:"Directory of the stored files. Each source has its own subdirectory." default:"./data" type:"path"`
+	AdminListen    string        `help:"Address for the operator: metrics, profiles and probes. Empty: off." default:"127.0.0.1:9090"`
+	MaxConnections int           `help:"Largest number of open connections, at most the limit of open files minus 128. A quarter of them may be from one address (IPv6: /64) that is no trusted proxy and not of this machine. Further connections are refused." default:"10000"`
+	IdleTimeout    time.Duration `help:"How long a connection may wait for its next request, 1s to 1h. It must be longer than that of a load balancer in front: Google's keeps connections for 600s and needs 620s." default:"75s"`
 
 	Engine string `help:"What serves connections: ${enum}. \"loop\" is an epoll loop per core. With TLS, and on systems other than Linux, it is always fasthttp." enum:"loop,fasthttp" default:"loop"`
 
@@ -212,6 +205,10 @@ func (c *serveCommand) Validate() error {
 		return err
 	}
 	switch {
+	case len(c.Listen) == 0:
+		return errors.New("--listen must name an address")
+	case c.IdleTimeout < time.Second || c.IdleTimeout > time.Hour:
+		return fmt.Errorf("--idle-timeout must be from 1s to 1h, not %s", c.IdleTimeout)
 	case c.MaxConnections < 1 || c.MaxConnections > 1_000_000:
 		return fmt.Errorf("--max-connections must be from 1 to 1000000, not %d", c.MaxConnections)
 	case c.AnonymousRate < 0 || c.AnonymousRate > limits.MaxPerMinute:
@@ -233,17 +230,21 @@ func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	log := outlive(out).Logger(c.logHandler)
+	log := out.Outlive().Logger(c.logHandler)
 	pair, err := c.TLS.Open(log)
 	if err != nil {
 		return err
 	}
 	defer pair.Close()
-	listener, err := loop.Listen(c.Listen)
-	if err != nil {
-		return fmt.Errorf("--listen: %w", err)
+	var listeners []loop.Listener
+	for _, address := range c.Listen {
+		ln, err := loop.Listen(address)
+		if err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		defer func() { _ = ln.Close() }() // Serve also closes it, but Run may return before Serve
+		listeners = append(listeners, ln)
 	}
-	defer func() { _ = listener.Close() }() // Serve also closes it, but Run may return before Serve
 	refreshes := admin.NewRefreshes()
 	refresher, err := c.Flags.Open(c.DataDir, log, refreshes.Observe)
 	if err != nil {
@@ -270,7 +271,7 @@ func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 	}
 	cfg := server.Config{
 		Finder: refresher.Store(), Source: c.Name(), Underlyings: c.Underlyings, Now: refresher.Now, NextChange: refresher.NextChange, Readiness: ready, Log: log,
-		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, Engine: c.Engine, TLS: pair.Config(), Keys: table,
+		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, IdleTimeout: c.IdleTimeout, Engine: c.Engine, TLS: pair.Config(), Keys: table,
 	}
 	if member := refresher.Fleet(); member != nil {
 		cfg.Complete = member.Complete
@@ -292,9 +293,9 @@ func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 	}
 	defer operator.Close()
 	watch.AtHangup(log, table, pair)
-	c.announce(log, refresher.Now(), listener)
+	c.announce(log, refresher.Now(), listeners)
 	stopRefreshing = refresher.Start(ctx, table.Close, counts.Close)
-	return serveUntil(ctx, web, listener, log)
+	return serveUntil(ctx, web, listeners, log)
 }
 
 func (c *serveCommand) proxies() (limits.Proxies, error) {
@@ -316,10 +317,10 @@ const shutdownLimit = 10 * time.Second
 
 // serveUntil serves until ctx ends, tells the service manager when the server is ready and when it stops, and waits up to
 // [shutdownLimit] for the requests under way.
-func serveUntil(ctx context.Context, web *server.Server, ln loop.Listener, log *slog.Logger) error {
+func serveUntil(ctx context.Context, web *server.Server, listeners []loop.Listener, log *slog.Logger) error {
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(ln) }()
-	server.NotifyReady("serving on "+ln.Addr().String(), log) // resources may still lack answers, see /readyz
+	go func() { served <- web.Serve(listeners...) }()
+	server.NotifyReady("serving on "+listeners[0].Addr().String(), log) // resources may still lack answers, see /readyz
 	select {
 	case err := <-served:
 		return err
@@ -372,16 +373,18 @@ func fleetStatus(member *fleet.Member) func() admin.Fleet {
 	}
 }
 
-// announce logs the listener, the source and the version, and a warning if the market is simulated.
-func (c *serveCommand) announce(log *slog.Logger, now time.Time, ln loop.Listener) {
-	if _, passed := ln.(loop.Passed); passed {
-		log.Info("public socket passed by the service manager: --listen has no effect", "listen", c.Listen)
+// announce logs the listeners, the source and the version, and a warning if the market is simulated.
+func (c *serveCommand) announce(log *slog.Logger, now time.Time, listeners []loop.Listener) {
+	if _, passed := listeners[0].(loop.Passed); passed {
+		log.Info("public socket passed by the service manager: the first address of --listen has no effect", "listen", c.Listen[0])
 	}
-	scheme := "http://"
+	schemes := map[string]string{"tcp": "http://", "unix": "unix:"}
 	if c.TLS.Cert != "" {
-		scheme = "https://"
+		schemes["tcp"] = "https://"
 	}
-	log.Info("serving", "address", scheme+ln.Addr().String(), "source", c.Name(), "market_time", now.Format(time.RFC3339), "version", version())
+	for _, ln := range listeners {
+		log.Info("serving", "address", schemes[ln.Addr().Network()]+ln.Addr().String(), "source", c.Name(), "market_time", now.Format(time.RFC3339), "version", version())
+	}
 	switch {
 	case c.Source != "simulated":
 	case c.Fleet.Edge: // its market is that of the refresher

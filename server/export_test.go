@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/netip"
 	"slices"
 )
 
@@ -11,6 +12,9 @@ import (
 func IsPage(path string) bool {
 	return path == "/" || slices.ContainsFunc(staticPages(), func(p page) bool { return p.path == path })
 }
+
+// ExemptNobody makes loopback as little exempt from the limit of one address as other addresses.
+func ExemptNobody(s *Server) { s.connections.Exempt = func(netip.Addr) bool { return false } }
 
 // AskReadyOver calls AskReady with connections that dial makes.
 func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"strikecache/server/loop"
@@ -20,14 +21,21 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
+// socket is a *net.TCPConn or a *net.UnixConn.
+type socket interface {
+	halfCloser
+	syscall.Conn
+	SetWriteBuffer(bytes int) error
+}
+
 // fastConn is a connection that fasthttp serves. Any goroutine may call wake and cutOff. Only the goroutine that serves the
 // connection may call the other methods.
 type fastConn struct {
-	halfCloser              // tls, or tcp without TLS
-	tcp        *net.TCPConn // from the listener
-	tls        *tls.Conn    // on tcp; nil without TLS
+	halfCloser           // tls, or socket without TLS
+	socket     socket    // from the listener
+	tls        *tls.Conn // on socket; nil without TLS
 	engine     *fastEngine
-	remote     netip.Addr
+	remote     netip.Addr  // the zero address for a Unix socket
 	idle       atomic.Bool // the connection waits for a handshake or for the first byte of a request
 	asked      atomic.Bool // the connection has had a request
 
@@ -114,7 +122,7 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 // Close implements net.Conn. It ends the connection as the loop does, see [loop.LingerBytes].
 func (c *fastConn) Close() error {
 	stopping := c.engine.lifecycle.Stopping.Load()
-	if c.timedOut && !stopping && unacknowledged(c.tcp) {
+	if c.timedOut && !stopping && unacknowledged(c.socket) {
 		c.reset()
 	}
 	if (c.linger || stopping && c.timedOut) && c.CloseWrite() == nil {
@@ -127,7 +135,9 @@ func (c *fastConn) Close() error {
 // reset resets a connection whose client did not read in time. Otherwise the kernel would keep the unsent bytes in memory for
 // minutes.
 func (c *fastConn) reset() {
-	_ = c.tcp.SetLinger(0) // if this fails, the connection ends without a reset
+	if tcp, ok := c.socket.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // if this fails, the connection ends without a reset
+	}
 	c.cutOff()
 }
 
@@ -147,5 +157,5 @@ func (c *fastConn) wake() {
 // cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does
 // not read.
 func (c *fastConn) cutOff() {
-	_ = c.tcp.Close() // nothing more can be done
+	_ = c.socket.Close() // nothing more can be done
 }

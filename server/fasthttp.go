@@ -177,27 +177,29 @@ func (e *fastEngine) Serve(ln loop.Listener) error {
 	return e.lifecycle.Accept(ln, func() error {
 		accepted, err := ln.Accept()
 		if err == nil {
-			e.lifecycle.Running.Go(func() { e.serveConn(accepted.(*net.TCPConn)) })
+			e.lifecycle.Running.Go(func() { e.serveConn(accepted.(socket)) })
 		}
 		return err
 	}, ln.SetDeadline, e.server.cfg.Log)
 }
 
 // serveConn serves one connection until it ends, or refuses it if there are too many.
-func (e *fastEngine) serveConn(accepted *net.TCPConn) {
-	c := &fastConn{halfCloser: accepted, tcp: accepted, engine: e}
-	c.remote = accepted.RemoteAddr().(*net.TCPAddr).AddrPort().Addr().Unmap().WithZone("")
+func (e *fastEngine) serveConn(accepted socket) {
+	c := &fastConn{halfCloser: accepted, socket: accepted, engine: e}
+	if from, ok := accepted.RemoteAddr().(*net.TCPAddr); ok {
+		c.remote = from.AddrPort().Addr().Unmap().WithZone("")
+	}
 	_ = accepted.SetWriteBuffer(loop.SendBuffer) // if this fails, the kernel's default is used
 	c.idle.Store(true)
 	if e.server.cfg.TLS != nil {
 		c.tls = tls.Server(accepted, e.server.cfg.TLS)
 		c.halfCloser = c.tls
 	}
-	if connections := &e.server.connections; !connections.Enter() {
+	if connections := &e.server.connections; !connections.Enter(c.remote) {
 		e.refuseConn(c)
 		return
 	} else {
-		defer connections.Exit()
+		defer connections.Exit(c.remote)
 	}
 	e.conns.Store(c, nil)
 	defer e.conns.Delete(c)

@@ -198,11 +198,11 @@ func withKeys(t testing.TB, f *finder, change func(*server.Config), specs ...key
 	return newServer(f, func(c *server.Config) { c.Keys = table }, change), secrets
 }
 
-// serveOn serves on a listener until shutdown is called, at the latest at the end of the test.
-func serveOn(t testing.TB, web *server.Server, ln loop.Listener) (shutdown func(context.Context) error) {
+// serveOn serves on listeners until shutdown is called, at the latest at the end of the test.
+func serveOn(t testing.TB, web *server.Server, listeners ...loop.Listener) (shutdown func(context.Context) error) {
 	t.Helper()
 	served := make(chan error, 1)
-	go func() { served <- web.Serve(ln) }()
+	go func() { served <- web.Serve(listeners...) }()
 	var once sync.Once
 	shutdown = func(ctx context.Context) (err error) {
 		once.Do(func() {

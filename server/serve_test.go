@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"strikecache/server"
+	"strikecache/server/limits"
 	"strikecache/server/loop"
 )
 
@@ -240,6 +242,76 @@ func TestShutdown(t *testing.T) {
 			if b, err := io.ReadAll(c); len(b) > 0 || err != nil {
 				t.Errorf("%s: %q %v", name, b, err)
 			}
+		}
+	}
+}
+
+// One address has a quarter of the connections. What is more is refused like a connection over the limit, while others are served.
+func TestQuarterForOneAddress(t *testing.T) {
+	for name, secure := range map[string]*tlsEnds{"loop": nil, "fasthttp": nil, "TLS": newTLSEnds(t)} {
+		web := newServer(newFinder(t), func(c *server.Config) { c.MaxConnections, c.TLS = 8, secure.server() })
+		if name == "fasthttp" {
+			web = newServer(newFinder(t), func(c *server.Config) { c.MaxConnections, c.Engine = 8, server.EngineFasthttp })
+		}
+		server.ExemptNobody(web)
+		address := listen(t, web)
+		first := secure.dial(t, address)
+		answered(t, first)
+		answered(t, secure.dial(t, address))
+		if status, _, err := request(secure.dial(t, address), vix); status != 503 || err != nil {
+			t.Errorf("%s: the third: %d %v", name, status, err)
+		}
+		elsewhere := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+		c, err := elsewhere.Dial("tcp", address)
+		if err != nil {
+			t.Skipf("needs to speak from 127.0.0.2: %v", err)
+		}
+		other, err := secure.handshake(c.(*net.TCPConn))
+		must(t, err)
+		answered(t, other)
+		other.Close()
+		first.Close()
+		until(t, "the third is served", func() bool {
+			c := secure.dial(t, address)
+			defer c.Close()
+			status, _, err := request(c, vix)
+			return status == 200 && err == nil
+		})
+	}
+}
+
+// Each engine serves a Unix socket beside TCP, which the group of its file may use. Its connections are those of a trusted proxy. At the
+// end, the file is gone.
+func TestUnixSocket(t *testing.T) {
+	for _, engine := range []string{server.EngineLoop, server.EngineFasthttp} {
+		path := filepath.Join(t.TempDir(), "socket")
+		var listeners []loop.Listener
+		for _, address := range []string{"127.0.0.1:0", "unix:" + path} {
+			ln, err := loop.Listen(address)
+			must(t, err)
+			listeners = append(listeners, ln)
+		}
+		shutdown := serveOn(t, newServer(newFinder(t), func(c *server.Config) {
+			c.Engine, c.MaxConnections, c.Addresses = engine, 8, limits.NewAddresses(1)
+		}), listeners...)
+		answered(t, dial(t, listeners[0].Addr().String()))
+		if info, err := os.Stat(path); err != nil || info.Mode() != os.ModeSocket|0o660 {
+			t.Errorf("%v %v", info.Mode(), err)
+		}
+		for _, ask := range []struct {
+			from string
+			want int
+		}{{"192.0.2.1", 200}, {"192.0.2.2", 200}, {"192.0.2.1", 429}, {"192.0.2.3", 200}} {
+			c, err := net.Dial("unix", path)
+			must(t, err)
+			defer c.Close() // four, half of all
+			if status, _, err := request(c, strings.Replace(vix, "\r\n\r\n", "\r\nX-Forwarded-For: "+ask.from+"\r\n\r\n", 1)); status != ask.want || err != nil {
+				t.Errorf("%s: from %s: %d %v, want %d", engine, ask.from, status, err, ask.want)
+			}
+		}
+		must(t, shutdown(t.Context()))
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%s: after the end: %v", engine, err)
 		}
 	}
 }

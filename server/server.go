@@ -5,7 +5,7 @@
 //
 // The path of a request:
 //
-//  1. One of two engines takes the connection from accept to close: package [loop] on plain TCP connections of Linux, or
+//  1. One of two engines takes the connection from accept to close: package [loop] on plain connections of Linux, or
 //     fasthttp ([fastEngine]) with TLS, on other systems, and wherever the configuration asks for it.
 //  2. In both engines, the same strict parser reads the head ([head]). It refuses a request that two parsers could read differently.
 //     The connection ends after a refused request, and after a request with a body.
@@ -20,6 +20,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"runtime"
 	"strings"
 	"time"
@@ -49,7 +50,8 @@ type Config struct {
 	Log      *slog.Logger
 
 	// MaxConnections is how many connections are served at a time; 0 means 10,000. The server lowers the number if the
-	// limit of open files is too low. Further connections are refused with 503.
+	// limit of open files is too low. Further connections are refused with 503, also over a quarter from one address, see
+	// [loop.Connections]; loopback and Proxies are exempt.
 	MaxConnections int
 	ReadTimeout    time.Duration // for the head of a request; 0 means 5 s
 	WriteTimeout   time.Duration // for a whole response; 0 means 30 s
@@ -98,7 +100,7 @@ type Server struct {
 	engine      engine
 }
 
-// engine serves connections.
+// engine serves connections. Serve may be called for several listeners.
 type engine interface {
 	Serve(ln loop.Listener) error
 	Shutdown(ctx context.Context) error
@@ -117,6 +119,7 @@ func New(cfg Config) *Server {
 	s := &Server{cfg: cfg, traffic: newTraffic(), underlyings: strings.Split(strings.ToLower(strings.ReplaceAll(cmp.Or(strings.Join(cfg.Underlyings, ","), "SPX"), ".", "")), ",")}
 	s.routes = routesOf(s.underlyings)
 	s.connections.Max = cfg.MaxConnections
+	s.connections.Exempt = func(from netip.Addr) bool { return from.IsLoopback() || cfg.Proxies.Trusts(from) }
 	s.source, _ = json.Marshal(cfg.Source) // a string can always be encoded
 	s.targets = s.newTargets()
 	if loop.Available && cfg.TLS == nil && cfg.Engine != EngineFasthttp {
@@ -131,11 +134,17 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// Serve answers requests on a listener of [loop.Listen] until [Server.Shutdown], and then returns nil. It closes the listener. It keeps
-// accepting after temporary errors, such as a lack of descriptors. It is called once.
-func (s *Server) Serve(ln loop.Listener) error {
-	if err := s.engine.Serve(ln); err != nil {
-		return fmt.Errorf("serve: %w", err)
+// Serve answers requests on listeners of [loop.Listen] until [Server.Shutdown], and then returns nil. It closes the listeners. It keeps
+// accepting after temporary errors, such as a lack of descriptors. It returns the first other error at once. It is called once.
+func (s *Server) Serve(listeners ...loop.Listener) error {
+	served := make(chan error, len(listeners))
+	for _, ln := range listeners {
+		go func() { served <- s.engine.Serve(ln) }()
+	}
+	for range listeners {
+		if err := <-served; err != nil {
+			return fmt.Errorf("serve: %w", err)
+		}
 	}
 	return nil
 }

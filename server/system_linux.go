@@ -2,14 +2,13 @@ package server
 
 import (
 	"math"
-	"net"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 // unacknowledged says whether the kernel holds bytes that the client has not acknowledged.
-func unacknowledged(c *net.TCPConn) bool {
+func unacknowledged(c syscall.Conn) bool {
 	n := 0
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { // a closed connection has nothing unsent

@@ -4,11 +4,11 @@ package server
 
 import (
 	"math"
-	"net"
+	"syscall"
 )
 
 // unacknowledged returns false, because the number of unsent bytes is not known here.
-func unacknowledged(*net.TCPConn) bool { return false }
+func unacknowledged(syscall.Conn) bool { return false }
 
 // maxDescriptors returns no limit, because the limit is not known here.
 func maxDescriptors() int { return math.MaxInt }

@@ -10,11 +10,14 @@ import (
 	"testing"
 )
 
-// A log that is full, or whose reader has ended, stops neither the start, nor answers, refreshes or the end. SIGHUP ends nothing.
+// A log that is full or closed, on a full disk, or whose reader has ended, stops neither the start, nor answers, refreshes or the end.
+// SIGHUP ends nothing.
 func TestLogIsNotRead(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(reader, log *os.File) error{
 		"reader has ended": func(reader, _ *os.File) error { return reader.Close() },
+		"disk is full":     nil,
+		"closed":           nil,
 		"full": func(_, log *os.File) error {
 			raw, err := log.SyscallConn()
 			if err != nil {
@@ -31,7 +34,7 @@ func TestLogIsNotRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			reader, log, err := os.Pipe()
-			if err == nil {
+			if err == nil && prepare != nil {
 				err = prepare(reader, log)
 			}
 			if err != nil {
@@ -45,6 +48,9 @@ func TestLogIsNotRead(t *testing.T) {
 			}
 			cmd := command(t, "serve", "--listen", address, "--admin-listen", admin, "--source", "folder", "--folder", folder)
 			cmd.Stderr = log
+			if redirect := map[string]string{"disk is full": "2>/dev/full", "closed": "2>&-"}[name]; redirect != "" {
+				cmd.Path, cmd.Args = "/bin/sh", append([]string{"sh", "-c", `exec "$0" "$@" ` + redirect}, cmd.Args...)
+			}
 			p := launch(t, cmd)
 			t.Cleanup(p.kill)
 			p.url, p.admin = "http://"+address, "http://"+admin
@@ -65,7 +71,7 @@ func TestLogIsNotRead(t *testing.T) {
 			}
 			_, body := p.get("/readyz")
 			lost := metric(p.operator("/metrics"), "strikecache_log_lines_lost_total")
-			if ended := name != "full"; strings.Contains(string(body), `"degraded":["log"]`) != ended || (lost != "0") != ended {
+			if fails := name == "reader has ended" || name == "disk is full"; strings.Contains(string(body), `"degraded":["log"]`) != fails || (lost != "0") != fails {
 				t.Errorf("%s lines lost, %s", lost, body)
 			}
 			p.stop()

@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"errors"
+	"io"
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -162,5 +165,39 @@ func TestSecondSignal(t *testing.T) {
 	p.signal(syscall.SIGTERM)
 	if err := p.wait(); err == nil || p.cmd.ProcessState.ExitCode() != -1 || strings.Contains(p.logged(), "cut off") {
 		t.Errorf("ended with %v: %s", err, p.logged())
+	}
+}
+
+// A server listens at a Unix socket beside TCP. After a kill, the next start replaces the file, which a living server keeps for itself and
+// removes at its end. An idle connection ends after --idle-timeout.
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "socket")
+	flags := append([]string{"serve", "--listen", "127.0.0.1:0,unix:" + socket, "--idle-timeout", "1s"}, noUpstream...)
+	serveWith(t, command(t, flags...)).kill()
+	if _, err := os.Lstat(socket); err != nil {
+		t.Fatal(err)
+	}
+	p := serveWith(t, command(t, flags...))
+	if !p.answers("/healthz", 200) || !strings.Contains(p.logged(), "msg=serving address=unix:"+socket) {
+		t.Errorf("%s", p.logged())
+	}
+	if out, err := exec.Command(installed(t, "curl"), "-sS", "--unix-socket", socket, "http://localhost/healthz").CombinedOutput(); err != nil || !strings.Contains(string(out), `"ok"`) {
+		t.Errorf("%s %v", out, err)
+	}
+	if _, stderr, code := run(t, command(t, flags...)); code != 1 || !strings.Contains(stderr, socket+": bind: address already in use") {
+		t.Errorf("a second server: exit %d, %s", code, stderr)
+	}
+	began := time.Now()
+	c := p.dial("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+	if _, _, err := c.receive(http.MethodGet); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.r.ReadByte(); !errors.Is(err, io.EOF) || time.Since(began) < time.Second || time.Since(began) > 70*time.Second {
+		t.Errorf("idle for %v: %v", time.Since(began), err)
+	}
+	p.stop()
+	if _, err := os.Lstat(socket); !os.IsNotExist(err) {
+		t.Errorf("after the end: %v", err)
 	}
 }

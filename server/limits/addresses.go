@@ -42,7 +42,7 @@ func NewAddresses(perMinute int) *Addresses {
 // Admit decides about a request of an address at a Unix time in nanoseconds. It never allocates. Invalid addresses
 // share one bucket.
 func (a *Addresses) Admit(addr netip.Addr, nowNanos int64) Verdict {
-	v := Verdict{PerMinute: a.perMinute, Minute: a.take(client(addr), nowNanos)}
+	v := Verdict{PerMinute: a.perMinute, Minute: a.take(Client(addr), nowNanos)}
 	if !v.Minute.OK {
 		v.Outcome = RateLimited
 	}
@@ -82,9 +82,9 @@ func (a *Addresses) take(client uint64, now int64) Decision {
 	return fullest.bucket.take(now, a.perMinute, 1)
 }
 
-// client returns a number for an address: the upper half of an IPv6 address, which is the /64. The number of an IPv4 address is in
+// Client returns a number for an address: the upper half of an IPv6 address, which is the /64. The number of an IPv4 address is in
 // the range of IPv6 multicast, which is never the source of a request.
-func client(addr netip.Addr) uint64 {
+func Client(addr netip.Addr) uint64 {
 	if addr = addr.Unmap(); addr.Is4() {
 		b := addr.As4()
 		return 0xFFFF<<48 | uint64(binary.BigEndian.Uint32(b[:]))

@@ -48,10 +48,11 @@ func parseProxy(s string) (netip.Prefix, error) {
 	return prefix, nil
 }
 
-// Trusts says whether an address is one of the proxies.
+// Trusts says whether an address is one of the proxies. The zero address is that of a connection to a Unix socket and always trusted:
+// the mode of the socket's file says who may connect.
 func (p Proxies) Trusts(addr netip.Addr) bool {
 	addr = addr.Unmap()
-	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
+	return !addr.IsValid() || slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
 }
 
 // ClientAddr returns the address of the client behind trusted proxies. remote is the address of the connection, and list the value of

@@ -4,23 +4,33 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"strikecache/server/limits"
 )
 
-// Connections counts connections and limits their number. It is safe for concurrent use.
+// Connections counts connections and limits their number, also of one address. It is safe for concurrent use.
 type Connections struct {
-	Max               int          // how many may be open; set it before the first use
+	Max int // how many may be open, and a quarter of them from one IPv4 address or IPv6 /64; set it before the first use
+	// Exempt says of which addresses more than a quarter may be open; nil: of all. Set it before the first use.
+	Exempt            func(netip.Addr) bool
 	Open              atomic.Int64 // connections for which Enter returned true and Exit was not called
 	Accepted, Refused atomic.Uint64
 	rejecting         atomic.Int32 // see MaxRejecting
+
+	mu   sync.Mutex
+	held map[uint64]int // open connections by the number of their address, without exempt addresses and zeros
 }
 
-// Enter counts a new connection. It returns false if Max connections are open: then the caller must refuse the connection.
-func (c *Connections) Enter() bool {
-	if c.Open.Add(1) > int64(c.Max) {
+// Enter counts a new connection from an address. It returns false if as many connections are open as Max allows: then the caller must
+// refuse the connection.
+func (c *Connections) Enter(from netip.Addr) bool {
+	if c.Open.Add(1) > int64(c.Max) || !c.hold(from, 1) {
 		c.Open.Add(-1)
 		c.Refused.Add(1)
 		return false
@@ -30,7 +40,31 @@ func (c *Connections) Enter() bool {
 }
 
 // Exit counts the end of a connection for which Enter returned true.
-func (c *Connections) Exit() { c.Open.Add(-1) }
+func (c *Connections) Exit(from netip.Addr) {
+	c.hold(from, -1)
+	c.Open.Add(-1)
+}
+
+// hold adds to the connections of an address. It returns false, and adds nothing, if they would be more than a quarter of Max.
+func (c *Connections) hold(from netip.Addr, more int) bool {
+	if c.Exempt == nil || c.Exempt(from) {
+		return true
+	}
+	address := limits.Client(from)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.held[address] + more
+	if n > max(c.Max/4, 1) {
+		return false
+	}
+	if c.held == nil {
+		c.held = map[uint64]int{}
+	}
+	if c.held[address] = n; n == 0 {
+		delete(c.held, address)
+	}
+	return true
+}
 
 // BeginRejecting says whether a connection over the limit may send its request before it is refused. If so, the caller must call
 // EndRejecting when the connection has ended.

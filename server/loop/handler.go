@@ -1,4 +1,4 @@
-// Package loop answers HTTP/1 requests on plain TCP connections of Linux, with one epoll loop per core. It takes a connection
+// Package loop answers HTTP/1 requests on plain connections of Linux, with one epoll loop per core. It takes a connection
 // from accept to close. It does not know what a request or an answer means: a [Handler] turns the bytes of a head into the
 // bytes of an answer.
 //
@@ -38,7 +38,7 @@ type Handler interface {
 
 // Request is what a loop knows of a request beside its bytes.
 type Request struct {
-	From     netip.Addr // of the client
+	From     netip.Addr // of the client; the zero address for a Unix socket
 	Now      time.Time  // of the call of epoll_wait that reported the request
 	Stopping bool       // the server is stopping: the connection must end after the answer
 }
@@ -68,7 +68,7 @@ const (
 	TooLate                    // the head did not arrive in time
 )
 
-// Listener is a TCP listener, such as a *net.TCPListener.
+// Listener is a *net.TCPListener, a *net.UnixListener or a [Passed].
 type Listener interface {
 	net.Listener
 	SetDeadline(t time.Time) error

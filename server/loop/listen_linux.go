@@ -13,13 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listen opens a TCP listener. All its connections have the options that the loops need, also connections that the kernel accepts
+// Listen opens a Unix socket, see listenUnix, or a TCP listener. All connections of a TCP listener have the options that the loops need, also connections that the kernel accepts
 // before Serve begins. If the service manager has passed a socket to this process, as sd_listen_fds(3) describes, Listen does not
 // open the address: it returns a [Passed] with this socket. It returns an error if the service manager has passed several sockets,
-// or a socket that is not a listening TCP socket. It unsets the variables of sd_listen_fds. Call it once.
+// or a socket that is not a listening TCP socket. It unsets the variables of sd_listen_fds, so that only the first call takes the socket.
 func Listen(address string) (Listener, error) {
 	if passed := activation.Files(true); len(passed) > 0 {
 		return take(passed)
+	}
+	if ln, err := listenUnix(address); ln != nil || err != nil {
+		return ln, err
 	}
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return control(raw, setOptions) }}
 	ln, err := c.Listen(context.Background(), "tcp", address)

@@ -60,24 +60,24 @@ func (c *clock) now() time.Time      { return time.Unix(0, c.nanos.Load()) }
 func (c *clock) add(d time.Duration) { c.nanos.Add(int64(d)) }
 
 // start serves with timeouts of 5 s for a head, 30 s for what is unsent, and 75 s of idleness.
-func start(t *testing.T, most int) (*Server, *clock, string) {
+func start(t *testing.T, most int) (*acceptor, *clock, string) {
 	t.Helper()
 	return startWith(t, most, 2, func(*clock) Handler { return echo{} })
 }
 
 // startWith is start with a number of loops and a handler.
-func startWith(t *testing.T, most, loops int, handler func(*clock) Handler) (*Server, *clock, string) {
+func startWith(t *testing.T, most, loops int, handler func(*clock) Handler) (*acceptor, *clock, string) {
 	t.Helper()
 	ln, err := Listen("127.0.0.1:0")
 	must(t, err)
 	c := &clock{}
 	c.add(time.Hour)
-	s := New(Config{
+	s := &acceptor{Server: New(Config{
 		NewHandler: func() Handler { return handler(c) }, Loops: loops, Connections: &Connections{Max: most}, Log: slog.New(slog.DiscardHandler), Now: c.now,
 		ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 75 * time.Second,
-	})
+	}), refusal: handler(c)}
 	served := make(chan error, 1)
-	go func() { served <- s.Serve(ln) }()
+	go func() { served <- s.serve(ln) }()
 	t.Cleanup(func() {
 		ended := make(chan error, 1)
 		go func() { ended <- s.Shutdown(context.Background()) }()
@@ -230,7 +230,7 @@ func until(t *testing.T, what string, holds func() bool) {
 }
 
 // stall keeps the loops from working while f runs. A connection has been made.
-func stall(t *testing.T, s *Server, f func()) {
+func stall(t *testing.T, s *acceptor, f func()) {
 	t.Helper()
 	until(t, "a connection is admitted", func() bool { return s.cfg.Connections.Accepted.Load() > 0 })
 	for _, l := range s.all {
@@ -333,7 +333,7 @@ func TestLongTurn(t *testing.T) {
 }
 
 // queued says whether the kernel holds bytes for a client. The loops are stalled.
-func queued(s *Server) bool {
+func queued(s *acceptor) bool {
 	return slices.ContainsFunc(s.all, func(l *loop) bool {
 		return slices.ContainsFunc(l.peers, func(p *peer) bool { return p != nil && unacknowledged(p) })
 	})

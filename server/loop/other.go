@@ -8,8 +8,11 @@ import (
 	"net"
 )
 
-// Listen opens a TCP listener.
+// Listen opens a Unix socket, see listenUnix, or a TCP listener.
 func Listen(address string) (Listener, error) {
+	if ln, err := listenUnix(address); ln != nil || err != nil {
+		return ln, err
+	}
 	ln, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err

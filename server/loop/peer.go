@@ -159,7 +159,7 @@ func (l *loop) remove(p *peer) {
 	if p.rejecting {
 		l.server.cfg.Connections.EndRejecting()
 	} else {
-		l.server.cfg.Connections.Exit()
+		l.server.cfg.Connections.Exit(p.from)
 	}
 }
 

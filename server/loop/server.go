@@ -21,29 +21,39 @@ const Available = true
 // acceptsAtOnce is how many connections are accepted between two checks whether the server is stopping.
 const acceptsAtOnce = 256
 
-// Server serves the connections of a listener. Create it with [New].
+// Server serves the connections of listeners. Create it with [New].
 type Server struct {
 	cfg      Config
 	timeouts [gone]time.Duration // of the states
 
-	all       []*loop
 	lifecycle Lifecycle
 	cutOff    atomic.Bool // the time limit of Shutdown has passed
-	refusal   Handler     // of the goroutine that accepts
 }
 
-// New returns a server. Call [Server.Serve] once to accept connections.
+// acceptor is a call of [Server.Serve].
+type acceptor struct {
+	*Server
+	all     []*loop
+	refusal Handler
+}
+
+// New returns a server. Call [Server.Serve] to accept connections.
 func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, lifecycle: Lifecycle{Stop: make(chan struct{})}, refusal: cfg.NewHandler()}
+	s := &Server{cfg: cfg, lifecycle: Lifecycle{Stop: make(chan struct{})}}
 	s.timeouts = [gone]time.Duration{idle: cfg.IdleTimeout, partial: cfg.ReadTimeout, sending: cfg.WriteTimeout, lingering: LingerTimeout}
 	return s
 }
 
-// Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener.
+// Serve answers requests on a listener of [Listen] until [Server.Shutdown], and then returns nil. It closes the listener. It may be called
+// for several listeners, each of which gets loops of its own.
 func (s *Server) Serve(ln Listener) error {
+	return (&acceptor{Server: s, refusal: s.cfg.NewHandler()}).serve(ln)
+}
+
+func (s *acceptor) serve(ln Listener) error {
 	defer func() { _ = ln.Close() }() // nothing more can be done
 	if !s.lifecycle.Begin() {
 		return nil
@@ -81,7 +91,7 @@ func control(raw syscall.RawConn, f func(fd int) error) (err error) {
 }
 
 // accept waits for connections and accepts at most acceptsAtOnce of them. It returns the first error.
-func (s *Server) accept(raw syscall.RawConn) (err error) {
+func (s *acceptor) accept(raw syscall.RawConn) (err error) {
 	failed := raw.Read(func(listener uintptr) bool {
 		for range acceptsAtOnce {
 			var from unix.RawSockaddrAny
@@ -105,12 +115,12 @@ func (s *Server) accept(raw syscall.RawConn) (err error) {
 
 // admit gives a connection to the loop that has the fewest. If the connection is over the limit, the loop refuses it after its
 // request has arrived. If [MaxRejecting] connections already are in this state, admit refuses the connection at once.
-func (s *Server) admit(fd int, from netip.Addr) {
+func (s *acceptor) admit(fd int, from netip.Addr) {
 	p := &peer{fd: fd, from: from}
 	now := s.cfg.Now()
 	s.enter(p, idle, now)
 	switch {
-	case s.cfg.Connections.Enter():
+	case s.cfg.Connections.Enter(from):
 		if first := now.Add(s.cfg.ReadTimeout); first.Before(p.due) {
 			p.due = first
 		}
@@ -139,7 +149,7 @@ func addressOf(from *unix.RawSockaddrAny) netip.Addr {
 	case unix.AF_INET6:
 		return netip.AddrFrom16((*unix.RawSockaddrInet6)(unsafe.Pointer(from)).Addr).Unmap()
 	}
-	return netip.Addr{}
+	return netip.Addr{} // of a Unix socket
 }
 
 // Shutdown stops accepting connections and waits for the requests in progress, at most until ctx ends. If ctx ends first,
