@@ -124,7 +124,7 @@ func (l *loop) serveReady(epoll uintptr) bool {
 // serve serves a connection that has events or whose deadline has passed.
 func (l *loop) serve(p *peer, events uint32) {
 	l.sent = 0
-	p.hungUp = p.hungUp || events&unix.EPOLLRDHUP != 0
+	p.toEnd = p.toEnd || events&(unix.EPOLLRDHUP|unix.EPOLLPRI) != 0
 	switch {
 	case p.state == gone:
 	case p.state == lingering: // before EPOLLHUP, because a close with unread bytes would reset the connection
@@ -161,7 +161,7 @@ func (l *loop) read(p *peer) {
 		if !l.handle(p, l.in[:begun+n]) {
 			return
 		}
-		if begun+n < len(l.in) && !p.hungUp { // nothing more has arrived
+		if begun+n < len(l.in) && !p.toEnd { // nothing more has arrived
 			return
 		}
 	}

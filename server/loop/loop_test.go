@@ -309,6 +309,26 @@ func (h slowly) Answer(b []byte, r Request, a *Answer) int {
 	return n
 }
 
+// An urgent byte is no part of a request, and does not hold up the bytes behind it.
+func TestUrgentByte(t *testing.T) {
+	s, _, address := start(t, 10)
+	c := dial(t, address, "a\r\n\r\n")
+	read(t, c, 3)
+	raw, err := c.SyscallConn()
+	must(t, err)
+	stall(t, s, func() { // so that all of it arrives before the loop looks
+		write(t, c, "b\r\n")
+		must(t, control(raw, func(fd int) error {
+			_, err := unix.SendmsgN(fd, []byte("!"), nil, nil, unix.MSG_OOB)
+			return err
+		}))
+		write(t, c, "\r\n")
+	})
+	if got := read(t, c, 3); got != "A:b" {
+		t.Errorf("%q", got)
+	}
+}
+
 // A connection whose answers take long does not get them all before another connection has its turn.
 func TestLongTurn(t *testing.T) {
 	asked := make(chan string, 8)

@@ -60,7 +60,7 @@ type peer struct {
 
 	asked     bool // the connection has had a request
 	rejecting bool // the connection is over the limit, see [MaxRejecting]
-	hungUp    bool // the client has ended its sending (EPOLLRDHUP)
+	toEnd     bool // a short read does not say that nothing more has arrived: the client has ended its sending, or sent an urgent byte
 	closing   bool // the connection ends when the answers made so far are sent
 	linger    bool // with closing: the next state is lingering
 }
@@ -77,7 +77,7 @@ func (l *loop) add(p *peer) {
 	l.peers[p.fd] = p
 	l.open.Add(1)
 	// epoll reports each change once (EPOLLET), so the loop reads a connection until nothing is left.
-	if l.watch(unix.EPOLL_CTL_ADD, p, unix.EPOLLIN|unix.EPOLLRDHUP) != nil { // out of memory
+	if l.watch(unix.EPOLL_CTL_ADD, p, unix.EPOLLIN) != nil { // out of memory
 		l.remove(p)
 	}
 	l.mu.Unlock() // from now on, the loop may close the connection
@@ -85,7 +85,7 @@ func (l *loop) add(p *peer) {
 
 func (l *loop) watch(op int, p *peer, events uint32) error {
 	return control(l.raw, func(epoll int) error {
-		return unix.EpollCtl(epoll, op, p.fd, &unix.EpollEvent{Events: events | unix.EPOLLET&0xffffffff, Fd: int32(p.fd)}) //nolint:gosec // G115: a descriptor
+		return unix.EpollCtl(epoll, op, p.fd, &unix.EpollEvent{Events: events | unix.EPOLLRDHUP | unix.EPOLLPRI | unix.EPOLLET&0xffffffff, Fd: int32(p.fd)}) //nolint:gosec // G115: a descriptor
 	})
 }
 

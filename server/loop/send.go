@@ -100,7 +100,7 @@ func (l *loop) writeAll(p *peer, parts *remainder) bool {
 func (l *loop) suspend(p *peer, first, second, third []byte) {
 	p.unsent = &remainder{bytes.Clone(first), second, bytes.Clone(third)}
 	l.server.enter(p, sending, l.now)
-	if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT|unix.EPOLLRDHUP) != nil {
+	if l.watch(unix.EPOLL_CTL_MOD, p, unix.EPOLLIN|unix.EPOLLOUT) != nil {
 		l.close(p)
 	}
 }
