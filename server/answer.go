@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"net/http"
 	"net/netip"
 	"time"
 
@@ -33,11 +34,8 @@ func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) 
 		rep.delta = rep.snapshot.Delta(h.dictionary)
 	}
 	rep.coding = choose(h.encodings, rep.snapshot, rep.delta)
-	if notModified(h.noneMatch, rep.snapshot, rep.user()) {
-		rep.status = fasthttp.StatusNotModified
-		return
-	}
-	if rep.user() != nil {
+	if s.evaluate(h, rep); rep.status == fasthttp.StatusOK && rep.user() != nil {
+		rep.start = rep.snapshot.AppendStart(rep.start, rep.coding, rep.usage)
 		rep.tail = rep.snapshot.AppendTail(rep.tail, rep.coding, rep.usage)
 	}
 }
@@ -71,6 +69,7 @@ func (s *Server) charge(h *head, from netip.Addr, now int64, rep *response) *api
 // fail turns a response into an error response.
 func (s *Server) fail(rep *response, e *apiError) {
 	rep.err, rep.status, rep.close = e, e.status, e.close
+	rep.snapshot, rep.coding, rep.contentType = nil, snapshots.Identity, jsonType
 	rep.tail = append(rep.tail[:0], e.body...)
 	if rep.route != nil {
 		rep.tail = append(rep.tail, rep.route.endpoint...)
@@ -84,16 +83,36 @@ func (s *Server) fail(rep *response, e *apiError) {
 	rep.tail = append(append(rep.tail, rep.usage...), '}')
 }
 
-// notModified says whether the response is 304. It is if If-None-Match is *, or a list that contains the entity tag of the snapshot
-// in any coding. The comparison is weak, because a CDN that decompresses a response weakens its tag. A malformed element, such as a *
-// in a list, ends the list (RFC 9110 §13.1.2, §8.8.3, §5.6.1). entry is the key whose `usage` is in the body, nil without such a
-// member. If-Modified-Since is ignored, because two snapshots may have the same second in Last-Modified.
-func notModified(list []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
+// evaluate evaluates the conditions of a request for rep.snapshot, in the order of RFC 9110 §13.2.2. The response becomes 412 or 304.
+// If-Modified-Since is ignored, because two snapshots may have the same second in Last-Modified.
+func (s *Server) evaluate(h *head, rep *response) {
+	fails := false
+	if len(h.match) > 0 {
+		fails = !lists(h.match, rep.snapshot, rep.user(), true)
+	} else if len(h.unmodifiedSince) > 0 {
+		at, err := http.ParseTime(string(h.unmodifiedSince))
+		fails = err == nil && rep.snapshot.ModifiedAfter(at)
+	}
+	switch {
+	case fails:
+		s.fail(rep, errPrecondition)
+	case lists(h.noneMatch, rep.snapshot, rep.user(), false):
+		rep.status = fasthttp.StatusNotModified
+	}
+}
+
+// lists says whether a value of If-Match or If-None-Match is *, or a list that contains the entity tag of the snapshot in any coding.
+// If-None-Match is compared weakly: a CDN that decompresses a response weakens its tag. A malformed element, such as a * in a list,
+// ends the list (RFC 9110 §13.1.2, §8.8.3, §5.6.1). entry is the key whose `usage` is in the body, which makes the tag weak, nil
+// without such a member.
+func lists(list []byte, s *snapshots.Snapshot, entry *keys.Entry, strong bool) bool {
 	if string(list) == "*" {
 		return true
 	}
 	for {
-		list = bytes.TrimPrefix(bytes.TrimLeft(list, " \t,"), []byte("W/"))
+		list = bytes.TrimLeft(list, " \t,")
+		weak := bytes.HasPrefix(list, []byte("W/")) || entry != nil
+		list = bytes.TrimPrefix(list, []byte("W/"))
 		if len(list) == 0 || list[0] != '"' {
 			return false
 		}
@@ -102,7 +121,7 @@ func notModified(list []byte, s *snapshots.Snapshot, entry *keys.Entry) bool {
 		if end == 0 || bytes.ContainsAny(tag, " \t") || len(rest) > 0 && rest[0] != ',' {
 			return false
 		}
-		if matches(tag, s, entry) {
+		if !(strong && weak) && matches(tag, s, entry) {
 			return true
 		}
 		list = rest

@@ -29,7 +29,7 @@ type nearest struct {
 // The table of errors. errNotFound and errNoUnderlying are in routes.go, because they name the routes.
 var (
 	errMethod           = define(apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed", allow: allowed})
-	errReadOnly         = define(apiError{status: 405, code: "method_not_allowed", message: "only GET and HEAD are allowed", allow: "GET, HEAD"}) // of probes, pages and files, which need no preflight
+	errReadOnly         = define(apiError{status: 405, code: "method_not_allowed", message: "only GET and HEAD are allowed", allow: "GET, HEAD"}) // of pages and files that scripts of other origins cannot read
 	errKey              = define(apiError{status: 401, code: "invalid_api_key", message: "the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same"})
 	errNotReady         = define(apiError{status: 503, code: "not_ready", message: "this resource has no answer yet", retryAfter: 5})
 	errUnfed            = define(apiError{status: 503, code: "not_ready", message: "the source has no documents for this resource", retryAfter: 3600})
@@ -43,13 +43,15 @@ var (
 	errExpiration       = define(apiError{status: 400, code: "invalid_parameter", message: "expiration must be YYYY-MM-DD, a calendar date", parameter: "expiration"})
 	errNoSnapshot       = define(apiError{status: 404, code: "snapshot_not_found", message: "no snapshot of that date is stored", parameter: "date"})
 	errNoExpiration     = define(apiError{status: 404, code: "expiration_not_found", message: "the underlying has no unsettled expiration on that date", parameter: "expiration"})
+	errPrecondition     = define(apiError{status: 412, code: "precondition_failed", message: "the answer is not the one that If-Match or If-Unmodified-Since names"})
 	errTimeout          = define(apiError{status: 408, code: "request_timeout", message: "the request did not arrive in time", close: true})
 	errBodyTooLarge     = define(apiError{status: 413, code: "body_too_large", message: "a request body may have at most 1024 bytes", close: true})
-	errHeaderTooLong    = define(apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 8192 bytes together", close: true})
+	errHeaderTooLong    = define(apiError{status: 431, code: "headers_too_large", message: "request line and headers may have at most 16384 bytes together", close: true})
 	errTargetTooLong    = define(apiError{status: 414, code: "uri_too_long", message: "a request target may have at most 4096 bytes", close: true})
 	errVersion          = define(apiError{status: 505, code: "http_version_not_supported", message: "only HTTP/1.1 and HTTP/1.0 are accepted", close: true})
 	errTransferEncoding = define(apiError{status: 400, code: "bad_request", message: "Transfer-Encoding must be chunked alone, in HTTP/1.1 and without Content-Length", close: true})
 	errBadRequest       = define(apiError{status: 400, code: "bad_request", message: "the request is not well-formed HTTP", close: true})
+	errNoTLS            = define(apiError{status: 400, code: "bad_request", message: "plain HTTP was sent to a port for HTTPS", close: true})
 	errInternal         = define(apiError{status: 500, code: "internal_error", message: "internal error"})
 	errPanic            = define(apiError{status: 500, code: "internal_error", message: "internal error", close: true})
 )

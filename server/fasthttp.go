@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,11 +18,13 @@ import (
 	"strikecache/server/loop"
 )
 
-// writeBuffer is the size of a buffer for one answer with its head, so that fasthttp sends a usual answer with one write. An answer of
-// 8 KB costs 1.7 times what the bare loop costs, and 2.5 times with fasthttp's default of 4 KB (2026-11).
+// writeBuffer is how many bytes of answers are collected for one write, so that a usual answer is sent with one. An answer of
+// 8 KB costs 1.7 times what the bare loop costs, and 2.5 times with 4 KB (2026-11).
 const writeBuffer = 12 << 10
 
-// fastEngine serves each connection with fasthttp in a goroutine of its own. [fastConn] enforces the limits that fasthttp lacks.
+// fastEngine serves each connection with fasthttp in a goroutine of its own. fasthttp reads the heads and decides when to flush. The
+// answers are the bytes that the loop would send: [fastConn] sends them in place of fasthttp's, and enforces the limits that fasthttp
+// lacks.
 type fastEngine struct {
 	server    *Server
 	http      *fasthttp.Server
@@ -38,11 +39,12 @@ func newFastEngine(s *Server) *fastEngine {
 		HeaderReceived:               withoutBody,
 		ErrorHandler:                 e.protocolError,
 		ConnState:                    setIdle,
-		Name:                         serverName,
+		NoDefaultServerHeader:        true,
+		NoDefaultDate:                true,
 		ReadTimeout:                  s.cfg.ReadTimeout,
 		IdleTimeout:                  s.cfg.IdleTimeout,
 		ReadBufferSize:               maxHeader,
-		WriteBufferSize:              writeBuffer,
+		WriteBufferSize:              512,           // of bytes that are dropped
 		Concurrency:                  math.MaxInt32, // loop.Connections limits the connections
 		DisablePreParseMultipartForm: true,
 		NoDefaultContentType:         true,
@@ -106,45 +108,18 @@ func (e *fastEngine) strict(routed fasthttp.RequestHandler) fasthttp.RequestHand
 func (e *fastEngine) serve(ctx *fasthttp.RequestCtx, t *target) {
 	c, now := ctx.Conn().(*fastConn), time.Now()
 	e.server.respond(t, &c.head, c.remote, now, &c.response)
-	e.write(ctx, c, now)
+	c.answer(now)
+	if c.response.close {
+		ctx.SetConnectionClose()
+	}
 	c.linger = c.response.close && !c.head.asksClose || c.head.body != 0
 }
 
 // refuse makes the last answer of a connection.
 func (e *fastEngine) refuse(ctx *fasthttp.RequestCtx, failed *apiError) {
 	c := ctx.Conn().(*fastConn)
-	c.response.reset(isHEAD(c.raw))
-	e.server.fail(&c.response, failed)
-	e.write(ctx, c, time.Now())
-	c.linger = true
-}
-
-// write gives fasthttp the response to a request that arrived at an instant, and counts it.
-func (e *fastEngine) write(ctx *fasthttp.RequestCtx, c *fastConn, arrived time.Time) {
-	rep, out := &c.response, &ctx.Response
-	rep.close = rep.close || e.lifecycle.Stopping.Load()
-	out.ResetBody()
-	out.SetStatusCode(rep.status)
-	out.Header.DisableNormalizing() // the names keep their spelling
-	c.fields = rep.appendLines(rep.appendType(c.fields[:0]))
-	for lines := c.fields; len(lines) > 0; {
-		var line []byte
-		line, lines, _ = bytes.Cut(lines, []byte("\r\n"))
-		name, value, _ := bytes.Cut(line, []byte(": "))
-		out.Header.AddBytesKV(name, value)
-	}
-	switch body, tail := rep.body(); {
-	case len(tail) == 0:
-		out.SetBodyRaw(body) // never changes
-	default:
-		out.AppendBody(body)
-		out.AppendBody(tail)
-	}
-	out.SkipBody = rep.headOnly // fasthttp does not set it for protocol errors
-	if rep.close {
-		ctx.SetConnectionClose()
-	}
-	e.server.count(rep, arrived)
+	c.refuse(isHEAD(c.raw), failed)
+	ctx.SetConnectionClose()
 }
 
 // protocolError answers a request that fasthttp could not read.
@@ -156,7 +131,6 @@ func (e *fastEngine) protocolError(ctx *fasthttp.RequestCtx, err error) {
 	case errors.Is(err, os.ErrDeadlineExceeded) && !nothing:
 		e.refuse(ctx, errTimeout)
 	case nothing || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed):
-		c.muted = true
 	case failed == incomplete && errors.As(err, &small):
 		e.refuse(ctx, errHeaderTooLong)
 	case failed == incomplete || failed == nil:
@@ -185,7 +159,7 @@ func (e *fastEngine) Serve(ln loop.Listener) error {
 
 // serveConn serves one connection until it ends, or refuses it if there are too many.
 func (e *fastEngine) serveConn(accepted socket) {
-	c := &fastConn{halfCloser: accepted, socket: accepted, engine: e}
+	c := &fastConn{Conn: accepted, socket: accepted, engine: e}
 	if from, ok := accepted.RemoteAddr().(*net.TCPAddr); ok {
 		c.remote = from.AddrPort().Addr().Unmap().WithZone("")
 	}
@@ -193,7 +167,7 @@ func (e *fastEngine) serveConn(accepted socket) {
 	c.idle.Store(true)
 	if e.server.cfg.TLS != nil {
 		c.tls = tls.Server(accepted, e.server.cfg.TLS)
-		c.halfCloser = c.tls
+		c.Conn = c.tls
 	}
 	if connections := &e.server.connections; !connections.Enter(c.remote) {
 		e.refuseConn(c)
@@ -203,42 +177,49 @@ func (e *fastEngine) serveConn(accepted socket) {
 	}
 	e.conns.Store(c, nil)
 	defer e.conns.Delete(c)
-	if c.handshake(e.server.cfg.ReadTimeout) != nil { // the client cannot read an error response
+	if err := c.handshake(e.server.cfg.ReadTimeout); err != nil {
 		e.server.traffic.handshakesFailed.Add(1)
-		c.cutOff()
+		e.refuseHandshake(c, err)
 		return
 	}
 	_ = e.http.ServeConn(c) // the error says how the connection ended
 }
 
+// refuseHandshake answers a request without TLS, and ends the connection. Any other client cannot read a response. It gets the alert of
+// [tls.Conn], which a close with unread bytes would lose.
+func (e *fastEngine) refuseHandshake(c *fastConn, err error) {
+	var unsafe tls.RecordHeaderError
+	c.linger = !errors.Is(err, os.ErrDeadlineExceeded) && !errors.Is(err, io.EOF)
+	if errors.As(err, &unsafe) && new(head).parse(unsafe.RecordHeader[:]) == incomplete { // its first bytes begin a request
+		c.Conn, c.tls = c.socket, nil
+		c.refuse(isHEAD(unsafe.RecordHeader[:]), errNoTLS)
+		_, _ = c.Write(nil) // fails only if the client is gone
+	}
+	_ = c.Close() // nothing more can be done
+}
+
 // refuseConn answers a connection over the limit with 503, see [loop.MaxRejecting].
 func (e *fastEngine) refuseConn(c *fastConn) {
 	defer c.cutOff()
-	headOnly := false
-	if e.server.connections.BeginRejecting() {
+	headOnly, waited := false, e.server.connections.BeginRejecting()
+	if waited {
 		defer e.server.connections.EndRejecting()
 		if c.handshake(loop.LingerTimeout) != nil {
 			return
 		}
 		var first [1 << 10]byte
-		_ = c.halfCloser.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
-		n, err := c.halfCloser.Read(first[:])
+		_ = c.Conn.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // fails only on a closed connection
+		n, err := c.Conn.Read(first[:])
 		if errors.Is(err, io.EOF) {
 			return
 		}
-		c.linger, headOnly = true, isHEAD(first[:n])
+		headOnly = isHEAD(first[:n])
 	} else if c.tls != nil {
 		return
 	}
-	c.response.reset(headOnly)
-	e.server.fail(&c.response, errConnections)
-	now := time.Now()
-	out := e.server.appendHead(nil, &c.response, now)
-	if !headOnly {
-		out = append(out, c.response.tail...)
-	}
-	e.server.count(&c.response, now)
-	_, _ = c.Write(out) // fails only if the client is gone
+	c.refuse(headOnly, errConnections)
+	c.linger = c.linger && waited
+	_, _ = c.Write(nil) // fails only if the client is gone
 	_ = c.Close()       // nothing more can be done
 }
 

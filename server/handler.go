@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"strikecache/server/loop"
@@ -56,7 +57,7 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 	switch {
 	case rep.headOnly || string(h.method) == "GET":
 		s.answer(t, h, from, now, rep)
-	case t.route == nil && (t.page == nil || !t.page.preflight):
+	case t.page != nil && !strings.Contains(t.page.lines, commonLines):
 		s.fail(rep, errReadOnly)
 	case string(h.method) == "OPTIONS":
 		rep.status, rep.lines = 204, preflightLines
@@ -73,9 +74,7 @@ func (s *Server) answer(t *target, h *head, from netip.Addr, now time.Time, rep 
 	case t.page != nil:
 		rep.snapshot, rep.contentType, rep.lines = t.page.sealed, t.page.contentType, t.page.lines
 		rep.coding = choose(h.encodings, rep.snapshot, nil)
-		if notModified(h.noneMatch, rep.snapshot, nil) {
-			rep.status = 304
-		}
+		s.evaluate(h, rep)
 	default:
 		status, body := t.probe()
 		rep.status, rep.tail, rep.lines = status, append(rep.tail, body...), commonLines+noStoreLine
@@ -147,6 +146,8 @@ func (h *loopHandler) write(r loop.Request, a *loop.Answer) {
 	a.Label = h.server.count(rep, r.Now)
 }
 
-// preflightLines are the field lines of the answer to OPTIONS. If-Modified-Since is ignored, but libraries send it.
+// preflightLines are the field lines of the answer to OPTIONS. Libraries, such as those for tracing, send fields that the server
+// ignores. "*" allows all but Authorization (Fetch standard, CORS-preflight fetch), and older browsers know only names.
 const preflightLines = commonLines + "Allow: " + allowed + "\r\nAccess-Control-Allow-Methods: " + allowed +
-	"\r\nAccess-Control-Allow-Headers: X-API-Key, If-None-Match, If-Modified-Since\r\nAccess-Control-Max-Age: 86400\r\n"
+	"\r\nAccess-Control-Allow-Headers: X-API-Key, If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since, " +
+	"Authorization, Cache-Control, Content-Type, *\r\nAccess-Control-Max-Age: 86400\r\n"

@@ -16,7 +16,7 @@ type head struct {
 	keepAlive        bool // Connection: keep-alive
 	// The values of the header fields that a response depends on; nil for an absent field. The values of a repeated field are joined
 	// by ", ".
-	encodings, dictionary, noneMatch, key, forwarded []byte
+	encodings, dictionary, match, noneMatch, unmodifiedSince, key, forwarded []byte
 
 	hasHost, hasBody bool // hasBody: Content-Length or Transfer-Encoding is given
 
@@ -206,6 +206,10 @@ func (h *head) set(name, value []byte) *apiError {
 		h.connection(value)
 	case equalFold(name, "if-none-match"):
 		h.join(&h.noneMatch, value)
+	case equalFold(name, "if-match"):
+		h.join(&h.match, value)
+	case equalFold(name, "if-unmodified-since"):
+		h.join(&h.unmodifiedSince, value)
 	case equalFold(name, "content-length"):
 		return h.contentLength(value)
 	case equalFold(name, "accept-encoding"):

@@ -47,7 +47,7 @@ type reply struct {
 // documented are the codes of each status.
 var documented = map[int][]string{
 	400: {"invalid_parameter", "bad_request"}, 401: {"invalid_api_key"}, 404: {"not_found", "snapshot_not_found", "expiration_not_found", "unknown_underlying"}, 405: {"method_not_allowed"},
-	413: {"body_too_large"}, 414: {"uri_too_long"}, 431: {"headers_too_large"}, 503: {"not_ready"}, 505: {"http_version_not_supported"},
+	412: {"precondition_failed"}, 413: {"body_too_large"}, 414: {"uri_too_long"}, 431: {"headers_too_large"}, 503: {"not_ready"}, 505: {"http_version_not_supported"},
 }
 
 // inside matches texts that no client may see: places in the code, paths of the machine, messages of Go's failures.
@@ -152,7 +152,7 @@ func TestErrors(t *testing.T) {
 		}
 		if r.StatusCode == 405 || r.StatusCode == 204 {
 			allow = "GET, HEAD"
-			if strings.Contains(in.raw, " /api/") { // probes and pages do not answer OPTIONS
+			if strings.Contains(in.raw, " /api/") || strings.Contains(in.raw, " /healthz") || strings.Contains(in.raw, " /openapi") { // pages do not answer OPTIONS
 				allow = "GET, HEAD, OPTIONS"
 			}
 		}
@@ -244,13 +244,14 @@ func inputsOfMethods() (inputs []input) {
 		inputs = append(inputs,
 			input{raw: asked(method, "/api/v1/gex/spx", ""), status: 405, code: "method_not_allowed"},
 			input{raw: asked(method, "/api/v1/options/flow/unusual?limit=0", ""), status: 405, code: "method_not_allowed"},
-			input{raw: asked(method, "/healthz", ""), status: 405, code: "method_not_allowed", contains: "only GET and HEAD are"},
+			input{raw: asked(method, "/healthz", ""), status: 405, code: "method_not_allowed"},
+			input{raw: asked(method, "/docs", ""), status: 405, code: "method_not_allowed", contains: "only GET and HEAD are"},
 			input{raw: asked(method, "/nowhere", ""), status: 404, code: "not_found"})
 	}
 	for _, method := range []string{"", strings.Repeat("A", 17), strings.Repeat("GET", 500), "G\xc3\x84T", "GET,", "G(T", "GET\t", "GET\x00", "\"GET\"", "GET:"} {
 		inputs = append(inputs, input{raw: asked(method, "/api/v1/gex/spx", ""), status: 400, code: "bad_request", ends: true})
 	}
-	for _, target := range []string{"/healthz", "/", "/assets/app.css"} {
+	for _, target := range []string{"/docs", "/", "/assets/app.css"} {
 		inputs = append(inputs, input{raw: asked("OPTIONS", target, ""), status: 405, code: "method_not_allowed", contains: "only GET and HEAD are"})
 	}
 	return append(inputs,
@@ -267,7 +268,7 @@ func inputsOfFields(secret string) (inputs []input) {
 		strings.Repeat("X: 1\r\n", 1000), strings.Repeat("A:\r\n", 1500), "X: \xff\xfe\r\n", "X: \xc3\xa4\r\n", "X:\r\n", "X: " + strings.Repeat("a", 8000) + "\r\n",
 		"Accept: text/html;q=0\r\n", "Accept: application/xml\r\n", "Accept-Encoding:\r\n", "Accept-Encoding: identity;q=0, *;q=0\r\n", "Accept-Encoding: " + strings.Repeat("gzip;q=9,", 800) + "\r\n", "Accept-Encoding: \xff\r\nAccept-Encoding: ;;q=,=\r\n",
 		"If-None-Match:\r\n", "If-None-Match: \"\r\n", "If-None-Match: \xff\r\n", "If-None-Match: W/W/\"a\"\r\n", "If-None-Match: " + strings.Repeat("\"a\",", 1800) + "\r\n", "If-None-Match: \"a\"\r\nIf-None-Match: \"b\"\r\n",
-		"If-Modified-Since:\r\n", "If-Modified-Since: yesterday\r\n", "If-Modified-Since: Sat, 32 Foo 99999 25:61:61 GMT\r\n", "If-Modified-Since: " + strings.Repeat("9", 8000) + "\r\n", "If-Match: \"x\"\r\n", "If-Unmodified-Since: x\r\n", "Range: bytes=0-1\r\n", "Range: bytes=9999999999999999999-\r\n",
+		"If-Modified-Since:\r\n", "If-Modified-Since: yesterday\r\n", "If-Modified-Since: Sat, 32 Foo 99999 25:61:61 GMT\r\n", "If-Modified-Since: " + strings.Repeat("9", 8000) + "\r\n", "If-Match:\r\n", "If-Match: *\r\n", "If-Unmodified-Since: x\r\n", "If-Unmodified-Since: Fri, 01 Jan 2100 00:00:00 GMT\r\n", "If-Match: *\r\nIf-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n", "Range: bytes=0-1\r\n", "Range: bytes=9999999999999999999-\r\n",
 		"X-Forwarded-For: ' OR 1=1\r\n", "X-Forwarded-For: " + strings.Repeat("::1,", 1900) + "\r\n", "Forwarded: for=\"\r\n", "X-Forwarded-Host: evil.example\r\n", "X-Original-URL: /etc/passwd\r\n", "X-HTTP-Method-Override: DELETE\r\n", "Cookie: " + strings.Repeat("a=b;", 1900) + "\r\n", "Authorization: Basic Og==\r\n",
 		"Origin: null\r\n", "Referer: \xff\r\n", "User-Agent: ${jndi:ldap://a}\r\n", "Content-Length: 0\r\n", "Content-Type: multipart/form-data\r\n", "Upgrade: h2c\r\n", "Connection: keep-alive\r\n", "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n", "Keep-Alive: timeout=-1\r\n", "TE: trailers\r\n", "Proxy: http://a\r\n",
 	} {
@@ -280,15 +281,21 @@ func inputsOfFields(secret string) (inputs []input) {
 		inputs = append(inputs, input{raw: asked("GET", target, "X-API-Key: "+key+"\r\n"), status: 401, code: "invalid_api_key"})
 	}
 	for _, fields := range []string{
-		"X: " + strings.Repeat("a", 8192) + "\r\n", "X-API-Key: " + strings.Repeat("a", 9000) + "\r\n", strings.Repeat("X: 1\r\n", 1400), strings.Repeat("a", 9000) + ": 1\r\n", "X: " + strings.Repeat("a", 60_000) + "\r\n", "Cookie: " + strings.Repeat("a=b;", 3000) + "\r\n",
+		"X: " + strings.Repeat("a", 16384) + "\r\n", "X-API-Key: " + strings.Repeat("a", 17000) + "\r\n", strings.Repeat("X: 1\r\n", 2800), strings.Repeat("a", 17000) + ": 1\r\n", "X: " + strings.Repeat("a", 60_000) + "\r\n", "Cookie: " + strings.Repeat("a=b;", 5000) + "\r\n",
 	} {
 		inputs = append(inputs, input{raw: asked("GET", target, fields), status: 431, code: "headers_too_large", ends: true})
 	}
-	most := strings.Repeat("a", 8192-len(asked("GET", target, "X: \r\n"))) // so that request line and fields have as many bytes as allowed
+	most := strings.Repeat("a", 16384-len(asked("GET", target, "X: \r\n"))) // so that request line and fields have as many bytes as allowed
 	return append(inputs,
 		input{raw: asked("GET", target, "X: "+most+"\r\n"), status: 200},
 		input{raw: asked("GET", target, "X: a"+most+"\r\n"), status: 431, code: "headers_too_large", ends: true},
 		input{raw: asked("GET", target, "If-None-Match: *\r\n"), status: 304},
+		input{raw: asked("GET", target, "If-Match: \"x\"\r\nIf-None-Match: *\r\n"), status: 412, code: "precondition_failed"},
+		input{raw: asked("GET", "/docs", "If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT\r\n"), status: 412, code: "precondition_failed"},
+		input{raw: asked("GET", "/docs", "Accept-Encoding: gzip\r\nIf-Match: \"x\"\r\n"), status: 412, code: "precondition_failed"},
+		input{raw: asked("GET", bad, "If-Match: \"x\"\r\n"), status: 400, code: "invalid_parameter"},
+		input{raw: asked("OPTIONS", "/api/v1/gex/spx", "If-Match: \"x\"\r\n"), status: 204},
+		input{raw: asked("OPTIONS", "/openapi.json", ""), status: 204},
 		input{raw: asked("GET", bad, "X-API-Key: x\r\n"), status: 401, code: "invalid_api_key"},
 		input{raw: asked("GET", bad, "If-None-Match: *\r\n"), status: 400, code: "invalid_parameter"},
 		input{raw: asked("GET", target, "Connection: close\r\n"), status: 200, ends: true},

@@ -20,7 +20,6 @@ type page struct {
 	path, contentType string
 	lines             string // field lines of every 200 and 304
 	sealed            *snapshots.Snapshot
-	preflight         bool // the page answers OPTIONS, because scripts of other origins send a key with every request
 }
 
 const (
@@ -62,9 +61,8 @@ var types = map[string]string{
 func sealedPages(source string, fleet bool, resources, underlyings []string) []page {
 	dashboard := web.Dashboard(source, fleet, resources, underlyings)
 	body, err := widgets(source, underlyings)
-	forWorkspace := sealPage("/widgets.json", ".json", revalidateLine+commonLines, body, err)
-	forWorkspace.preflight = true
-	return append(slices.Clip(staticPages()), sealPage("/", ".html", revalidateLine+browserLines, dashboard, nil), forWorkspace)
+	return append(slices.Clip(staticPages()), sealPage("/", ".html", revalidateLine+browserLines, dashboard, nil),
+		sealPage("/widgets.json", ".json", revalidateLine+commonLines, body, err))
 }
 
 // widgets returns the widgets for OpenBB Workspace. underlyings are symbols in small letters. A table in Workspace does not show meta,

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -34,16 +35,17 @@ type response struct {
 	entry   *keys.Entry // nil without a key
 	verdict limits.Verdict
 	usage   []byte // JSON of `usage` for the key; empty without a key
+	start   []byte // first part of the body of a response to a key, see [snapshots.Snapshot.AppendStart]
 	tail    []byte // last part of the body of a response to a key; the whole body of an error or a probe
 }
 
 // reset makes an empty response with the status 200, and reuses its memory.
 func (rep *response) reset(headOnly bool) {
-	*rep = response{headOnly: headOnly, status: fasthttp.StatusOK, contentType: "application/json", usage: rep.usage[:0], tail: rep.tail[:0]}
+	*rep = response{headOnly: headOnly, status: fasthttp.StatusOK, contentType: jsonType, usage: rep.usage[:0], start: rep.start[:0], tail: rep.tail[:0]}
 }
 
-// body returns the body in two parts. The first part is shared: the caller must not change it. The second part is valid
-// until the next request of the connection.
+// body returns the body after rep.start in two parts. The first part is shared: the caller must not change it. The second part is
+// valid until the next request of the connection.
 func (rep *response) body() (prepared, tail []byte) {
 	switch {
 	case rep.snapshot == nil:
@@ -51,7 +53,7 @@ func (rep *response) body() (prepared, tail []byte) {
 	case rep.status == fasthttp.StatusNotModified:
 		return nil, nil
 	case rep.user() != nil:
-		return rep.snapshot.Prefix(rep.coding), rep.tail
+		return rep.snapshot.Prefix(rep.coding)[len(rep.start):], rep.tail
 	}
 	return bodyIn(rep.coding, rep.snapshot, rep.delta), nil
 }
@@ -75,11 +77,12 @@ func (rep *response) etag() string {
 
 const (
 	serverName = "strikecache"
+	jsonType   = "application/json"
 	allowed    = "GET, HEAD, OPTIONS"
 
 	// commonLines are in every response of a resource.
 	commonLines = "Access-Control-Allow-Origin: *\r\n" +
-		"Access-Control-Expose-Headers: ETag, Age, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset\r\n" +
+		"Access-Control-Expose-Headers: ETag, Age, Retry-After, RateLimit, RateLimit-Policy, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, *\r\n" +
 		"X-Content-Type-Options: nosniff\r\n"
 	varyLine    = "Vary: Accept-Encoding, X-API-Key\r\n"
 	varyDelta   = "Vary: Accept-Encoding, X-API-Key, Available-Dictionary\r\n"
@@ -94,7 +97,7 @@ var encodingLines = func() (lines [snapshots.Codings + 1]string) {
 	return lines
 }()
 
-// appendHead appends the whole head of a response, its empty line included. The fields are in the order of fasthttp.
+// appendHead appends the whole head of a response, its empty line included, and rep.start.
 func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 	switch rep.status {
 	case fasthttp.StatusOK:
@@ -110,15 +113,18 @@ func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 	dst = rep.appendType(append(dst, s.date.line(now)...))
 	if rep.hasBody() {
 		body, tail := rep.body()
-		dst = appendNumber(dst, "Content-Length: ", int64(len(body)+len(tail)))
+		dst = appendNumber(dst, "Content-Length: ", int64(len(rep.start)+len(body)+len(tail)))
 	}
-	dst = rep.appendLines(dst)
+	dst = rep.appendLines(dst, now, s.date.line(now))
 	if rep.close {
 		dst = append(dst, "Connection: close\r\n"...)
 	} else if rep.keepAlive {
 		dst = append(dst, "Connection: keep-alive\r\n"...)
 	}
-	return append(dst, "\r\n"...)
+	if dst = append(dst, "\r\n"...); rep.headOnly || !rep.hasBody() {
+		return dst
+	}
+	return append(dst, rep.start...)
 }
 
 // hasBody says whether the status allows a body.
@@ -135,15 +141,14 @@ func (rep *response) appendType(dst []byte) []byte {
 	return append(dst, encodingLines[rep.coding]...)
 }
 
-// appendLines appends the field lines of a response, except those of its body, Server, Date and Connection.
-func (rep *response) appendLines(dst []byte) []byte {
+// appendLines appends the field lines of a response, except those of its body, Server, Date and Connection. date is the line of Date.
+func (rep *response) appendLines(dst []byte, now time.Time, date []byte) []byte {
 	if rep.err != nil {
 		return rep.appendErrorLines(dst)
 	}
 	if rep.lines != "" {
 		if dst = append(dst, rep.lines...); rep.snapshot != nil {
-			dst = append(append(append(dst, "ETag: "...), rep.etag()...), "\r\nLast-Modified: "...)
-			dst = append(append(dst, rep.snapshot.LastModified()...), "\r\n"...)
+			dst = rep.appendModified(append(append(dst, "ETag: "...), rep.etag()...), now, date)
 		}
 		return dst
 	}
@@ -153,10 +158,20 @@ func (rep *response) appendLines(dst []byte) []byte {
 	} else {
 		dst = append(dst, rep.etag()...)
 	}
-	dst = append(append(dst, "\r\nLast-Modified: "...), rep.snapshot.LastModified()...)
-	dst = append(append(append(dst, "\r\nCache-Tag: "+serverName+","...), rep.route.endpoint...), ',')
+	dst = rep.appendModified(dst, now, date)
+	dst = append(append(append(dst, "Cache-Tag: "+serverName+","...), rep.route.endpoint...), ',')
 	dst = rep.appendVary(append(append(dst, rep.snapshot.Date()...), "\r\n"...))
 	return rep.verdict.AppendFields(append(append(dst, rep.snapshot.Lines...), commonLines...))
+}
+
+// appendModified ends the line before, and appends Last-Modified. The market's clock may be ahead, but Last-Modified is never after
+// Date (RFC 9110 §8.8.2.1).
+func (rep *response) appendModified(dst []byte, now time.Time, date []byte) []byte {
+	dst = append(dst, "\r\nLast-Modified: "...)
+	if rep.snapshot.ModifiedAfter(now) {
+		return append(dst, bytes.TrimPrefix(date, []byte("Date: "))...)
+	}
+	return append(append(dst, rep.snapshot.LastModified()...), "\r\n"...)
 }
 
 // appendVary appends the field lines Vary and, to an answer without a key that is a dictionary, Use-As-Dictionary.

@@ -114,7 +114,7 @@ func TestTLSAnswersAlike(t *testing.T) {
 		"pipelined":        get + "\r\n" + get + "\r\n" + seriesLine + "Host: a\r\nConnection: close\r\n\r\n",
 		"of both kinds":    get + "\r\nPOST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello" + seriesLine + "Host: a\r\nConnection: close\r\n\r\n",
 		"smuggling":        "POST /api/v1/gex/spx HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + get + "\r\n",
-		"a head too large": seriesLine + "Host: a\r\nX: " + strings.Repeat("x", 9000) + "\r\n\r\n",
+		"a head too large": seriesLine + "Host: a\r\nX: " + strings.Repeat("x", 17000) + "\r\n\r\n",
 		"HTTP/2 by itself": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 	} {
 		want := exchange(t, without, raw, false)
@@ -139,7 +139,7 @@ func undated(s string) string {
 	return kept.String()
 }
 
-// Clients with TLS before 1.2, with a protocol other than HTTP/1.1, or without TLS get no answer, and are counted.
+// Clients with TLS before 1.2, with a protocol other than HTTP/1.1, or without TLS get an alert, or an answer in words, and are counted.
 func TestTLSHandshakes(t *testing.T) {
 	secure := newTLSEnds(t)
 	web := newServer(newFinder(t), func(c *server.Config) { c.TLS = secure.server() })
@@ -160,7 +160,7 @@ func TestTLSHandshakes(t *testing.T) {
 		c.change(cfg)
 		conn := tls.Client(dial(t, address), cfg)
 		err := conn.Handshake()
-		if (err == nil) != c.ok {
+		if (err == nil) != c.ok || isReset(err) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err != nil {
@@ -172,10 +172,13 @@ func TestTLSHandshakes(t *testing.T) {
 			t.Errorf("%s: %s", name, p)
 		}
 	}
-	for name, raw := range map[string]string{"no TLS": vix, "noise": "\x16\x03\x01\xff\xff\x01", "half a head": "\x16\x03"} {
+	for raw, want := range map[string]string{
+		vix: "400", "HEAD" + vix[len("GET"):]: "400", "POST / HTTP/1.1\r\n" + strings.Repeat("X: 1\r\n", 30_000): "400", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n": "400",
+		"\x16\x03\x01\xff\xff\x01": "", "\x16\x03": "", "GET": "",
+	} {
 		failed++
-		if got := exchange(t, address, raw, true); strings.Contains(got, "HTTP/1.1 ") {
-			t.Errorf("%s: answered %q", name, got)
+		if got := exchange(t, address, raw, true); statuses(got) != want || strings.Contains(got, "plain HTTP was sent") != (want != "" && raw[0] != 'H') {
+			t.Errorf("%.60q: answered %q", raw, got)
 		}
 	}
 	until(t, "failures are counted", func() bool { return web.Stats().TLSHandshakesFailed == failed })

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"sync"
@@ -68,8 +69,8 @@ func newZstd(window int) *zstd.Encoder {
 }
 
 // compress returns b in a coding other than Identity. The compressed bytes end at a whole byte, but the stream is not ended, so
-// that a tail can follow. The result has capacity for room more bytes.
-func compress(c Coding, b []byte, room int) (coded []byte, err error) {
+// that a tail of n bytes can follow. The result has capacity for room more bytes.
+func compress(c Coding, b []byte, n, room int) (coded []byte, err error) {
 	z := compressors[c].Get().(compressor)
 	defer compressors[c].Put(z)
 	out := bytes.NewBuffer(make([]byte, 0, len(b)/6)) // a usual body shrinks to less
@@ -77,7 +78,33 @@ func compress(c Coding, b []byte, room int) (coded []byte, err error) {
 	if _, err = z.Write(b); err == nil {
 		err = z.Flush()
 	}
-	return append(make([]byte, 0, out.Len()+room), out.Bytes()...), err
+	coded = append(make([]byte, 0, out.Len()+zstdStart+room), out.Bytes()...)
+	if err == nil && c == Zstd {
+		coded = sized(coded, len(b)+n)
+	}
+	return coded, err
+}
+
+const (
+	zstdStart   = 10 // bytes of the header of a zstd frame that says its content size in 4 bytes
+	zstdUnsized = 6  // bytes of a header without the size, as the encoder writes it
+)
+
+// sized makes a zstd frame without its content size say it, in place if its capacity allows. Decoders that are given a whole frame
+// use the size, and some refuse a frame without it. An older version stored such frames.
+func sized(frame []byte, n int) []byte {
+	if frame[4] != 0 {
+		return frame
+	}
+	frame = append(frame, make([]byte, zstdStart-zstdUnsized)...)
+	copy(frame[zstdStart:], frame[zstdUnsized:])
+	appendZstdStart(frame[:0], frame[5], n)
+	return frame
+}
+
+// appendZstdStart appends the header of a zstd frame with a window descriptor and a content size.
+func appendZstdStart(dst []byte, window byte, n int) []byte {
+	return binary.LittleEndian.AppendUint32(append(dst, 0x28, 0xb5, 0x2f, 0xfd, 2<<6, window), uint32(n)) //nolint:gosec // G115: far less
 }
 
 // decompress returns the decoded body, or an error if it has more than max bytes.

@@ -33,7 +33,7 @@ func gunzip(t testing.TB, b []byte) []byte {
 func unzstd(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var h zstd.Header
-	if err := h.Decode(b); err != nil || h.HasCheckSum || h.HasFCS || h.SingleSegment || h.WindowSize > 8<<20 {
+	if err := h.Decode(b); err != nil || h.HasCheckSum || !h.HasFCS || h.SingleSegment || h.WindowSize > 8<<20 {
 		t.Fatalf("frame header %+v, %v", h, err)
 	}
 	for at := h.HeaderSize; ; {
@@ -57,6 +57,7 @@ func unzstd(t testing.TB, b []byte) []byte {
 	defer z.Close()
 	out, err := io.ReadAll(z)
 	must(t, err)
+	equal(t, h.FrameContentSize, uint64(len(out)), "content size")
 	return out
 }
 
@@ -124,7 +125,8 @@ func usageOf(size int) []byte {
 
 // keyed returns a body with the usage of a caller, as a server puts it together.
 func keyed(s *Snapshot, c Coding, usage []byte) []byte {
-	return s.AppendTail(bytes.Clone(s.Prefix(c)), c, usage)
+	start := s.AppendStart(nil, c, usage)
+	return s.AppendTail(append(start, s.Prefix(c)[len(start):]...), c, usage)
 }
 
 // expected is what a keyed body must decode to.
@@ -176,7 +178,7 @@ func TestTailsAndTagsDoNotAllocate(t *testing.T) {
 		for c := range Codings {
 			tag := []byte(s.ETag(c))
 			if n := testing.AllocsPerRun(1000, func() {
-				buf = s.AppendTail(buf[:0], c, usage)
+				buf = s.AppendTail(s.AppendStart(buf[:0], c, usage), c, usage)
 				if !s.Matches(tag) || s.Matches(usage) {
 					t.Fatal("a tag does not match, or something else does")
 				}
@@ -212,6 +214,22 @@ func TestSealIn(t *testing.T) {
 			failIf(t, s.ETag(c) != whole.ETag(c) || !s.Matches([]byte(whole.ETag(c))), "in %v: tag %s in %v", in, s.ETag(c), c)
 		}
 	}
+}
+
+// A stored zstd frame of an older version says its size once it is read. A frame with another size, or cut short, is refused.
+func TestFrameWithoutSize(t *testing.T) {
+	s := sealed(t, string(document(4000)))
+	frame, tail := s.Body(Zstd), len(s.Body(Zstd))-len(s.Prefix(Zstd))
+	read := func(stored ...[]byte) (*Snapshot, error) {
+		bodies := s.bodies
+		bodies[Zstd] = slices.Concat(stored...)
+		return parse(bodies)
+	}
+	old, err := read(frame[:4], []byte{0}, frame[5:6], frame[zstdStart:])
+	must(t, err)
+	sameBytes(t, old.Body(Zstd), frame, "an old frame")
+	sameBytes(t, keyed(old, Zstd, []byte("1")), keyed(s, Zstd, []byte("1")), "an old frame with usage")
+	failIf(t, second(read(frame[:6], []byte{1}, frame[7:])) == nil || second(read(frame[:9], frame[len(frame)-tail:])) == nil, "a wrong frame is read")
 }
 
 // A body that decodes to more than the limit is refused, however small it is.

@@ -136,6 +136,7 @@ func newDelta(s *Snapshot, b base) (d Delta, err error) {
 	if err := z.ResetWithOptions(out, zstd.WithEncoderDictRaw(0, b.body)); err != nil {
 		return d, err
 	}
+	z.ResetContentSize(out, int64(len(s.bodies[Identity])))
 	if _, err = z.Write(s.bodies[Identity]); err == nil {
 		err = z.Close()
 	}

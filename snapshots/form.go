@@ -56,7 +56,7 @@ func (s *Snapshot) codings() (codings []Coding) {
 
 // newForm returns a form of the answer without bodies.
 func (s *Snapshot) newForm(name, contentType string) *Snapshot {
-	return &Snapshot{Meta: s.Meta, ContentType: contentType, Lines: metaLines(&s.Meta), form: name, modified: s.modified, date: s.date}
+	return &Snapshot{Meta: s.Meta, ContentType: contentType, Lines: metaLines(&s.Meta), form: name, changed: s.changed, modified: s.modified, date: s.date}
 }
 
 // formOf returns a form with the bodies of f for the answer s, which may have another meta.

@@ -152,7 +152,7 @@ func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 	if len(body) < 2 {
 		return nil, errors.New("seal page: body has less than two bytes") // one in the prefix, one in the tail
 	}
-	s := &Snapshot{modified: modified.UTC().Format(httpTime)}
+	s := &Snapshot{changed: modified.Truncate(time.Second), modified: modified.UTC().Format(httpTime)}
 	n := len(body) - 1
 	if err := s.seal(body[:n:n], body[n:], Brotli, Zstd); err != nil {
 		return nil, fmt.Errorf("seal page: %w", err)
@@ -162,7 +162,8 @@ func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 
 // newSnapshot returns a snapshot without bodies.
 func newSnapshot(meta Meta, dataLen int) *Snapshot {
-	return &Snapshot{Meta: meta, modified: lastModified(meta), date: meta.AsOf.UTC().Format(time.DateOnly), data: [2]int{len(envelopeData), len(envelopeData) + dataLen}}
+	changed := lastChange(meta)
+	return &Snapshot{Meta: meta, changed: changed, modified: changed.UTC().Format(httpTime), date: meta.AsOf.UTC().Format(time.DateOnly), data: [2]int{len(envelopeData), len(envelopeData) + dataLen}}
 }
 
 // seal builds the body, which is prefix and then tail, in Identity, Gzip and the given codings. It keeps prefix.
@@ -173,7 +174,7 @@ func (s *Snapshot) seal(prefix, tail []byte, codings ...Coding) (err error) {
 		switch {
 		case c == Identity:
 		case c == Gzip || slices.Contains(codings, c):
-			if coded, err = compress(c, prefix, len(tail)+MaxTail); err != nil {
+			if coded, err = compress(c, prefix, len(tail), len(tail)+MaxTail); err != nil {
 				return fmt.Errorf("%v: %w", c, err)
 			}
 		default:
@@ -204,10 +205,19 @@ func (s *Snapshot) setTags() {
 const (
 	// MaxUsage bounds the usage of a tail, in bytes.
 	MaxUsage = 4096
-	// MaxTail is the most bytes that a tail has besides its usage. A gzip tail has 5 bytes before it, and the closing brace
-	// and 8 bytes after it.
+	// MaxTail is the most bytes that a start and a tail have besides the usage. A gzip tail has 5 bytes before it, and the closing
+	// brace and 8 bytes after it.
 	MaxTail = 14
 )
+
+// AppendStart appends to dst the bytes that replace the first bytes of [Snapshot.Prefix], as many, in a body with the given usage: of
+// zstd the header of the frame, which says the size of the body. It appends nothing in another coding. See [Snapshot.AppendTail].
+func (s *Snapshot) AppendStart(dst []byte, c Coding, usage []byte) []byte {
+	if c != Zstd || !s.Has(c) {
+		return dst
+	}
+	return appendZstdStart(dst, s.bodies[c][5], s.prefix[Identity]+len(usageOrNull(usage))+len(envelopeEnd))
+}
 
 // AppendTail appends to dst the bytes that complete [Snapshot.Prefix] to a whole body with the given usage, one JSON value.
 // It returns the extended buffer. It keeps neither argument, allocates nothing when dst has room for len(usage) + [MaxTail]
@@ -217,10 +227,14 @@ func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 	if !s.Has(c) {
 		return dst
 	}
+	return s.appendTail(dst, c, usageOrNull(usage), envelopeEnd)
+}
+
+func usageOrNull(usage []byte) []byte {
 	if len(usage) == 0 || len(usage) > MaxUsage {
-		usage = null
+		return null
 	}
-	return s.appendTail(dst, c, usage, envelopeEnd)
+	return usage
 }
 
 // appendTail completes a body whose prefix is already coded. It appends usage and end, which have 1 to 65,535 bytes
@@ -293,6 +307,12 @@ func (s *Snapshot) adopt(bodies [Codings][]byte, n int, tail []byte, end string)
 			continue
 		}
 		coded, ok := bytes.CutSuffix(body, s.appendTail(nil, c, tail, end))
+		if ok = ok && (c != Zstd || len(coded) >= zstdStart); ok && c == Zstd {
+			size := n + len(tail) + len(end)
+			s.bodies[c] = sized(body[:len(body):len(body)], size)
+			coded = s.bodies[c][:len(s.bodies[c])-len(body)+len(coded)]
+			ok = bytes.HasPrefix(coded, appendZstdStart(nil, coded[5], size))
+		}
 		if !ok {
 			return fmt.Errorf("%v body does not end as the identity body does", c)
 		}

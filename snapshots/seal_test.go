@@ -87,7 +87,7 @@ func TestSealFromManyGoroutines(t *testing.T) {
 			z.Reset(out)
 			z.Write(want[i].Prefix(Identity))
 			z.Flush()
-			if !bytes.Equal(out.Bytes(), want[i].Prefix(c)) {
+			if !bytes.HasSuffix(out.Bytes(), want[i].Prefix(c)[zstdStart:]) { // after the header of a frame
 				t.Fatalf("document %d in %v differs from what a new compressor gives", i, c)
 			}
 		}

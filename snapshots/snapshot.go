@@ -35,9 +35,10 @@ type Snapshot struct {
 	prefix   [Codings]int    // bytes of a body before its coded usage
 	crc      uint32          // of the identity prefix
 	tags     [Codings]string
-	modified string
-	date     string // see Date
-	data     [2]int // where data stands in the identity body
+	changed  time.Time // see ModifiedAfter
+	modified string    // see LastModified
+	date     string    // see Date
+	data     [2]int    // where data stands in the identity body
 
 	dictionary bool    // see IsDictionary
 	variant    string  // see Variant
@@ -62,16 +63,29 @@ func (s *Snapshot) Prefix(c Coding) []byte { return s.bodies[c][:s.prefix[c]:s.p
 func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
 
 // Matches says whether an opaque tag, with its quotes and without W/, is the snapshot's in any coding, even in a coding
-// that the snapshot is not sealed in, or of a delta against any answer. It does not allocate.
+// that the snapshot is not sealed in, or of a delta against any answer. A proxy that compresses or decompresses an answer appends the
+// name of a coding to its tag, and passes If-None-Match on as it is: mod_deflate, mod_brotli, Caddy and lighttpd append "-gzip",
+// Jetty "--gzip", LiteSpeed ";gz". So names may follow the tag. Matches does not allocate.
 func (s *Snapshot) Matches(tag []byte) bool {
-	for _, own := range s.tags {
-		if string(tag) == own {
-			return true
-		}
+	rest, ok := bytes.CutPrefix(tag, []byte(s.stem()))
+	if delta, found := bytes.CutPrefix(rest, []byte(deltaMark)); found && len(delta) > 2*deltaDigits {
+		rest = delta[2*deltaDigits:]
 	}
-	stem, digits, found := bytes.Cut(tag, []byte(deltaMark))
-	return found && string(stem) == s.stem() && len(digits) == len(`"`)+2*deltaDigits
+	for ok && string(rest) != `"` {
+		name := bytes.TrimLeft(rest, "-;")
+		end := max(bytes.IndexAny(name, `-;"`), 0)
+		switch string(name[:end]) {
+		case "gzip", "gz", "gunzip", "br", "zstd", "zs", "deflate":
+		default:
+			return false
+		}
+		ok, rest = len(name) < len(rest), name[end:]
+	}
+	return ok
 }
+
+// ModifiedAfter says whether the last change of the answer, see [Snapshot.LastModified], is after an instant.
+func (s *Snapshot) ModifiedAfter(at time.Time) bool { return s.changed.After(at) }
 
 // stem returns what all entity tags of the snapshot begin with.
 func (s *Snapshot) stem() string { return s.tags[Identity][:len(s.tags[Identity])-1] }
@@ -84,15 +98,15 @@ func (s *Snapshot) LastModified() string { return s.modified }
 // Date returns the UTC date of Meta.AsOf, YYYY-MM-DD, which is the date of the stored file. It is "" for a page.
 func (s *Snapshot) Date() string { return s.date }
 
-const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
-
-func lastModified(m Meta) string {
+func lastChange(m Meta) time.Time {
 	at := m.ComputedAt
 	if m.Freshness.Since.After(at) {
 		at = m.Freshness.Since
 	}
-	return at.UTC().Format(httpTime)
+	return at.Truncate(time.Second)
 }
+
+const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 // Data returns the bytes of the envelope's data. They must not be changed.
 func (s *Snapshot) Data() []byte { return s.bodies[Identity][s.data[0]:s.data[1]] }

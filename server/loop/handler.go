@@ -92,7 +92,7 @@ type Config struct {
 
 // The limits of a connection.
 const (
-	MaxHead = 8 << 10 // bytes of request line and header fields
+	MaxHead = 16 << 10 // bytes of request line and header fields
 	// SendBuffer is how many bytes of answers the kernel takes before the client has acknowledged them. Without it, the
 	// kernel takes up to 4 MB, and clients that send requests and read nothing exhaust the TCP memory of the machine.
 	SendBuffer = 256 << 10
