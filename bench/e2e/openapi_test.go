@@ -104,6 +104,7 @@ func TestTheDocumentDescribesEveryAnswer(t *testing.T) {
 			c.ask(200, method, path, "X-API-Key", keyed)
 			c.ask(200, method, path, "X-API-Key", unlimited)
 			c.ask(304, method, path, "X-API-Key", keyed, "If-None-Match", "*")
+			c.ask(412, method, path, "X-API-Key", keyed, "If-Match", `"x"`)
 			c.ask(401, method, path, "X-API-Key", "nobody's")
 			c.get(path, "X-API-Key", slow) // at the latest, the next request is over the limit
 			resp, body, err := fetch(method, c.url+path, "X-API-Key", slow)
@@ -140,6 +141,7 @@ func (c *contract) everything(dates []string) {
 		}
 		c.ask(200, method, path)
 		c.ask(304, method, path, "If-None-Match", "*")
+		c.ask(412, method, path, "If-Match", `"x"`)
 		c.ask(200, method, path, "Accept-Encoding", "gzip")
 	})
 	type expiration struct{ Expiration, Settlement string }
@@ -208,7 +210,7 @@ func (c *contract) protocol() {
 		c.raw(400, method, path, method+" "+path+head+"Transfer-Encoding: gzip\r\n\r\n")
 		c.raw(413, method, path, method+" "+path+head+"Content-Length: 1025\r\n\r\n")
 		c.raw(414, method, path, method+" "+path+"?"+strings.Repeat("x", 4096)+head+"\r\n")
-		c.raw(431, method, path, method+" "+path+head+"X: "+strings.Repeat("x", 8192)+"\r\n\r\n")
+		c.raw(431, method, path, method+" "+path+head+"X: "+strings.Repeat("x", 16384)+"\r\n\r\n")
 		c.raw(505, method, path, method+" "+path+" HTTP/9.9\r\nHost: x\r\n\r\n")
 		if method == http.MethodGet {
 			c.ask(405, http.MethodPost, path)
