@@ -121,7 +121,7 @@ func lists(list []byte, s *snapshots.Snapshot, entry *keys.Entry, strong bool) b
 		if end == 0 || bytes.ContainsAny(tag, " \t") || len(rest) > 0 && rest[0] != ',' {
 			return false
 		}
-		if !(strong && weak) && matches(tag, s, entry) {
+		if (!strong || !weak) && matches(tag, s, entry) {
 			return true
 		}
 		list = rest

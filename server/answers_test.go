@@ -222,19 +222,6 @@ func TestModifiedInTheFuture(t *testing.T) {
 	}
 }
 
-// fieldsOf returns the status line, the sorted field lines without Date, and the body of a response.
-func fieldsOf(response string) []string {
-	head, body, _ := strings.Cut(response, "\r\n\r\n")
-	lines := strings.Split(strings.ReplaceAll(head, "Etag:", "ETag:"), "\r\n")
-	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "Date: ") })
-	for i := range lines[1:] {
-		name, value, _ := strings.Cut(lines[i+1], ":")
-		lines[i+1] = http.CanonicalHeaderKey(name) + ":" + value
-	}
-	slices.Sort(lines[1:])
-	return append(lines, body)
-}
-
 type usage struct {
 	Tier          string
 	Key           string

@@ -26,7 +26,7 @@ func statuses(raw string) string {
 	return strings.Join(all, " ")
 }
 
-// Both engines send the same bytes, whatever the target, the fields and the method: all but the order of the field lines.
+// Both engines send the same bytes, whatever the target, the fields and the method.
 func TestEnginesAnswerAlike(t *testing.T) {
 	if engine != server.EngineLoop {
 		t.Skip("it compares both engines in one run")
@@ -50,13 +50,13 @@ func TestEnginesAnswerAlike(t *testing.T) {
 		"Host: a\r\nIf-None-Match:\r\n", "Host: a\r\nIf-None-Match: *\r\nIf-Modified-Since: x\r\n", "Host: a\r\nIf-None-Match: \"a\", *\r\n", "Host: a\r\nIf-None-Match: " + tag + "\r\n",
 		"Host: a\r\nAccept-Encoding:\r\n", "Host: a\r\nAccept-Encoding: gzip\r\n", "Host: a\r\nAccept-Encoding: br, zstd\r\n", "Host: a\r\nX-API-Key:\r\n", "Host: a\r\nX-API-Key: guess\r\n",
 		"Host: a\r\nCookie: a=b; c\r\n", "Host: a\r\nProxy-Connection: close\r\n", "Host: a\r\nTrailer: x\r\n", "Host: a\r\nTransfer-Encoding: chunked\r\n", "Host: a\r\nContent-Length: 3\r\n", "Host: a\r\nContent-Type: multipart/form-data; boundary=x\r\n",
-		"Host: a\r\nRange: bytes=0-1\r\n", "Host: a\r\nExpect: 100-continue\r\n", "Host: a\r\nX: \xff\t\xfe\r\n", "Host: a\r\nTE: trailers\r\n", "Host: a\r\nKeep-Alive: 5\r\n",
+		"Host: a\r\nIf-Match: \"a\"\r\n", "Host: a\r\nRange: bytes=0-1\r\n", "Host: a\r\nExpect: 100-continue\r\n", "Host: a\r\nX: \xff\t\xfe\r\n", "Host: a\r\nTE: trailers\r\n", "Host: a\r\nKeep-Alive: 5\r\n",
 	} {
 		for _, method := range []string{"GET", "HEAD", "OPTIONS", "DELETE"} {
 			for _, target := range targets {
 				raw := strings.Repeat(method+" "+target+" HTTP/1.1\r\n"+fields+"\r\n", 2)
-				a, b := fieldsOf(undated(exchange(t, looping, raw, true))), fieldsOf(undated(exchange(t, fast, raw, true)))
-				if len(a) < 6 || strings.Join(a, "\n") != strings.Join(b, "\n") {
+				a, b := undated(exchange(t, looping, raw, true)), undated(exchange(t, fast, raw, true))
+				if strings.Count(a, "\n") < 6 || a != b {
 					t.Fatalf("%q:\nloop     %.600q\nfasthttp %.600q", raw, a, b)
 				}
 			}

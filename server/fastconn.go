@@ -59,14 +59,22 @@ func (c *fastConn) handshake(timeout time.Duration) error {
 	return c.tls.Handshake()
 }
 
+// malformed returns the error of the part of the next head that has arrived, nil if further bytes can make it valid.
+func (c *fastConn) malformed() *apiError {
+	if begun := c.raw[c.head.length:]; len(begun) > 0 {
+		if failed := new(head).parse(begun); failed != incomplete {
+			return failed
+		}
+	}
+	return nil
+}
+
 var errMalformed = errors.New("malformed head")
 
 // Read implements net.Conn. It fails if no further byte can make the next head valid: fasthttp would wait for the end of the head.
 func (c *fastConn) Read(p []byte) (int, error) {
-	if begun := c.raw[c.head.length:]; len(begun) > 0 {
-		if failed := new(head).parse(begun); failed != nil && failed != incomplete {
-			return 0, errMalformed
-		}
+	if c.malformed() != nil {
+		return 0, errMalformed
 	}
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -150,6 +158,10 @@ func (c *fastConn) SetReadDeadline(t time.Time) error {
 // Close implements net.Conn. It ends the connection as the loop does, see [loop.LingerBytes].
 func (c *fastConn) Close() error {
 	stopping := c.engine.lifecycle.Stopping.Load()
+	if failed := c.malformed(); failed != nil && !c.response.close { // fasthttp ignores a bare line feed at the end, for example
+		c.refuse(false, failed)
+		_, _ = c.Write(nil) // fails only if the client is gone
+	}
 	if c.timedOut && !stopping && unacknowledged(c.socket) {
 		c.reset()
 	}
