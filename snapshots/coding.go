@@ -78,11 +78,12 @@ func compress(c Coding, b []byte, n, room int) (coded []byte, err error) {
 	if _, err = z.Write(b); err == nil {
 		err = z.Flush()
 	}
-	coded = append(make([]byte, 0, out.Len()+zstdStart+room), out.Bytes()...)
+	packed := out.Bytes()
+	coded = make([]byte, 0, len(packed)+zstdStart-zstdUnsized+room)
 	if err == nil && c == Zstd {
-		coded = sized(coded, len(b)+n)
+		coded, packed = appendZstdStart(coded, packed[5], len(b)+n), packed[zstdUnsized:]
 	}
-	return coded, err
+	return append(coded, packed...), err
 }
 
 const (
@@ -90,19 +91,8 @@ const (
 	zstdUnsized = 6  // bytes of a header without the size, as the encoder writes it
 )
 
-// sized makes a zstd frame without its content size say it, in place if its capacity allows. Decoders that are given a whole frame
-// use the size, and some refuse a frame without it. An older version stored such frames.
-func sized(frame []byte, n int) []byte {
-	if frame[4] != 0 {
-		return frame
-	}
-	frame = append(frame, make([]byte, zstdStart-zstdUnsized)...)
-	copy(frame[zstdStart:], frame[zstdUnsized:])
-	appendZstdStart(frame[:0], frame[5], n)
-	return frame
-}
-
-// appendZstdStart appends the header of a zstd frame with a window descriptor and a content size.
+// appendZstdStart appends the header of a zstd frame with a window descriptor and a content size. Decoders that are given a whole
+// frame use the size, and some refuse a frame without it.
 func appendZstdStart(dst []byte, window byte, n int) []byte {
 	return binary.LittleEndian.AppendUint32(append(dst, 0x28, 0xb5, 0x2f, 0xfd, 2<<6, window), uint32(n)) //nolint:gosec // G115: far less
 }

@@ -308,10 +308,12 @@ func (s *Snapshot) adopt(bodies [Codings][]byte, n int, tail []byte, end string)
 		}
 		coded, ok := bytes.CutSuffix(body, s.appendTail(nil, c, tail, end))
 		if ok = ok && (c != Zstd || len(coded) >= zstdStart); ok && c == Zstd {
-			size := n + len(tail) + len(end)
-			s.bodies[c] = sized(body[:len(body):len(body)], size)
-			coded = s.bodies[c][:len(s.bodies[c])-len(body)+len(coded)]
-			ok = bytes.HasPrefix(coded, appendZstdStart(nil, coded[5], size))
+			start := appendZstdStart(nil, coded[5], n+len(tail)+len(end))
+			if coded[4] == 0 { // an older version stored frames without their size
+				s.bodies[c] = slices.Concat(start, body[zstdUnsized:])
+				coded = s.bodies[c][:zstdStart-zstdUnsized+len(coded)]
+			}
+			ok = bytes.HasPrefix(coded, start)
 		}
 		if !ok {
 			return fmt.Errorf("%v body does not end as the identity body does", c)
