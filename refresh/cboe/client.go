@@ -247,18 +247,27 @@ func Unpack(doc *upstream.Document) (text []byte, err error) {
 func readAll(name upstream.Name, from io.Reader, size int64) ([]byte, error) {
 	kind, _ := name.Split()
 	most := kind.MaxBody()
-	var body bytes.Buffer
-	if size <= most {
-		body.Grow(int(size) + bytes.MinRead)
+	if size > most {
+		size = 0
 	}
-	_, err := body.ReadFrom(io.LimitReader(from, most+1))
-	switch {
-	case int64(body.Len()) > most:
-		return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
-	case err != nil:
-		return nil, failed(name, upstream.Truncated, err)
+	var full [][]byte // one buffer that grows would take three times as much for a body without end
+	part, total := make([]byte, 0, size+bytes.MinRead), int64(0)
+	for {
+		n, err := from.Read(part[len(part):cap(part)])
+		part, total = part[:len(part)+n], total+int64(n)
+		switch {
+		case total > most:
+			return nil, failed(name, upstream.TooLarge, fmt.Errorf("body has over %d bytes", most))
+		case err == io.EOF && full == nil: //nolint:errorlint // a wrapped one is another error
+			return part, nil
+		case err == io.EOF: //nolint:errorlint // the same
+			return slices.Concat(append(full, part)...), nil
+		case err != nil:
+			return nil, failed(name, upstream.Truncated, err)
+		case len(part) == cap(part):
+			full, part = append(full, part), make([]byte, 0, 1<<20)
+		}
 	}
-	return body.Bytes(), nil
 }
 
 // failed returns an error with a reason, which is TimedOut if the cause is a timeout.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -271,5 +272,23 @@ func TestPriorities(t *testing.T) {
 		if u, err := url.Parse(address); err != nil || hostOf(u) != "cdn.cboe.com" {
 			t.Errorf("%s: %q, %v", address, hostOf(u), err)
 		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { return len(b), nil }
+
+// A body without end takes hardly more memory than the largest document.
+func TestBodyWithoutEnd(t *testing.T) {
+	name := upstream.Options("_SPX")
+	kind, _ := name.Split()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := readAll(name, zeros{}, 0)
+	runtime.ReadMemStats(&after)
+	var failure *upstream.Error
+	if took, most := int64(after.TotalAlloc-before.TotalAlloc), kind.MaxBody(); !errors.As(err, &failure) || failure.Reason != upstream.TooLarge || took > most+most/4 {
+		t.Errorf("%v, after %d bytes of memory", err, took)
 	}
 }
