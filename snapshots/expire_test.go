@@ -126,8 +126,7 @@ func TestSweepOfALongHistory(t *testing.T) {
 	s := stocked(t)
 	expire(t, s, Ages{ObjectsBefore: monday}, 0)
 	allocations := func() float64 {
-		s.disk.Lock()
-		defer s.disk.Unlock()
+		defer s.use()()
 		return testing.AllocsPerRun(10, s.sweep)
 	}
 	before := allocations()
@@ -203,7 +202,7 @@ func TestAStartMakesTheLink(t *testing.T) {
 	equal(t, historical(t, s, friday), "after", "the date has")
 }
 
-// An object that is not what its name says is never returned, sent or accepted, and verify names it.
+// An object that is not what its name says is never returned, sent or accepted, and verify names it. It is written again when the same bytes come again.
 func TestDamagedObjects(t *testing.T) {
 	s := open(t, t.TempDir())
 	sum := saveWithObject(t, s, "whole")
@@ -212,13 +211,15 @@ func TestDamagedObjects(t *testing.T) {
 	must(t, err)
 	for what, b := range map[string][]byte{"another": packed, "cut off": packed[:len(packed)-1], "no gzip": []byte("x"), "empty": {}} {
 		path := put(t, s, name, string(b))
-		_, one := s.Object(sum)
 		_, _, two := s.Bytes(name)
+		_, one := s.Object(sum)
 		_, three := ReadObject(s.opts.Dir, s.opts.Source, sum)
 		for _, err := range []error{one, two, three, s.Accept(name, sum, b, nil, asOf)} {
 			failIf(t, !errors.Is(err, ErrTorn), "%s: %v", what, err)
 		}
 		verified(t, s.opts.Dir, path)
+		saveWithObject(t, s, "whole")
+		equal(t, text(s.Object(sum)), "whole", "saved again after %s", what)
 	}
 	for _, none := range []string{sha([]byte("never stored")), "../../" + sum, ""} {
 		fails(t, second(s.Object(none)), ErrGone, "%q", none)

@@ -28,7 +28,10 @@ type files struct {
 	writer  *writer
 	bad     atomic.Int64 // stored files found that can never be served
 
-	disk          sync.Mutex           // held while files are written or removed; its holder may lock mu; guards the next fields
+	writing chan struct{}  // full while files are written or removed, see use; who fills it may lock disk
+	working sync.WaitGroup // goroutines that do so
+
+	disk          sync.Mutex           // held while it is decided what the disk is to have, not while it works; its holder may lock mu; guards the next fields
 	unnamed       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
 	objectsBefore string               // [Ages.ObjectsBefore]
 	unread        bool                 // a file could not be read at the start, so it may name any object
@@ -36,13 +39,15 @@ type files struct {
 	mu      sync.Mutex          // guards the fields below; held only briefly
 	index   map[key]*entry      // the files and objects that may be read
 	dates   map[string][]string // by name, the dates that have a file in index, rising; the slices are never changed
-	queue   map[key]Packed      // last write of each file that the disk refused; changed only by the holder of disk
-	diskErr error               // of the last write that failed
+	queue   map[key]Packed      // last write of each file that the disk has not taken yet
+	diskErr error               // of the last write of the queue
+	since   time.Time           // when the use of the disk that goes on began; zero: none goes on
+	outage  bool                // the log says that the disk does not take files
 }
 
 func newFiles(dir string, log *slog.Logger) *files {
 	return &files{
-		dir: dir, log: log, removed: func(string) {}, writer: &writer{log: log}, unnamed: map[string]time.Time{},
+		dir: dir, log: log, removed: func(string) {}, writer: &writer{log: log}, writing: make(chan struct{}, 1), unnamed: map[string]time.Time{},
 		index: map[key]*entry{}, dates: map[string][]string{}, queue: map[key]Packed{},
 	}
 }
@@ -52,7 +57,7 @@ func (f *files) open() (err error) {
 	if err = f.writer.makeDir(f.dir); err != nil {
 		return err
 	}
-	if f.lock, err = lockDir(f.dir); err != nil {
+	if f.lock, err = f.writer.lockDir(f.dir); err != nil {
 		return err
 	}
 	for _, dir := range []string{objectsDir, currentDir} {
@@ -66,9 +71,10 @@ func (f *files) open() (err error) {
 	}
 	for k, p := range links {
 		if e := f.index[k]; e == nil || e.age.computed.Before(p.entry.age.computed) {
-			f.put([]Packed{p})
+			f.enqueue([]Packed{p})
 		}
 	}
+	f.flush()
 	f.sweep()
 	return nil
 }
@@ -76,7 +82,10 @@ func (f *files) open() (err error) {
 // find removes a temporary file, or indexes the file at k. It adds a file in current/ to links if it belongs under its date, too.
 func (f *files) find(k key, links map[key]Packed) error {
 	if Temporary(k.name) {
-		return os.Remove(f.path(k))
+		if err := os.Remove(f.path(k)); err != nil {
+			f.log.Warn("temporary file not removed", "err", err)
+		}
+		return nil
 	}
 	if k.dir == objectsDir {
 		if sum := digestOfObject(k.name); sum != "" {
@@ -109,13 +118,18 @@ var ErrLocked = errors.New("another process uses this directory")
 const lockName = ".lock"
 
 // lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
-// The lock file has the number of this process, for people to read.
-func lockDir(dir string) (*os.File, error) {
+// The lock file has the number of this process, for people to read. A file system without locks costs one warning.
+func (w *writer) lockDir(dir string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
-	if err := lockFile(lock); err != nil {
+	if err = w.refusal(stepLock, dir); err == nil {
+		err = lockFile(lock)
+	}
+	if unsupported(err) {
+		w.log.Warn("file system cannot lock a directory: start no second process on it", "dir", dir, "err", err)
+	} else if err != nil {
 		text := make([]byte, 20)
 		n, _ := lock.Read(text)
 		return nil, errors.Join(fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n]))), lock.Close())
@@ -158,11 +172,13 @@ type Packed struct {
 	Body   []byte
 	Answer *Snapshot // the default of a file; nil for an object
 
-	key   key
-	entry *entry
+	key      key
+	entry    *entry
+	replaces string // digest of the other answer that was stored in its place; "" if there was none
 }
 
 func packed(k key, body []byte, e *entry, answer *Snapshot) Packed {
+	e.size = int64(len(body))
 	return Packed{Path: k.String(), SHA256: e.digest, Body: body, Answer: answer, key: k, entry: e}
 }
 
@@ -180,7 +196,7 @@ func (f *files) admit(batch []Packed) (admitted []Packed, older error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range batch {
-		if e := f.index[p.key]; e != nil && f.keepsOut(e.age, p.entry.age) {
+		if e := f.last(p.key); e != nil && f.keepsOut(e.age, p.entry.age) {
 			older = cmp.Or(older, fmt.Errorf("%w: %s has %v, stored is %v", ErrOlder, p.Path, p.entry.age, e.age))
 			continue
 		}
@@ -189,17 +205,83 @@ func (f *files) admit(batch []Packed) (admitted []Packed, older error) {
 	return admitted, older
 }
 
-// put writes objects and files, and lets reads find them. It returns the digests of the files of dates that it replaced by
-// others. f.disk is held.
-func (f *files) put(batch []Packed) (replaced []string) {
-	f.flush(batch)
-	for _, p := range batch {
-		if old := f.digest(p.key); p.key.rank() == rankDated && old != "" && old != p.SHA256 {
-			replaced = append(replaced, old)
+// enqueue queues objects and files, and notes which answers they replace. f.disk is held.
+func (f *files) enqueue(batch []Packed) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, p := range batch {
+		if old := f.last(p.key); old != nil && old.digest != p.SHA256 {
+			batch[i].replaces = old.digest
 		}
+		p.Answer = nil // the queue does not need it
+		f.queue[p.key] = p
+	}
+}
+
+// longestWrite is how long Save waits for the disk. Then the disk is said not to answer, and nobody waits for it until it does.
+const longestWrite = 10 * time.Second
+
+// use takes the disk until done is called.
+func (f *files) use() (done func()) {
+	f.writing <- struct{}{}
+	set := func(since time.Time) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.since = since
+	}
+	set(time.Now())
+	return func() {
+		set(time.Time{})
+		<-f.writing
+	}
+}
+
+// work writes what is queued, and removes what no file names.
+func (f *files) work() {
+	defer f.use()()
+	f.flush()
+	f.sweep()
+}
+
+// silent says whether the disk does not answer. f.mu is held.
+func (f *files) silent() bool { return !f.since.IsZero() && time.Since(f.since) >= longestWrite }
+
+// write lets the disk take what is queued, and lets reads find the files of a batch, which is queued. They are found even if the disk refuses
+// them or does not answer.
+func (f *files) write(batch []Packed) {
+	f.mu.Lock()
+	silent := f.silent()
+	f.mu.Unlock()
+	if !silent {
+		done := make(chan struct{})
+		f.working.Go(func() {
+			defer close(done)
+			f.work()
+		})
+		select {
+		case <-done:
+			return
+		case <-time.After(longestWrite):
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range batch {
+		f.show(p)
+	}
+	if !f.outage {
+		f.log.Error("disk does not answer: answers are served from memory until it does")
+	}
+	f.outage = true
+}
+
+// show lets reads find a queued file, unless a later write of its place is queued, or the file is not queued any more. It says whether the file is
+// queued. f.mu is held.
+func (f *files) show(p Packed) (queued bool) {
+	if queued = f.queue[p.key].entry == p.entry; queued {
 		f.remember(p.key, p.entry)
 	}
-	return replaced
+	return queued
 }
 
 // The ranks order the writes of a publication: what is named before what names it.
@@ -220,17 +302,16 @@ func (k key) rank() int {
 	return rankDated
 }
 
-// flush writes the queue and a batch, which replaces what the queue has for the same places. What the disk refuses becomes the
-// queue. While an object is refused, no file is written. f.disk is held.
-func (f *files) flush(batch []Packed) {
-	before, all := len(f.queue), maps.Clone(f.queue)
-	for _, p := range batch {
-		p.Answer = nil // the queue does not need it
-		all[p.key] = p
-	}
+// flush writes the queue, and lets reads find its files. What the disk refuses stays in the queue. While an object is refused, no file is written.
+// The caller uses the disk.
+func (f *files) flush() {
+	f.mu.Lock()
+	all := maps.Clone(f.queue)
+	f.mu.Unlock()
 	if len(all) == 0 {
 		return
 	}
+	f.look(all)
 	written := map[key]bool{}
 	var refusal error
 	for rank := range ranks {
@@ -240,17 +321,19 @@ func (f *files) flush(batch []Packed) {
 		}
 	}
 	f.mu.Lock()
-	for k := range written {
-		delete(all, k)
+	defer f.mu.Unlock()
+	for k, p := range all {
+		if f.show(p) && written[k] {
+			delete(f.queue, k)
+		}
 	}
-	f.queue, f.diskErr = all, refusal
-	f.mu.Unlock()
-	if before == 0 && len(all) > 0 {
+	switch {
+	case refusal != nil && !f.outage:
 		f.log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", refusal)
-	}
-	if before > 0 && len(all) == 0 {
+	case refusal == nil && f.outage:
 		f.log.Info("disk writable again, all pending files saved")
 	}
+	f.diskErr, f.outage = refusal, refusal != nil
 }
 
 // writeRank writes the files of a rank, adds those that the disk took to written, and returns the first error of the others.
@@ -293,21 +376,29 @@ func (f *files) retry(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		f.disk.Lock()
-		if f.DiskError() != nil {
-			f.flush(nil)
-			f.sweep()
+		if f.waiting() > 0 {
+			f.work()
 		}
-		f.disk.Unlock()
 	}
 }
 
-// DiskError returns why files are queued, or nil if no file is queued.
+// waiting returns how many files are queued.
+func (f *files) waiting() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.queue)
+}
+
+// DiskError returns why files are queued, or nil while the disk takes all files.
 func (f *files) DiskError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.queue) == 0 {
-		return nil
+	switch {
+	case len(f.queue) == 0:
+	case f.silent():
+		return fmt.Errorf("disk has not answered since %s, %d files pending", f.since.UTC().Format(time.RFC3339), len(f.queue))
+	case f.diskErr != nil:
+		return fmt.Errorf("disk refuses writes, %d files pending: %w", len(f.queue), f.diskErr)
 	}
-	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(f.queue), f.diskErr)
+	return nil
 }

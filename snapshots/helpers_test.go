@@ -343,7 +343,7 @@ const passedOver = "stored file passed over"
 // noRetries stops the retries of a store, for a test that counts writes, to which they would add, or that moves the clock by hours.
 func noRetries(s *Store) {
 	s.stop()
-	s.retrying.Wait()
+	s.working.Wait()
 }
 
 // bytesOf returns the bytes of a stored file.

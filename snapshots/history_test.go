@@ -230,14 +230,14 @@ func TestOverwriteDuringARead(t *testing.T) {
 
 func TestHistoryDoesNotWaitForWrites(t *testing.T) {
 	s := week(t, options(t.TempDir()), monday, friday)
-	s.disk.Lock() // as Save holds it for as long as fsync takes, and Expire for all its removals
 	done := make(chan struct{})
+	end := s.use() // as Save does for as long as fsync takes, and Expire for all its removals
 	go func() { s.Historical(gamma, monday); close(done) }()
 	select {
 	case <-done:
-		s.disk.Unlock()
+		end()
 	case <-time.After(patience):
-		s.disk.Unlock()
+		end()
 		t.Error("a request for a past date waits for the writer's lock")
 		<-done
 	}

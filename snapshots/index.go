@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 
 	"github.com/goccy/go-json"
@@ -17,6 +18,7 @@ var ErrNoSnapshot = errors.New("no snapshot of that date")
 // object has only a digest.
 type entry struct {
 	digest  string   // in its header, or of the object
+	size    int64    // of the file; 0: not known
 	age     age      // of the default answer
 	objects []string // digests of the objects that it names
 	summary []byte   // [File.Summary]
@@ -104,6 +106,31 @@ func (f *files) entry(k key) *entry {
 	return f.index[k]
 }
 
+// last returns the entry of the last write of a file or an object, also while reads do not find it yet. f.mu is held.
+func (f *files) last(k key) *entry {
+	if p, queued := f.queue[k]; queued {
+		return p.entry
+	}
+	return f.index[k]
+}
+
+// look takes the objects out of the index that the files of a batch name and that are gone from the disk, or have another size. It reads none of
+// them.
+func (f *files) look(batch map[key]Packed) {
+	for _, p := range batch {
+		for _, sum := range p.entry.objects {
+			k := objectKey(sum)
+			e := f.entry(k)
+			if _, comes := batch[k]; comes || e == nil {
+				continue
+			}
+			if info, err := os.Lstat(f.path(k)); errors.Is(err, fs.ErrNotExist) || err == nil && e.size != 0 && info.Size() != e.size {
+				f.passOver(k, e, fmt.Errorf("%w: it is gone or has another size", ErrTorn))
+			}
+		}
+	}
+}
+
 // Has says whether an object is on the disk.
 func (f *files) Has(sha256 string) bool {
 	f.mu.Lock()
@@ -133,10 +160,10 @@ func (f *files) raw(k key) (file []byte, e *entry, err error) {
 	queued, found := f.queue[k]
 	f.mu.Unlock()
 	switch {
-	case found:
-		return queued.Body, e, nil
 	case e == nil:
 		return nil, nil, ErrNoSnapshot
+	case found && queued.entry == e:
+		return queued.Body, e, nil
 	}
 	if file, err = readFile(f.path(k)); errors.Is(err, fs.ErrNotExist) {
 		err = ErrNoSnapshot
@@ -168,10 +195,8 @@ func (f *files) passOver(k key, e *entry, err error) {
 	f.log.Error("stored file passed over", "file", f.path(k), "err", err)
 }
 
-// remember indexes the last write of a file or an object.
+// remember indexes the last write of a file or an object. f.mu is held, but for the start.
 func (f *files) remember(k key, e *entry) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.index[k] = e
 	dates := f.dates[k.name]
 	if i, found := slices.BinarySearch(dates, k.dir); !found && k.rank() == rankDated {

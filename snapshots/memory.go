@@ -74,14 +74,14 @@ func (m *memory) Current(resource string) *Edition { return (*m.current.Load())[
 // so. As long as it is even and the same, Current returns the same editions.
 func (m *memory) Publications() uint64 { return m.publications.Load() }
 
-// keep puts the answers of dated files into the history, in place of the answers with the replaced digests. A request after
-// keep finds them there.
-func (m *memory) keep(batch []Packed, replaced []string) {
-	for _, digest := range replaced {
-		m.history.Del(digest)
-	}
+// keep puts the answers of dated files into the history, in place of those that they replace. A request after keep finds them there.
+func (m *memory) keep(batch []Packed) {
 	for _, p := range batch {
-		if p.key.rank() == rankDated && slices.Contains(m.names, p.key.name) {
+		if p.key.rank() != rankDated {
+			continue
+		}
+		m.history.Del(p.replaces)
+		if slices.Contains(m.names, p.key.name) {
 			m.history.Set(p.SHA256, p.Answer, p.Answer.cost())
 		}
 	}

@@ -102,8 +102,10 @@ func ReadObject(dir, source, sha256 string) ([]byte, error) {
 func (f *files) missing(objects []Object) (batch []Packed, err error) {
 	for i := range objects {
 		o, k := &objects[i], objectKey(objects[i].SHA256)
-		known := f.digest(k) != "" || slices.ContainsFunc(batch, func(p Packed) bool { return p.key == k })
-		if known || o.Body == nil && o.Gzip == nil {
+		f.mu.Lock()
+		known := f.last(k) != nil
+		f.mu.Unlock()
+		if known || slices.ContainsFunc(batch, func(p Packed) bool { return p.key == k }) || o.Body == nil && o.Gzip == nil {
 			continue
 		}
 		body, err := o.pack()
@@ -117,10 +119,16 @@ func (f *files) missing(objects []Object) (batch []Packed, err error) {
 
 // sweep removes the objects that no file names and that are not in unnamed, and those that only files of dates before
 // objectsBefore name. While files are queued, or if a file could not be read at the start, sweep removes no object from the disk:
-// the files there may still name it. f.disk is held.
+// the files there may still name it. The caller uses the disk.
 func (f *files) sweep() {
+	f.disk.Lock() // a Save may count on an object before it queues the file that names it
 	f.mu.Lock()
 	named := map[string]bool{}
+	for _, p := range f.queue {
+		for _, sum := range p.entry.objects {
+			named[sum] = true
+		}
+	}
 	for k, e := range f.index {
 		if k.dir != currentDir && k.dir < f.objectsBefore {
 			continue // nothing that it names stays; in a directory of years, most files are such
@@ -151,21 +159,21 @@ func (f *files) sweep() {
 	if len(f.queue) > 0 || f.unread {
 		orphans = nil
 	}
-	f.mu.Unlock()
 	for _, k := range orphans {
-		_ = f.remove(k) // the next sweep tries again
+		f.forget(k)
+	}
+	f.mu.Unlock()
+	f.disk.Unlock()
+	for _, k := range orphans {
+		_ = f.remove(k) // else the next start does
 	}
 }
 
-// remove removes a file or an object from the disk, the queue and the index. f.disk is held.
+// remove removes a file or an object that is neither queued nor indexed. The caller uses the disk.
 func (f *files) remove(k key) error {
 	if err := os.Remove(f.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f.mu.Lock()
-	f.forget(k)
-	delete(f.queue, k)
-	f.mu.Unlock()
 	f.removed(k.String())
 	return nil
 }

@@ -54,9 +54,8 @@ type Store struct {
 	deltas
 
 	opts       Options
-	publishing sync.Mutex     // held while current answers are replaced; guards deltas
-	stop       func()         // ends the goroutine that writes the queue
-	retrying   sync.WaitGroup // that goroutine
+	publishing sync.Mutex // held while current answers are replaced; guards deltas
+	stop       func()     // ends the goroutine that writes the queue
 }
 
 // Open opens or creates the directory of a source, takes it for this process, checks every file, logs the bad ones and
@@ -81,18 +80,15 @@ func Open(opts Options) (*Store, error) {
 	s.latest = opts.Latest
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
-	s.retrying.Go(func() { s.retry(ctx) })
+	s.working.Go(func() { s.retry(ctx) })
 	return s, nil
 }
 
 // Close tries once more to write what the disk has refused, and releases the directory. Snapshots already taken stay valid.
 func (s *Store) Close() error {
 	s.stop()
-	s.retrying.Wait()
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	s.flush(nil)
-	s.sweep()
+	s.working.Wait()
+	s.work()
 	return errors.Join(s.DiskError(), s.release())
 }
 
@@ -140,28 +136,44 @@ func (s *Store) Older(resource string, asOf time.Time, captured *time.Time, comp
 // Save stores the files of one publication, and the objects that they name and that are not stored yet. In this order it
 //
 //  1. leaves out each file that is older than the one stored in its place, and logs it,
-//  2. writes the files that the disk has refused before,
-//  3. writes the objects, then the files in current/, then those of the dates, each durably,
+//  2. queues the objects and files in memory,
+//  3. writes the queue: the objects, then the files in current/, then those of the dates, each durably,
 //  4. lets reads find them, whether the disk took them or not,
 //  5. removes the objects that no file names any more.
 //
-// What the disk refuses stays in memory, in one queue, and is tried again every few seconds, by the next Save and by Close.
-// Nothing that names a refused object is written before it. The store logs the begin and the end of such an outage, and
-// [Store.DiskError] reports it. So the only errors are those of a file that cannot be encoded, and of [Options.Publish], which is
-// called after step 1. Save keeps the bodies of the editions and the Gzip of the objects.
+// What the disk refuses stays in the queue, and is tried again every few seconds, by the next Save and by Close. Save waits 10 seconds for a
+// disk that does not answer, and the next Save not at all: all goes on in memory, and the disk takes the queue when it answers again.
+// Nothing that names a refused object is written before it. An object that is gone from the disk, or has another size, is written again. The
+// store logs the begin and the end of such an outage, and [Store.DiskError] reports it. So the only errors are those of a file that
+// cannot be encoded, and of [Options.Publish], which is called after step 1. Save keeps the bodies of the editions and the Gzip of the objects.
 func (s *Store) Save(answers []File, objects []Object) error {
-	s.disk.Lock()
-	defer s.disk.Unlock()
-	batch, err := s.missing(objects)
+	batch, stored, err := s.begin(answers, objects)
 	if err != nil {
 		return err
+	}
+	defer stored()
+	s.write(batch)
+	s.keep(batch)
+	if lost, err := s.missing(objects); err == nil && len(lost) > 0 {
+		s.enqueue(lost)
+		s.write(lost)
+	}
+	return nil
+}
+
+// begin is steps 1 and 2 of Save. The caller calls stored when reads find the batch.
+func (s *Store) begin(answers []File, objects []Object) (batch []Packed, stored func(), err error) {
+	s.disk.Lock()
+	defer s.disk.Unlock()
+	if batch, err = s.missing(objects); err != nil {
+		return nil, nil, err
 	}
 	var dated []Packed
 	for i := range answers {
 		f := &answers[i]
 		h, body, err := encodeFile(f)
 		if err != nil {
-			return fmt.Errorf("save %s: %w", f.Product, err)
+			return nil, nil, fmt.Errorf("save %s: %w", f.Product, err)
 		}
 		at := func(dir string) Packed {
 			return packed(key{dir, FileName(f.Product)}, body, newEntry(h, body, f.Edition.Default.Meta.age()), f.Edition.Default)
@@ -177,21 +189,23 @@ func (s *Store) Save(answers []File, objects []Object) error {
 	if older != nil {
 		s.log.Warn("older answer not stored", "err", older)
 	}
+	stored = func() {}
 	if s.opts.Publish != nil {
-		stored, err := s.opts.Publish(batch)
-		if err != nil {
-			return err
+		if stored, err = s.opts.Publish(batch); err != nil {
+			return nil, nil, err
 		}
-		defer stored()
 	}
-	s.place(batch)
-	return nil
+	s.enqueue(batch)
+	return batch, stored, nil
 }
 
-// place writes objects and files, and lets reads find them. s.disk is held.
+// place writes objects and files, and lets reads find them. s.disk is held, but not meanwhile.
 func (s *Store) place(batch []Packed) {
-	s.keep(batch, s.put(batch))
-	s.sweep()
+	s.enqueue(batch)
+	s.disk.Unlock()
+	defer s.disk.Lock()
+	s.write(batch)
+	s.keep(batch)
 }
 
 // Load reads and verifies a product's file of a date. It returns ErrNoSnapshot if there is none.
@@ -210,8 +224,7 @@ type Ages struct {
 
 // Expire removes old files and objects. It returns how many files it removed, and the first error.
 func (s *Store) Expire(ages Ages) (removed int, first error) {
-	s.disk.Lock()
-	defer s.disk.Unlock()
+	defer s.use()()
 	for _, product := range ages.Products {
 		for _, date := range s.DatesOf(product) {
 			if date >= ages.FilesBefore {
@@ -225,11 +238,17 @@ func (s *Store) Expire(ages Ages) (removed int, first error) {
 				}
 				continue
 			}
+			s.mu.Lock()
+			s.forget(k)
+			delete(s.queue, k)
+			s.mu.Unlock()
 			s.history.Del(digest)
 			removed++
 		}
 	}
+	s.disk.Lock()
 	s.objectsBefore = max(s.objectsBefore, ages.ObjectsBefore)
+	s.disk.Unlock()
 	s.sweep()
 	return removed, first
 }
@@ -251,16 +270,13 @@ type Stats struct {
 
 // Stats returns the counts.
 func (s *Store) Stats() Stats {
-	s.mu.Lock()
-	queued := len(s.queue)
-	s.mu.Unlock()
 	w, m := s.writer, s.history.Metrics
 	failed := map[string]int64{}
 	for at := range steps {
 		failed[at.String()] = w.failed[at].Load()
 	}
 	return Stats{
-		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(), DiskErrors: failed, FilesWaiting: queued, BadFiles: s.bad.Load(),
+		FilesWritten: w.files.Load(), BytesWritten: w.bytes.Load(), DiskErrors: failed, FilesWaiting: s.waiting(), BadFiles: s.bad.Load(),
 		HistoryRejected: int64(m.SetsRejected()), HistoryDropped: int64(m.SetsDropped()), HistoryEvicted: int64(m.KeysEvicted()), //nolint:gosec // G115: counts
 	}
 }
@@ -274,8 +290,7 @@ func (s *Store) Bind(identity string) error {
 	held, err := readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		s.disk.Lock()
-		defer s.disk.Unlock()
+		defer s.use()()
 		return s.writer.writeOne(s.dir, identityName, []byte(identity+"\n"))
 	case err != nil:
 		return fmt.Errorf("read %s: %w", path, err)
@@ -287,12 +302,17 @@ func (s *Store) Bind(identity string) error {
 
 // Object returns the unpacked bytes of an object. The caller owns them. The error is ErrGone when the object is not stored.
 func (s *Store) Object(sha256 string) ([]byte, error) {
-	packed, _, err := s.raw(objectKey(sha256))
+	k := objectKey(sha256)
+	packed, e, err := s.raw(k)
+	var body []byte
+	if err == nil {
+		body, err = unpackObject(packed, sha256)
+	}
+	if err != nil && e != nil {
+		s.passOver(k, e, err) // if it is bad, the same bytes are written again when they are saved again
+	}
 	if errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrGone
 	}
-	if err != nil {
-		return nil, err
-	}
-	return unpackObject(packed, sha256)
+	return body, err
 }

@@ -4,6 +4,7 @@ package snapshots
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"syscall"
 )
@@ -18,17 +19,30 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// keepOwner gives a new file the owner and group of the file that it will replace, unless this process owns the old file.
+// unsupported says whether an error means that a file system lacks an operation, as CIFS, NFS without a lock manager and some of FUSE lack
+// the sync of a directory or locks. EROFS is another matter: ext4 returns it after a failure.
+func unsupported(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.ENOLCK)
+}
+
+// keepOwner gives a new file the owner and group of the file that it will replace, unless this process owns the old file, or the file system
+// gives all files one owner.
 func keepOwner(f *os.File, path string) error {
 	old, err := os.Lstat(path)
 	if err != nil {
 		return nil // there is no old file
 	}
-	stat, ok := old.Sys().(*syscall.Stat_t)
-	if !ok || int(stat.Uid) == os.Geteuid() {
-		return nil
+	made, err := f.Stat()
+	was, is := owner(old), owner(made)
+	if err != nil || was == nil || is == nil || int(was.Uid) == os.Geteuid() || was.Uid == is.Uid && was.Gid == is.Gid {
+		return err
 	}
-	return f.Chown(int(stat.Uid), int(stat.Gid))
+	return f.Chown(int(was.Uid), int(was.Gid))
+}
+
+func owner(info fs.FileInfo) *syscall.Stat_t {
+	stat, _ := info.Sys().(*syscall.Stat_t)
+	return stat
 }
 
 // lockFile locks a file for this process until the file is closed.

@@ -52,7 +52,9 @@ const (
 	stepSync                // of the temporary file
 	stepRename              // to the file's own name
 	stepSyncDir             // of the directory, which makes the new name durable
-	steps                   // how many
+	steps                   // how many are counted
+	stepLink                // from the temporary file to a file with the same bytes
+	stepLock                // of the directory of a source
 )
 
 // String returns the name that the log and [Stats] use.
@@ -64,13 +66,14 @@ func (s step) String() string {
 // renames it and syncs the directory. So a crash or an error at any instant leaves the whole old file or the whole new one.
 // After an error, the new file is in place only if the sync of the directory failed. New files have mode 0644.
 type writer struct {
-	log     *slog.Logger
-	dirs    sync.Mutex                       // held while directories are made
-	private bool                             // as WritePrivateFile describes
-	fault   func(at step, path string) error // in tests, makes a step fail; else nil
-	files   atomic.Int64
-	bytes   atomic.Int64
-	failed  [steps]atomic.Int64
+	log      *slog.Logger
+	dirs     sync.Mutex                       // held while directories are made
+	unsynced sync.Once                        // the warning that the file system cannot sync directories
+	private  bool                             // as WritePrivateFile describes
+	fault    func(at step, path string) error // in tests, makes a step fail; else nil
+	files    atomic.Int64
+	bytes    atomic.Int64
+	failed   [steps]atomic.Int64
 }
 
 // replacement is the bytes that replace the file dir/name.
@@ -144,9 +147,12 @@ func (w *writer) writeTemp(r replacement) (path string, err error) {
 	defer temp.Close()
 	if err == nil {
 		err = w.step(stepWrite, r.path(), func() error {
-			link := temp.Name() + "-link" // becomes the temporary file
-			if r.link != "" && os.Link(r.link, link) == nil && os.Rename(link, temp.Name()) == nil {
-				return nil
+			if r.link != "" {
+				link := temp.Name() + "-link" // becomes the temporary file
+				if w.refusal(stepLink, r.path()) == nil && os.Link(r.link, link) == nil && os.Rename(link, temp.Name()) == nil {
+					return nil
+				}
+				os.Remove(link)
 			}
 			_, err := temp.Write(r.body)
 			return err
@@ -166,6 +172,9 @@ func (w *writer) step(at step, path string, do func() error) error {
 	if err == nil {
 		err = do()
 	}
+	if at == stepSyncDir {
+		err = w.durable(err)
+	}
 	if err == nil {
 		return nil
 	}
@@ -174,6 +183,18 @@ func (w *writer) step(at step, path string, do func() error) error {
 		err = cause // without the name of the temporary file: the same failure has the same text every time, and is logged once
 	}
 	return fmt.Errorf("write %s: %s: %w", path, at, err)
+}
+
+// durable returns the error of the sync of a directory. A file system that cannot do it costs one warning. PostgreSQL passes over the same errors
+// (fsync_fname_ext), among them a directory that may not be opened for reading.
+func (w *writer) durable(err error) error {
+	if !unsupported(err) && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	w.unsynced.Do(func() {
+		w.log.Warn("file system cannot sync a directory: after a power failure, the last files may be missing", "err", err)
+	})
+	return nil
 }
 
 // refusal returns the error that a test injects in place of an operation.
@@ -199,7 +220,8 @@ func (w *writer) create(dir, name string) (*os.File, error) {
 	if w.private {
 		return tmp, keepOwner(tmp, filepath.Join(dir, name))
 	}
-	return tmp, tmp.Chmod(0o644)
+	_ = tmp.Chmod(0o644) // FAT has no such mode
+	return tmp, nil
 }
 
 // makeDir creates a directory, with its parents, and makes their entries durable. If it cannot make an entry durable, it
@@ -227,7 +249,7 @@ func (w *writer) makeDir(dir string) error {
 	if err = w.refusal(stepSyncDir, parent); err == nil {
 		err = syncDir(parent)
 	}
-	if err != nil {
+	if err = w.durable(err); err != nil {
 		os.Remove(dir)
 	}
 	return err
