@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"strikecache/refresh/feed"
@@ -28,7 +27,6 @@ type publisher struct {
 	reported map[string]bool // jobs whose first refresh was logged
 
 	board *board
-	since atomic.Pointer[time.Time] // when the publication under way began; nil: none
 }
 
 func newPublisher(cfg *Config) *publisher {
@@ -76,8 +74,6 @@ func (p *publisher) document(name upstream.Name) *feed.Document {
 // The answers of a past session are only stored, under its date.
 func (p *publisher) accept(job string, b *product.Batch, products product.List, succeeded ...string) error {
 	began, past := time.Now(), b.Accepted == nil
-	p.since.Store(&began)
-	defer p.since.Store(nil)
 	if !past {
 		b.At = p.cfg.Clock.Now()
 	}
@@ -193,16 +189,4 @@ func (p *publisher) report(job string, b *product.Batch, answers []*product.Answ
 		names = append(names, a.Product.Name)
 	}
 	log("refreshed", "job", job, "as_of", answers[0].AsOf, "new_documents", len(b.Documents), "resources", names, "took", took)
-}
-
-// maxPublication is the duration of a publication after which [publisher.DiskError] reports that the disk does not answer.
-const maxPublication = 90 * time.Second
-
-// DiskError returns why files could not be written yet, or that the disk does not answer. It returns nil when every file is
-// written. It never waits for the disk.
-func (p *publisher) DiskError() error {
-	if since := p.since.Load(); since != nil && time.Since(*since) > maxPublication {
-		return fmt.Errorf("disk has not answered since %s", since.UTC().Format(time.RFC3339))
-	}
-	return p.store.DiskError()
 }

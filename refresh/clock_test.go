@@ -58,6 +58,7 @@ func newClockRig(t *testing.T, entry cron.Schedule) *clockRig {
 	})
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))
 	runner.Schedule(entry, cron.FuncJob(func() { r.runs.Add(1) }))
+	r.one.schedule = schedule{feed.MachineClock(), cal, time.Minute, 0}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	r.stop = func() {
@@ -164,17 +165,25 @@ func TestASimulatedClockWhenTheMachinesIsSet(t *testing.T) {
 	}
 }
 
-// Whether a publication hangs is told by the monotonic clock.
-func TestADeadDiskWhenTheClockIsSet(t *testing.T) {
-	store := newStore(t, "cboe")
-	p := newPublisher(&Config{Store: store})
-	for began, dead := range map[time.Time]bool{
-		stepped(time.Now().Add(time.Hour), -2*time.Hour):   false, // the clock was set ahead
-		stepped(time.Now().Add(-2*time.Hour), 3*time.Hour): true,  // the clock was set back
+// Refreshes stand still when a job is overdue and none has made progress for 45 seconds of the monotonic clock, however the machine's clock was set.
+func TestStuck(t *testing.T) {
+	for _, c := range []struct {
+		due, progress time.Duration // before now
+		stuck         bool
+	}{
+		{45 * time.Second, 45 * time.Second, true}, {time.Hour, 46 * time.Second, true},
+		{45 * time.Second, 30 * time.Second, false}, // another job goes on, or waits for its turn
+		{30 * time.Second, time.Minute, false}, {-time.Minute, time.Hour, false},
 	} {
-		p.since.Store(&began)
-		if err := p.DiskError(); (err != nil) != dead {
-			t.Errorf("a publication of %v: %v", began, err)
+		for _, set := range []time.Duration{0, 5 * time.Second, -5 * time.Second, 24 * time.Hour, -24 * time.Hour} {
+			j, one := &jobs{}, &retry{name: "spx"}
+			j.scheduled.Store(&[]*retry{{name: "never due"}, one})
+			j.progress.Store(new(stepped(time.Now().Add(-c.progress), set)))
+			now := stepped(time.Now().Add(-time.Hour), set)
+			one.expect(now, now.Round(0).Add(time.Hour-c.due))
+			if err := j.Stuck(); (err != nil) != c.stuck || c.stuck && !strings.Contains(err.Error(), "job spx is overdue by "+c.due.String()) {
+				t.Errorf("due %v ago, progress %v ago, clock set by %v: %v", c.due, c.progress, set, err)
+			}
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"strikecache/compute"
@@ -21,8 +22,10 @@ type jobs struct {
 	cal    *compute.Calendar
 	source upstream.Source // polite, if it is over a network
 
-	schedules map[string][]schedule // by resource: those of the jobs that refresh it
-	reading   sync.Mutex            // held from the read of a file in a folder until its document is decoded
+	schedules map[string][]schedule     // by resource: those of the jobs that refresh it
+	scheduled atomic.Pointer[[]*retry]  // the jobs of the run that goes on; nil: none goes on
+	progress  atomic.Pointer[time.Time] // see advance
+	reading   sync.Mutex                // held from the read of a file in a folder until its document is decoded
 }
 
 // offers says whether the upstream has the documents of a product, as far as is known: for a rotation, the quote and the history of at least
@@ -90,6 +93,7 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 			if j.cfg.Lease == nil || j.cfg.Lease() {
 				one.doc, one.err = j.source.Fetch(ctx, name, since[name])
 			}
+			j.advance()
 			if one.err == nil {
 				one.err = ctx.Err()
 			}

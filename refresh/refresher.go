@@ -25,7 +25,7 @@ import (
 )
 
 // Refresher keeps the answers in the store current. Create it with [New] or [Flags.Open]. Store, Now, DiskError, ClockError,
-// Offers and LastFailure are safe for concurrent use.
+// Stuck, Offers and LastFailure are safe for concurrent use.
 type Refresher struct {
 	*jobs
 	member   *fleet.Member // nil outside a fleet
@@ -46,6 +46,9 @@ func (r *Refresher) Store() *snapshots.Store { return r.cfg.Store }
 
 // Now returns the market's time.
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
+
+// DiskError returns why files are not written yet, nil when all are. It never waits for the disk.
+func (r *Refresher) DiskError() error { return r.cfg.Store.DiskError() }
 
 // ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served.
 func (r *Refresher) ClockError() error { return r.board.clockError() }

@@ -2,6 +2,7 @@ package refresh
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -70,10 +71,11 @@ func (j *jobs) Run(ctx context.Context) {
 	var retries []*retry
 	var running sync.WaitGroup // goroutines to wait for
 	for _, one := range j.list() {
-		next := &retry{schedule: one.schedule}
+		next := &retry{schedule: one.schedule, name: one.name}
 		retries = append(retries, next)
 		run := func() (ok bool) {
 			inBackground(func() { ok = j.runJob(ctx, one) })
+			j.advance()
 			return ok
 		}
 		next.run = alone.Then(cron.FuncJob(func() { next.finished(ctx, run(), &running) }))
@@ -84,9 +86,13 @@ func (j *jobs) Run(ctx context.Context) {
 			last = append(last, next.run)
 		} else {
 			once = append(once, next.run)
+			next.expect(time.Now(), time.Now())
 		}
 		runner.Schedule(next.schedule, cron.FuncJob(next.tick))
 	}
+	j.advance()
+	j.scheduled.Store(&retries)
+	defer j.scheduled.Store(nil)
 	running.Go(func() { j.keepTime(ctx, runner, retries, &running, time.Now) })
 	var all sync.WaitGroup
 	for _, one := range once {
@@ -135,16 +141,41 @@ func (j *jobs) keepTime(ctx context.Context, runner *cron.Cron, retries []*retry
 			}
 			runner.Start()
 			for _, one := range retries {
+				one.expect(at, one.Next(at))
 				if pause := one.pause.Load(); pause != nil {
 					pause.Reset(0) // the clock may have been the fault
 				}
 			}
 		case <-update.C:
+			if err := j.Stuck(); err != nil {
+				j.log.Error("refreshes stand still", "err", err)
+			}
 		}
 		inBackground(func() {
 			j.runJob(ctx, job{name: "freshness", stateless: true, run: func(context.Context) error { return nil }})
 		})
 	}
+}
+
+// standstill is how long no job may end, and no document may come, while a job is overdue for as long.
+const standstill = 45 * time.Second
+
+// advance notes that a job has ended or a document has come.
+func (j *jobs) advance() { j.progress.Store(new(time.Now())) }
+
+// Stuck returns an error while refreshes stand still, for whatever reason. It goes by the monotonic clock. A job that waits for its next run, or
+// for its next try after a failure, is not overdue.
+func (j *jobs) Stuck() error {
+	all, now := j.scheduled.Load(), time.Now()
+	if all == nil || now.Sub(*j.progress.Load()) < standstill {
+		return nil
+	}
+	for _, one := range *all {
+		if due := one.due.Load(); due != nil && !due.IsZero() && now.Sub(*due) >= standstill {
+			return fmt.Errorf("job %s is overdue by %s", one.name, now.Sub(*due).Round(time.Second))
+		}
+	}
+	return nil
 }
 
 // watch returns a function that runs a job if a document that it reads has changed since the last call. No pause after a failure

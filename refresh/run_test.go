@@ -3,6 +3,7 @@ package refresh_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,6 +26,58 @@ func TestFreshnessWithoutTheSchedule(t *testing.T) {
 				t.Errorf("at %s: %s, want %s", c.at, state, c.state)
 			}
 		}
+	})
+}
+
+// hungSource is a source that does not answer until it is told to, whatever the context says.
+type hungSource struct {
+	upstream.Source
+	answer atomic.Pointer[chan struct{}]
+}
+
+func (s *hungSource) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if answer := s.answer.Load(); answer != nil {
+		<-*answer
+	}
+	return s.Source.Fetch(ctx, name, since)
+}
+
+// A standstill of the refreshes is seen within a minute, and its end at once. Refreshes that fail, or that are not due, do not stand still.
+func TestFaultStandstill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := &hungSource{}
+		r := newRig(t, t.TempDir(), "2026-11-20 15:45", func(c *refresh.Config) {
+			hung.Source = c.Source
+			c.Source = hung
+		})
+		goesOn := func(what string, d time.Duration) {
+			t.Helper()
+			for range d / (10 * time.Second) {
+				time.Sleep(10 * time.Second)
+				if err := r.Stuck(); err != nil {
+					t.Fatalf("%s: %v", what, err)
+				}
+			}
+		}
+		defer r.begin()()
+		goesOn("in a session", 10*time.Minute)
+		for range 2 {
+			answer := make(chan struct{})
+			hung.answer.Store(&answer)
+			time.Sleep(time.Minute + 15*time.Second) // a job is due every 25 s
+			if err := r.Stuck(); err == nil || !strings.Contains(err.Error(), "overdue by") {
+				t.Errorf("a source that does not answer: %v", err)
+			}
+			hung.answer.Store(nil)
+			close(answer)
+			synctest.Wait()
+			goesOn("the source answers again", 10*time.Minute)
+		}
+		for _, name := range []upstream.Name{spxDocument, upstream.Options("XLF")} {
+			r.market.Fail(name, faultHTMLPage, -1)
+		}
+		goesOn("all chains fail", 30*time.Minute)
+		goesOn("after the session", 2*time.Hour)
 	})
 }
 

@@ -63,6 +63,8 @@ func earlier(a, b time.Time) time.Time {
 // not ask at the same time. Runs that the schedule has in the pause are skipped. A step of the machine's clock ends the pause.
 type retry struct {
 	schedule
+	name     string
+	due      atomic.Pointer[time.Time]  // when the next run is due, by the monotonic clock; nil or the zero time: not known, or never
 	pause    atomic.Pointer[time.Timer] // ends the pause after a failure; nil: no pause
 	run      cron.Job                   // one at a time
 	failures int                        // in a row; of run alone
@@ -80,16 +82,26 @@ func (b *retry) tick() {
 	}
 }
 
+// expect notes when the next run is due. The zero time means never.
+func (b *retry) expect(now, next time.Time) {
+	if !next.IsZero() {
+		next = now.Add(next.Sub(now)) // by the monotonic clock
+	}
+	b.due.Store(&next)
+}
+
 // finished is called at the end of each run. If the run failed, it starts a goroutine that runs the job after the pause. The goroutine is
 // counted by group and ends when ctx ends.
 func (b *retry) finished(ctx context.Context, ok bool, group *sync.WaitGroup) {
 	b.pause.Store(nil)
 	if ok || ctx.Err() != nil {
 		b.failures = 0
+		b.expect(time.Now(), b.Next(time.Now()))
 		return
 	}
 	b.failures++
 	next := b.clock.Wall(b.clock.Now().Add(backoff(b.every, b.failures)))
+	b.expect(time.Now(), next)
 	if next.IsZero() {
 		return // the market's clock stands still
 	}

@@ -16,7 +16,7 @@ type Readiness struct {
 	Waiting  []string  // resources that the source can feed and that have no answer yet
 	Failures []Failure // of waiting resources whose refreshes have failed
 	Unfed    []string  // resources that the source cannot feed
-	Degraded []string  // codes of impaired parts, without duplicates: disk, clock, keys, usage, tls, log, fleet
+	Degraded []string  // codes of impaired parts, without duplicates: disk, clock, refresh, keys, usage, tls, log, fleet
 	Role     string    // in a fleet: refresher, follower or edge
 }
 
