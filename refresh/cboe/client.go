@@ -66,6 +66,9 @@ type Client struct {
 	direct  shortcuts
 }
 
+// dialer opens connections. Its limit includes the look-up of the name.
+var dialer = net.Dialer{Timeout: 10 * time.Second}
+
 // NewClient returns a client. It fails on addresses that are not http or https.
 func NewClient(cfg ClientConfig) (*Client, error) {
 	cfg.BaseURL = strings.TrimSuffix(cmp.Or(cfg.BaseURL, DefaultBaseURL), "/")
@@ -83,7 +86,7 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		}
 	}
 	if cfg.Dial == nil {
-		cfg.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext
+		cfg.Dial = dialer.DialContext
 	}
 	c := &Client{cfg: cfg, turns: newSpacing(time.Minute / time.Duration(cfg.PerMinute))}
 	c.http = &http.Client{
