@@ -28,8 +28,9 @@ type files struct {
 	writer  *writer
 	bad     atomic.Int64 // stored files found that can never be served
 
-	writing chan struct{}  // full while files are written or removed, see use; who fills it may lock disk
-	working sync.WaitGroup // goroutines that do so
+	writing chan struct{}             // full while files are written or removed, see use; who fills it may lock disk
+	working sync.WaitGroup            // goroutines that do so
+	since   atomic.Pointer[time.Time] // when the use of the disk that goes on began; nil: none goes on
 
 	disk          sync.Mutex           // held while it is decided what the disk is to have, not while it works; its holder may lock mu; guards the next fields
 	unnamed       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
@@ -41,7 +42,6 @@ type files struct {
 	dates   map[string][]string // by name, the dates that have a file in index, rising; the slices are never changed
 	queue   map[key]Packed      // last write of each file that the disk has not taken yet
 	diskErr error               // of the last write of the queue
-	since   time.Time           // when the use of the disk that goes on began; zero: none goes on
 	outage  bool                // the log says that the disk does not take files
 }
 
@@ -224,14 +224,9 @@ const longestWrite = 10 * time.Second
 // use takes the disk until done is called.
 func (f *files) use() (done func()) {
 	f.writing <- struct{}{}
-	set := func(since time.Time) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.since = since
-	}
-	set(time.Now())
+	f.since.Store(new(time.Now()))
 	return func() {
-		set(time.Time{})
+		f.since.Store(nil)
 		<-f.writing
 	}
 }
@@ -243,16 +238,18 @@ func (f *files) work() {
 	f.sweep()
 }
 
-// silent says whether the disk does not answer. f.mu is held.
-func (f *files) silent() bool { return !f.since.IsZero() && time.Since(f.since) >= longestWrite }
+// silent returns an error while the disk does not answer.
+func (f *files) silent() error {
+	if since := f.since.Load(); since != nil && time.Since(*since) >= longestWrite {
+		return fmt.Errorf("disk has not answered since %s", since.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
 
 // write lets the disk take what is queued, and lets reads find the files of a batch, which is queued. They are found even if the disk refuses
 // them or does not answer.
 func (f *files) write(batch []Packed) {
-	f.mu.Lock()
-	silent := f.silent()
-	f.mu.Unlock()
-	if !silent {
+	if f.silent() == nil {
 		done := make(chan struct{})
 		f.working.Go(func() {
 			defer close(done)
@@ -393,12 +390,12 @@ func (f *files) waiting() int {
 func (f *files) DiskError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case len(f.queue) == 0:
-	case f.silent():
-		return fmt.Errorf("disk has not answered since %s, %d files pending", f.since.UTC().Format(time.RFC3339), len(f.queue))
-	case f.diskErr != nil:
-		return fmt.Errorf("disk refuses writes, %d files pending: %w", len(f.queue), f.diskErr)
+	err := f.silent()
+	if err == nil && f.diskErr != nil {
+		err = fmt.Errorf("disk refuses writes, %d files pending: %w", len(f.queue), f.diskErr)
 	}
-	return nil
+	if len(f.queue) == 0 {
+		return nil
+	}
+	return err
 }

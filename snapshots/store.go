@@ -304,15 +304,15 @@ func (s *Store) Bind(identity string) error {
 func (s *Store) Object(sha256 string) ([]byte, error) {
 	k := objectKey(sha256)
 	packed, e, err := s.raw(k)
-	var body []byte
-	if err == nil {
-		body, err = unpackObject(packed, sha256)
-	}
-	if err != nil && e != nil {
-		s.passOver(k, e, err) // if it is bad, the same bytes are written again when they are saved again
-	}
 	if errors.Is(err, ErrNoSnapshot) {
 		return nil, ErrGone
+	}
+	if err != nil {
+		return nil, err
+	}
+	body, err := unpackObject(packed, sha256)
+	if err != nil {
+		s.passOver(k, e, err) // the same bytes are written again when they are saved again
 	}
 	return body, err
 }

@@ -4,7 +4,6 @@ package snapshots
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"syscall"
 )
@@ -25,24 +24,17 @@ func unsupported(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EBADF) || errors.Is(err, syscall.ENOLCK)
 }
 
-// keepOwner gives a new file the owner and group of the file that it will replace, unless this process owns the old file, or the file system
-// gives all files one owner.
+// keepOwner gives a new file the owner and group of the file that it will replace, unless this process owns the old file.
 func keepOwner(f *os.File, path string) error {
 	old, err := os.Lstat(path)
 	if err != nil {
 		return nil // there is no old file
 	}
-	made, err := f.Stat()
-	was, is := owner(old), owner(made)
-	if err != nil || was == nil || is == nil || int(was.Uid) == os.Geteuid() || was.Uid == is.Uid && was.Gid == is.Gid {
-		return err
+	stat, ok := old.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) == os.Geteuid() {
+		return nil
 	}
-	return f.Chown(int(was.Uid), int(was.Gid))
-}
-
-func owner(info fs.FileInfo) *syscall.Stat_t {
-	stat, _ := info.Sys().(*syscall.Stat_t)
-	return stat
+	return f.Chown(int(stat.Uid), int(stat.Gid))
 }
 
 // lockFile locks a file for this process until the file is closed.
