@@ -112,34 +112,6 @@ func (f *files) find(k key, links map[key]Packed) error {
 	return nil
 }
 
-// ErrLocked says that another process has taken the directory.
-var ErrLocked = errors.New("another process uses this directory")
-
-const lockName = ".lock"
-
-// lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
-// The lock file has the number of this process, for people to read. A file system without locks costs one warning.
-func (w *writer) lockDir(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("open lock file: %w", err)
-	}
-	if err = w.refusal(stepLock, dir); err == nil {
-		err = lockFile(lock)
-	}
-	if unsupported(err) {
-		w.log.Warn("file system cannot lock a directory: start no second process on it", "dir", dir, "err", err)
-	} else if err != nil {
-		text := make([]byte, 20)
-		n, _ := lock.Read(text)
-		return nil, errors.Join(fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n]))), lock.Close())
-	}
-	if lock.Truncate(0) == nil {
-		fmt.Fprintln(lock, os.Getpid()) // the lock does not need it
-	}
-	return lock, nil
-}
-
 func (f *files) path(k key) string { return filepath.Join(f.dir, k.dir, k.name) }
 
 // walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file

@@ -254,3 +254,31 @@ func (w *writer) makeDir(dir string) error {
 	}
 	return err
 }
+
+// ErrLocked says that another process has taken the directory.
+var ErrLocked = errors.New("another process uses this directory")
+
+const lockName = ".lock"
+
+// lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
+// The lock file has the number of this process, for people to read. A file system without locks costs one warning.
+func (w *writer) lockDir(dir string) (*os.File, error) {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	if err = w.refusal(stepLock, dir); err == nil {
+		err = lockFile(lock)
+	}
+	if unsupported(err) {
+		w.log.Warn("file system cannot lock a directory: start no second process on it", "dir", dir, "err", err)
+	} else if err != nil {
+		text := make([]byte, 20)
+		n, _ := lock.Read(text)
+		return nil, errors.Join(fmt.Errorf("%w: process %s", err, strings.TrimSpace(string(text[:n]))), lock.Close())
+	}
+	if lock.Truncate(0) == nil {
+		fmt.Fprintln(lock, os.Getpid()) // the lock does not need it
+	}
+	return lock, nil
+}
