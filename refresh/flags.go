@@ -55,11 +55,10 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	r := &Refresher{}
 	options := snapshots.Options{
 		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(f.Underlyings), Deltas: product.All(f.Underlyings).Deltas(), HistoryBytes: historyBytes, Log: log,
-		Latest: func() time.Time { return cfg.Clock.Now().Add(feed.MaxAhead) },
+		Latest: func() time.Time { return cfg.Clock.Now().Add(feed.MaxAhead) }, Loses: product.LosesRows,
 	}
 	if f.Fleet.NATS != "" {
 		options.Publish = func(files []snapshots.Packed) (func(), error) { return r.member.Publish(files) } // nothing is saved before New
-		options.Removed = func(path string) { r.member.Removed(path) }
 	}
 	var err error
 	if cfg.Store, err = snapshots.Open(options); err != nil {

@@ -1,6 +1,7 @@
 package refresh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -17,7 +18,7 @@ import (
 type follower struct {
 	*jobs
 	edge    bool      // this process never refreshes
-	expired time.Time // when it last removed old files; of UpdateFreshness alone
+	expired time.Time // when it last removed old files; of Apply alone
 
 	offered atomic.Pointer[map[string]bool] // the resources that the refresher of the fleet can feed; nil: not known
 }
@@ -59,8 +60,13 @@ func (f *follower) Join(o fleet.Origin) error {
 // ClockError implements [fleet.Process].
 func (f *follower) ClockError() error { return f.board.clockError() }
 
-// Failing implements [fleet.Process]. It looks at the chain of the first underlying.
-func (f *follower) Failing() error { return f.board.failing(f.cfg.products[0].Name) }
+// Failing implements [fleet.Process]. It looks at the chain of the first underlying, and whether refreshes stand still.
+func (f *follower) Failing() error { return cmp.Or(f.board.failing(f.cfg.products[0].Name), f.Stuck()) }
+
+// Behind implements [fleet.Process].
+func (f *follower) Behind() time.Duration {
+	return f.cfg.Clock.Now().Sub(time.Unix(f.board.lastAnswer.Load(), 0))
+}
 
 // Accept implements [fleet.Process].
 func (f *follower) Accept(path, digest string, file []byte) error {
@@ -97,8 +103,14 @@ func (f *follower) Serving() map[string]fleet.Served {
 }
 
 // Apply implements [fleet.Process]. An answer that is older than the current one is passed over: this process has
-// refreshed, and its last answers have not reached the fleet.
+// refreshed, and its last answers have not reached the fleet. Apply also removes old files once a day.
 func (f *follower) Apply(served map[string]fleet.Served) error {
+	if now := time.Now(); now.Sub(f.expired) > 24*time.Hour {
+		f.expired = now
+		if err := f.expire(context.Background()); err != nil {
+			f.log.Error("old files not removed", "err", err)
+		}
+	}
 	next, offered := map[string]*currentAnswer{}, map[string]bool{}
 	for _, p := range f.cfg.products {
 		var s fleet.Served
@@ -131,10 +143,15 @@ func (f *follower) followed(p *product.Product, s fleet.Served) (*currentAnswer,
 			return nil, err
 		}
 		h, h.digest = *stored, s.SHA256
-	} else if same(h.edition.Default.Meta.Freshness, s.Freshness) {
+	}
+	meta := &h.edition.Default.Meta
+	f.board.mu.Lock()
+	s.Freshness = f.worse(&product.Answer{Product: p, AsOf: meta.AsOf, Captured: meta.CapturedAt, RestsOn: h.restsOn}, s.Freshness)
+	f.board.mu.Unlock()
+	if same(meta.Freshness, s.Freshness) && f.board.seen(p.Name).digest == s.SHA256 {
 		return nil, nil
 	}
-	if !same(h.edition.Default.Meta.Freshness, s.Freshness) {
+	if !same(meta.Freshness, s.Freshness) {
 		var err error
 		if h.edition, err = withFreshness(h.edition, s.Freshness); err != nil {
 			return nil, err
@@ -148,28 +165,29 @@ func same(f, g snapshots.Freshness) bool { return f.Equal(g) && f.Since.Equal(g.
 // aloneAfter is how long no refresher may be heard of before all answers are stale.
 const aloneAfter = 2 * time.Minute
 
-// UpdateFreshness implements [fleet.Process]. While no refresher is heard of, it updates the freshness of the answers by their age, and makes them all
-// stale after two minutes. It also removes old files once a day.
+// UpdateFreshness implements [fleet.Process]. This process judges the age of each answer by itself. While no refresher is heard of, the answers
+// have the freshness of their age, and all are stale after two minutes.
 func (f *follower) UpdateFreshness(since time.Time) error {
-	if now := time.Now(); now.Sub(f.expired) > 24*time.Hour {
-		f.expired = now
-		if err := f.expire(context.Background()); err != nil {
-			f.log.Error("old files not removed", "err", err)
-		}
-	}
-	if since.IsZero() {
-		return nil
-	}
-	now := f.cfg.Clock.Now()
 	return f.board.resealAs(func(a *product.Answer, served snapshots.Freshness) snapshots.Freshness {
 		switch {
-		case time.Since(since) > aloneAfter:
+		case !since.IsZero() && time.Since(since) > aloneAfter:
 			return because(stateStale, reasonAlone, f.cfg.Clock.At(since).Truncate(time.Second))
+		case since.IsZero():
+			return f.worse(a, served)
 		case served.Stale():
 			return served
 		}
-		return f.board.freshness(a, now, health{})
+		return f.board.freshness(a, f.cfg.Clock.Now(), health{})
 	})
+}
+
+// worse returns the freshness that the fleet gives an answer, or that of its age, if this is stale and the refresher should have said it two
+// minutes ago. The board's lock is held.
+func (f *follower) worse(a *product.Answer, served snapshots.Freshness) snapshots.Freshness {
+	if own := f.board.freshness(a, f.cfg.Clock.Now().Add(-aloneAfter), health{}); own.Stale() && !served.Stale() {
+		return own
+	}
+	return served
 }
 
 // offers is [jobs.offers] of a member that does not refresh: it knows from the fleet. Before that, it asks its source, and an edge, which

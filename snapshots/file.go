@@ -65,6 +65,18 @@ func CheckPath(path string) error {
 // IsObject says whether a path is that of an object.
 func IsObject(path string) bool { return strings.HasPrefix(path, objectsDir+"/") }
 
+// IsDated says whether a path is that of a file of a date.
+func IsDated(path string) bool {
+	k, err := parsePath(path)
+	return err == nil && k.rank() == rankDated
+}
+
+// SameCurrent returns the path of the current file of the product whose file of a date has this path.
+func SameCurrent(path string) string {
+	k, _ := parsePath(path)
+	return key{currentDir, k.name}.String()
+}
+
 // fileFormat is the format that this program writes. A higher one gives ErrNewerFormat.
 const fileFormat = 1
 

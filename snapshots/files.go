@@ -20,13 +20,12 @@ import (
 
 // files is what is on the disk, and what the disk has refused.
 type files struct {
-	dir     string // <Dir>/<Source>
-	log     *slog.Logger
-	removed func(path string) // see [Options.Removed]
-	latest  func() time.Time  // [Options.Latest]
-	lock    *os.File          // keeps other processes out of dir
-	writer  *writer
-	bad     atomic.Int64 // stored files found that can never be served
+	dir    string // <Dir>/<Source>
+	log    *slog.Logger
+	latest func() time.Time // [Options.Latest]
+	lock   *os.File         // keeps other processes out of dir
+	writer *writer
+	bad    atomic.Int64 // stored files found that can never be served
 
 	writing chan struct{}             // full while files are written or removed, see use; who fills it may lock disk
 	working sync.WaitGroup            // goroutines that do so
@@ -47,7 +46,7 @@ type files struct {
 
 func newFiles(dir string, log *slog.Logger) *files {
 	return &files{
-		dir: dir, log: log, removed: func(string) {}, writer: &writer{log: log}, writing: make(chan struct{}, 1), unnamed: map[string]time.Time{},
+		dir: dir, log: log, writer: &writer{log: log}, writing: make(chan struct{}, 1), unnamed: map[string]time.Time{},
 		index: map[key]*entry{}, dates: map[string][]string{}, queue: map[key]Packed{},
 	}
 }

@@ -93,6 +93,28 @@ func (f *files) Digest(path string) string {
 	return f.digest(k)
 }
 
+// Files returns the digest of each stored file of a date, by path.
+func (f *files) Files(date string) map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := map[string]string{}
+	for k, e := range f.index {
+		if k.dir == date {
+			found[k.String()] = e.digest
+		}
+	}
+	return found
+}
+
+// Named returns the digests of the objects that a stored file names.
+func (f *files) Named(path string) []string {
+	k, _ := parsePath(path)
+	if e := f.entry(k); e != nil {
+		return e.objects
+	}
+	return nil
+}
+
 func (f *files) digest(k key) string {
 	if e := f.entry(k); e != nil {
 		return e.digest

@@ -36,6 +36,9 @@ var ErrGone = errors.New("document is not stored")
 
 func objectKey(sha256 string) key { return key{objectsDir, sha256 + objectSuffix} }
 
+// ObjectPath returns the path of the object with a digest.
+func ObjectPath(sha256 string) string { return objectKey(sha256).String() }
+
 // digestOfObject returns the digest in the name of an object's file, "" for another name.
 func digestOfObject(name string) string {
 	sum, ok := strings.CutSuffix(name, objectSuffix)
@@ -174,6 +177,5 @@ func (f *files) remove(k key) error {
 	if err := os.Remove(f.path(k)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f.removed(k.String())
 	return nil
 }

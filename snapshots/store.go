@@ -27,13 +27,12 @@ type Options struct {
 	// anything is written. If it fails, Save writes nothing. Otherwise Save calls stored when reads find the files. Neither function may
 	// call the store.
 	Publish func([]Packed) (stored func(), err error)
-	// Removed, unless nil, is called with the path of each file and object that was removed after Open. It must return soon and
-	// not call the store.
-	Removed func(path string)
 	// Latest, unless nil, returns the latest instant that an answer may describe. An answer after it, from a clock that was ahead, is replaced
 	// even by an older one.
 	Latest func() time.Time
-	Log    *slog.Logger
+	// Loses, unless nil, says whether an answer of another store lacks something that the stored one of its place has. Then [Store.Accept] refuses it.
+	Loses func(stored, next *Snapshot) bool
+	Log   *slog.Logger
 }
 
 // Store keeps the answers of a source in memory and on disk:
@@ -73,9 +72,6 @@ func Open(opts Options) (*Store, error) {
 	if err != nil {
 		err = errors.Join(err, s.release())
 		return nil, fmt.Errorf("open data directory %s: %w", s.dir, err)
-	}
-	if opts.Removed != nil {
-		s.removed = opts.Removed
 	}
 	s.latest = opts.Latest
 	var ctx context.Context

@@ -26,9 +26,21 @@ func (s *Store) Bytes(path string) (file []byte, digest string, err error) {
 	return file, digest, nil
 }
 
+// Named returns the digests of the objects that a file names, which belongs at a path. It checks that the file is whole.
+func Named(path string, file []byte) (objects []string, err error) {
+	k, err := parsePath(path)
+	if err == nil {
+		var e *entry
+		if _, e, err = readEntry(file, k); err == nil {
+			objects = e.objects
+		}
+	}
+	return objects, err
+}
+
 // Accept stores a file or an object that another store has written, durably, as [Store.Save] does. It keeps the bytes. It
 // first checks that the file is whole, has the given digest, belongs at the path, is of this source, is an answer of one of
-// the products, has no as_of after notAfter, and is not older than the file that is stored there. The errors are ErrPath,
+// the products, has no as_of after notAfter, is not older than the file that is stored there, and does not lose what that has. The errors are ErrPath,
 // ErrForeign, ErrOlder, ErrTorn and ErrNewerFormat. An object must come before the files that name it, and waits for them.
 func (s *Store) Accept(path, digest string, file []byte, products []string, notAfter time.Time) error {
 	k, err := parsePath(path)
@@ -44,7 +56,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	}
 	p := packed(k, file, &entry{digest: digest}, nil)
 	if err == nil && k.dir != objectsDir {
-		p, err = vet(k, file, s.opts.Source, products, notAfter)
+		p, err = s.vet(k, file, products, notAfter)
 	}
 	if err != nil {
 		return err
@@ -63,7 +75,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 }
 
 // vet decodes and checks the answer of a file that another store has written.
-func vet(k key, file []byte, source string, products []string, notAfter time.Time) (p Packed, err error) {
+func (s *Store) vet(k key, file []byte, products []string, notAfter time.Time) (p Packed, err error) {
 	f, err := decodeFile(file, k)
 	if err != nil {
 		return p, err
@@ -74,8 +86,11 @@ func vet(k key, file []byte, source string, products []string, notAfter time.Tim
 	if asOf := f.Edition.Default.Meta.AsOf; asOf.After(notAfter) {
 		return p, fmt.Errorf("%w: as_of %s is in the future", ErrForeign, asOf)
 	}
+	if stored, missing := s.load(k); missing == nil && s.opts.Loses != nil && s.opts.Loses(stored.Edition.Default, f.Edition.Default) {
+		return p, fmt.Errorf("%w: it lacks rows of the stored one", ErrOlder)
+	}
 	for _, one := range f.Edition.snapshots {
-		if one.Meta.Source != source || one.Meta.Endpoint != f.Product {
+		if one.Meta.Source != s.opts.Source || one.Meta.Endpoint != f.Product {
 			return p, fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
 		}
 	}

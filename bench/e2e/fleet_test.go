@@ -81,7 +81,7 @@ func TestFleet(t *testing.T) {
 			t.Error("the edge of a real market has an answer of a simulated one")
 		}
 	})
-	f.faultless("reason=lease")
+	f.faultless()
 	for _, m := range f.members {
 		m.stop()
 		verified(t, m.dir)

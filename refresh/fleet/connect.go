@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +15,10 @@ import (
 
 // Flags are the flags of a fleet, in the form that the kong parser reads.
 type Flags struct {
-	NATS   string `name:"nats" help:"Join a fleet: URLs of the NATS servers with JetStream, comma-separated, such as nats://10.0.0.1:4222 or tls://user:password@host. One member of the fleet refreshes, all serve the same answers. Three servers, or five, each keep the files." placeholder:"URL"`
-	Edge   bool   `help:"Serve the answers of the fleet and never refresh. --source and --source-name must be those of the fleet; of the other flags of a source, only --cboe-requests-per-minute counts."`
-	NATSCA string `name:"nats-ca" help:"Certificates of the authorities that sign the NATS servers' certificates. Default: those of the system." type:"existingfile" placeholder:"FILE"`
+	NATS      string `name:"nats" help:"Join a fleet: URLs of the NATS servers with JetStream, comma-separated, such as nats://10.0.0.1:4222 or tls://user:password@host. One member of the fleet refreshes, all serve the same answers. Three servers, or five, each keep the files." placeholder:"URL"`
+	Edge      bool   `help:"Serve the answers of the fleet and never refresh. --source and --source-name must be those of the fleet; of the other flags of a source, only --cboe-requests-per-minute counts."`
+	NATSCreds string `name:"nats-creds" help:"Credentials file of the NATS user, as nsc writes it." type:"existingfile" placeholder:"FILE"`
+	NATSCA    string `name:"nats-ca" help:"Certificates of the authorities that sign the NATS servers' certificates. Default: those of the system." type:"existingfile" placeholder:"FILE"`
 }
 
 // Check returns an error that names the flag and the values that are allowed.
@@ -26,6 +28,8 @@ func (f *Flags) Check() error {
 		return errors.New("--edge needs --nats")
 	case f.NATS == "" && f.NATSCA != "":
 		return errors.New("--nats-ca needs --nats")
+	case f.NATS == "" && f.NATSCreds != "":
+		return errors.New("--nats-creds needs --nats")
 	}
 	for server := range strings.SplitSeq(f.NATS, ",") {
 		if u, err := url.Parse(strings.TrimSpace(server)); f.NATS != "" && (err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "") {
@@ -35,22 +39,20 @@ func (f *Flags) Check() error {
 	return nil
 }
 
-// replicas returns how many NATS servers keep the files: an odd number, at most 5. It counts when the stream is created.
+// replicas returns how many NATS servers keep the files: an odd number, at most 5. It counts when the bucket is created.
 func (f *Flags) replicas() int { return min(strings.Count(f.NATS, ",")|1, 5) }
 
 const (
-	// maxStreamBytes has room for about 6 years of dates that are kept for ever: 600 MB a year, see server/deploy.
-	maxStreamBytes = 4 << 30
-	// leaseTTL is how long nothing must be published before another member may take the lease.
+	// maxBucketBytes has room for about 6 years of dates that are kept for ever: 600 MB a year, see server/deploy.
+	maxBucketBytes = 4 << 30
+	// leaseTTL is how long the pointer must stay the same before another member may take the lease.
 	leaseTTL = 7 * time.Second
-	// leaseUse is how long after its last message a refresher may publish and ask the upstream.
+	// leaseUse is how long after it has last written the pointer a refresher may publish and ask the upstream.
 	leaseUse = leaseTTL - time.Second
-	// tickEvery is the time between two looks at the lease.
+	// tickEvery is the time between two looks at the pointer.
 	tickEvery = time.Second
 	// callTimeout bounds one request to JetStream.
 	callTimeout = 2 * time.Second
-	// maxPart is the size of the parts of a file, in bytes. A part is smaller if the NATS server takes only smaller messages.
-	maxPart = 512 << 10
 )
 
 // connect returns a connection, which may not be made yet: the client tries for ever. The first try may take [callTimeout] for
@@ -64,12 +66,20 @@ func (m *Member) connect() (*nats.Conn, error) {
 		nats.Timeout(callTimeout), nats.PingInterval(callTimeout), nats.MaxPingsOutstanding(2), nats.FlusherTimeout(callTimeout),
 		nats.ConnectHandler(m.connected), nats.ReconnectHandler(m.connected),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { m.disconnected(err) }),
-		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { m.update(func(*Status) { m.failure = err }) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { m.cfg.Log.Debug("nats", "err", err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { m.update(func(*Status) { m.down = err }) }),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			if errors.Is(err, nats.ErrPermissionViolation) {
+				m.update(func(*Status) { m.denied = err })
+			}
+			m.cfg.Log.Debug("nats", "err", err)
+		}),
 	}
 	f := &m.cfg.Flags
 	if f.NATSCA != "" {
 		opts = append(opts, nats.RootCAs(f.NATSCA))
+	}
+	if f.NATSCreds != "" {
+		opts = append(opts, nats.UserCredentials(f.NATSCreds))
 	}
 	conn, err := nats.Connect(f.NATS, opts...)
 	if err != nil {
@@ -78,29 +88,51 @@ func (m *Member) connect() (*nats.Conn, error) {
 	return conn, nil
 }
 
-// errNoStream says that no refresher has joined the fleet yet, or that somebody has deleted the stream.
-var errNoStream = errors.New("the fleet has no stream yet: this member waits for a refresher")
-
-// open opens the stream. A member that may refresh creates it if it is missing.
-func (m *Member) open(ctx context.Context, js jetstream.JetStream) (jetstream.Stream, error) {
-	name := "strikecache-" + m.cfg.Source
-	stream, err := js.Stream(ctx, name)
-	if !errors.Is(err, jetstream.ErrStreamNotFound) {
-		return stream, err
-	}
-	if m.cfg.Edge {
-		return nil, errNoStream
-	}
-	return js.CreateStream(ctx, jetstream.StreamConfig{
-		Name: name, Subjects: []string{m.subject(">")}, MaxMsgsPerSubject: 1, MaxBytes: maxStreamBytes,
-		Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage, Replicas: m.cfg.replicas(), AllowDirect: true,
+func (m *Member) connected(conn *nats.Conn) {
+	m.update(func(s *Status) {
+		m.down = nil
+		s.Connected, s.Reconnects = true, int64(conn.Stats().Reconnects) //nolint:gosec // G115: a count of reconnects
 	})
+	m.cfg.Log.Info("fleet: connected", "server", conn.ConnectedUrlRedacted(), "role", m.Status().Role)
+	m.Announce()
 }
 
-// subject returns the subject of a message of the fleet.
-func (m *Member) subject(name string) string { return "strikecache." + m.cfg.Source + "." + name }
-
-// partName returns what the subject of a part of a file ends with.
-func partName(path string, part uint64) string {
-	return fmt.Sprintf("%s%s.%d", fileSubject, path, part)
+func (m *Member) disconnected(err error) {
+	m.update(func(s *Status) { s.Connected = false })
+	if err == nil {
+		return // closed by this process
+	}
+	m.cfg.Log.Warn("fleet: connection lost, answers are served from memory", "err", err)
 }
+
+// explain says in words of an operator what an error of NATS means.
+func (m *Member) explain(err error) error {
+	var api *jetstream.APIError
+	code := jetstream.ErrorCode(0)
+	if errors.As(err, &api) {
+		code = api.ErrorCode
+	}
+	m.mu.Lock()
+	connected, down, denied := m.status.Connected, m.down, m.denied
+	m.mu.Unlock()
+	switch {
+	case !connected:
+		return fmt.Errorf("no connection to NATS: %w", cmp.Or(down, nats.ErrDisconnected))
+	case errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return fmt.Errorf("JetStream does not answer: start nats-server with --jetstream, and enable it for the account: %w", err)
+	case errors.Is(err, context.DeadlineExceeded) && denied != nil:
+		return fmt.Errorf("the NATS user may not use the bucket, allow it to publish to $JS.API.> and $KV.>: %w", denied)
+	case code == errStorage || code == errAccountStorage:
+		return fmt.Errorf("JetStream has not enough storage for the bucket, which needs %d GiB on each server: %w", maxBucketBytes>>30, err)
+	case code == errFull && strings.Contains(err.Error(), "maximum bytes"):
+		return fmt.Errorf("the bucket is full, raise its max_bytes: %w", err)
+	}
+	return err
+}
+
+// Codes of errors of JetStream for which nats.go has no name.
+const (
+	errAccountStorage jetstream.ErrorCode = 10002
+	errStorage        jetstream.ErrorCode = 10047
+	errFull           jetstream.ErrorCode = 10077
+)

@@ -1,28 +1,24 @@
 // Package fleet lets many processes serve the same answers. One member of the fleet, the refresher, holds the lease and asks
-// the upstream. The others follow: they serve the files that the refresher writes. NATS JetStream carries the files.
+// the upstream. The others follow: they serve the files that the refresher writes. NATS JetStream carries them.
 //
-// A fleet of the source cboe has the stream strikecache-cboe, which keeps the last message of each subject. The subjects begin
-// with strikecache.cboe: "lease" says who refreshes and what the fleet serves ([Origin]). "file.PATH.PART" is a part of an
-// object, which is a file of the data directory, as it is. "current" names the files of the current answers ([Current]).
-// "alive" renews the lease.
+// A fleet of the source cboe has the key-value bucket strikecache-cboe. A file, a list and a manifest are blobs there: keys that begin with
+// their digest. A list names the files of a date. The manifest names the current answers with their freshness, and the lists. One key,
+// "pointer", names the manifest, and who holds the lease. The holder replaces it each second, by compare-and-set. So one write is
+// the lease, the publication, and the fence against a holder that was deposed.
 //
-// A member takes the lease when it publishes "lease". The sequence number of that message is the number of its lease, which the
-// header of each later message has. The refresher publishes a message only if the sequence number of the last message is the one
-// that it knows. So JetStream refuses the messages of a refresher that has lost the lease, as soon as the next one has published
-// "lease". All members see the messages in the same order.
-//
-// Each message renews the lease, and the refresher publishes one a second. A member may take the lease when it has learnt of no
-// message for seven seconds, and if the last message is still the same: the refresher stops after six, by its own clocks.
+// Every member looks at the pointer each second, and fetches what it lacks. A member that has seen the same pointer for seven seconds
+// may replace it, and holds the lease then. The holder stops when it has written nothing for six seconds. Who finds no manifest, because the fleet is
+// new or NATS has lost its files, waits up to eight seconds longer, the longer the older its newest answer is.
 //
 // A refresher publishes an answer before it stores and serves it. So a member that is killed at any instant has nothing that the
 // others do not get.
 //
-// Whoever may write to the stream can change what the fleet serves. But a member stores only files that are whole, not older
-// than its own, of its source and of a known product. The files on the disk of each member stay the record: when the stream is
+// Whoever may write to the bucket can change what the fleet serves. But a member stores only files that are whole, not older
+// than its own, of its source and of a known product. The files on the disk of each member stay the record: when the bucket is
 // lost, the next refresher fills it again.
 //
-// One goroutine of a [Member] talks to NATS. Another lets the process update the freshness of its answers. The refreshes run beside them
-// while the member holds the lease.
+// Three goroutines of a [Member] run at the same time: one looks at the pointer and renews the lease, and never waits for the disk. One follows, or
+// refreshes. While this member refreshes, one fills the bucket.
 package fleet
 
 import (
@@ -50,14 +46,9 @@ type Served struct {
 	Freshness snapshots.Freshness `json:"freshness"` // the file may have an earlier one
 }
 
-// Current names the current answers of the resources that have one or that the source can feed.
-type Current struct {
-	PublishedAt time.Time         `json:"published_at"`
-	Resources   map[string]Served `json:"resources"`
-}
-
 // Process is the part of this process that makes answers. UpdateFreshness, Refresh and Accept may run beside each other and beside the
-// other methods, of which a [Member] calls one at a time.
+// other methods. A [Member] calls UpdateFreshness, ClockError, Failing, Behind and Serving from the goroutine that renews the lease: they must not wait for
+// the disk or the upstream.
 type Process interface {
 	// Origin returns what this process serves: its own market, or the one that it has joined.
 	Origin() Origin
@@ -65,13 +56,15 @@ type Process interface {
 	Join(Origin) error
 	// ClockError returns why the clock of this process may be behind, nil if nothing says so. A [Member] asks the NATS server's clock, too.
 	ClockError() error
-	// Failing returns why Refresh cannot keep the answers fresh, nil while it can.
+	// Failing returns why Refresh cannot keep the answers fresh, or makes no progress, nil while it can.
 	Failing() error
+	// Behind returns how long ago, by the market's clock, the newest stored answer was computed.
+	Behind() time.Duration
 	// Accept checks a file of the fleet and stores it; see [snapshots.Store.Accept]. It may wait for the disk.
 	Accept(path, digest string, file []byte) error
 	// Refresh refreshes the answers until ctx ends, and returns when it has written the last file.
 	Refresh(ctx context.Context)
-	// Serving returns what Refresh serves at this moment, or served at its end.
+	// Serving returns what Refresh serves at this moment, or served at its end, of the resources that have an answer or that the source can feed.
 	Serving() map[string]Served
 	// Apply makes answers current whose files are stored. It is not called while Refresh runs.
 	Apply(map[string]Served) error
@@ -100,26 +93,26 @@ type Config struct {
 type Status struct {
 	Role      string
 	Connected bool
-	Lease     uint64 // the newest lease that this member knows, 0 for none
+	Lease     uint64 // number of the newest lease that this member knows, 0 for none
 	// SilentSince is when the last refresher was heard of, the zero time while one is heard of.
 	SilentSince time.Time
 	Lag         time.Duration // of the answers that were made current last, from published to current; 0 before the first
-	Put         int64         // files that this member published
+	Put         int64         // blobs that this member put into the bucket
 	Applied     int64         // files of the fleet that this member stored
 	Refused     map[string]int64
 	Reconnects  int64
-	Err         error // why this member cannot take part, nil while it can
+	complete    bool  // at the last look, this member had all files
+	Err         error // why this member cannot take part, or what it refuses of the fleet; nil while all is well
 }
 
-// Reasons for which a member refuses a file, or another message.
+// Reasons for which a member refuses a file, a list, a manifest or the pointer.
 const (
-	reasonPath    = "path"    // it is not published under a path in the directory
+	reasonPath    = "path"    // it does not belong into the directory
 	reasonSize    = "size"    // over [snapshots.MaxTransfer]
-	reasonLease   = "lease"   // published under another lease than the newest one, or under none
-	reasonCorrupt = "corrupt" // cut off, altered or incomplete
+	reasonCorrupt = "corrupt" // cut off, altered or not what its name says
 	reasonFormat  = "format"  // of a newer version
 	reasonForeign = "foreign" // of another source or product
-	reasonOlder   = "older"   // older than the stored answer
+	reasonOlder   = "older"   // older than the stored answer, or without rows that it has
 )
 
-var reasons = []string{reasonPath, reasonSize, reasonLease, reasonCorrupt, reasonFormat, reasonForeign, reasonOlder}
+var reasons = []string{reasonPath, reasonSize, reasonCorrupt, reasonFormat, reasonForeign, reasonOlder}

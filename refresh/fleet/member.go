@@ -7,58 +7,49 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/bits"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/goccy/go-json"
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	"strikecache/snapshots"
 )
 
-// Member is this process in a fleet. Create it with [New]. Publish, Announce, Removed, Holds, Complete and Status are safe for concurrent use.
+// Member is this process in a fleet. Create it with [New]. Publish, Announce, Holds, Complete and Status are safe for concurrent use.
 type Member struct {
-	cfg  Config
-	name string // unique to this process
-
-	complete     atomic.Bool   // see Complete
-	renewed      chan struct{} // has an element when a connection was made
-	announce     chan struct{} // has an element when the current answers may have changed
-	publications chan publication
+	cfg      Config
+	name     string        // unique to this process
+	announce chan struct{} // has an element when there is a reason to look at the pointer at once
 
 	// The next fields are of the goroutine of Run.
-	conn         *nats.Conn
-	lease        *lease           // nil while this member does not hold it
-	yielding     bool             // this member left the lease to others at the last look
-	yieldUntil   time.Time        // until when it does so because its refreshes failed
-	yieldFor     time.Duration    // the constant, but in tests
-	keepFor      time.Duration    // the constant, but in tests
-	yieldedAhead time.Time        // when it last did so because its clock was ahead
-	clockBehind  time.Duration    // from the time on this machine's clock to that of the newest message at the last look
-	now          func() time.Time // the clock that clockBehind is of; time.Now, but in tests
+	conn       *nats.Conn
+	bucket     *bucket // nil until it is open
+	followed   followed
+	lease      *lease           // nil while this member does not hold it and its refreshes have ended
+	yielding   bool             // this member left the lease to others at the last look
+	yieldUntil time.Time        // until when it does so
+	offered    time.Time        // when it last did so because of its clock
+	now        func() time.Time // the clock that is compared with that of the NATS server
 
-	mu         sync.Mutex      // guards the fields below; held only briefly
-	publishing context.Context // [lease.valid] of the last lease under which this member refreshed; nil before the first
-	ahead      bool            // the fleet has files that this process has not stored yet
-	status     Status
-	heard      time.Time       // when this member learnt of a new message of the stream, by the machine's clock
-	heardOf    uint64          // its sequence number, 0 before the first
-	holds      time.Time       // until when this member may publish and ask the upstream
-	dirty      map[string]bool // paths of files to publish; only while this member refreshes
+	yieldFor, keepFor, unusedFor time.Duration // the constants, but in tests
 
-	failure error // of the last attempt to connect, nil after a success
+	mu     sync.Mutex // guards the fields below; held only briefly
+	status Status
+	down   error     // of the last attempt to connect, nil after a success
+	denied error     // what the NATS user may not do, as the server said last
+	seen   uint64    // sequence number of the pointer at the last look, 0 for none
+	heard  time.Time // when this member first saw it, by the machine's clock
+	holds  time.Time // until when this member may publish and ask the upstream
+	leads  *lease    // nil unless this member refreshes
 }
 
 // New returns a member. Call [Member.Run] to take part in the fleet.
 func New(cfg Config) *Member {
 	host, _ := os.Hostname() // only for people to read
 	m := &Member{
-		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
-		renewed: make(chan struct{}, 1), announce: make(chan struct{}, 1), publications: make(chan publication), heard: time.Now(),
-		yieldFor: yieldFor, keepFor: keepFor, now: time.Now, dirty: map[string]bool{},
+		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]), announce: make(chan struct{}, 1),
+		followed: followed{done: map[string]string{}, refused: map[string]string{}},
+		yieldFor: yieldFor, keepFor: keepFor, unusedFor: unusedFor, now: time.Now, heard: time.Now(),
 	}
 	m.status = Status{Role: RoleFollower, Refused: map[string]int64{}}
 	if cfg.Edge {
@@ -88,54 +79,6 @@ func (m *Member) update(change func(*Status)) {
 	change(&m.status)
 }
 
-// Removed says that a file was removed. A member that does not refresh ignores it.
-func (m *Member) Removed(path string) { m.mark(path) }
-
-// mark says that the fleet does not have a file as this member has it.
-func (m *Member) mark(path string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.status.Role == RoleRefresher {
-		m.dirty[path] = true
-	}
-}
-
-// publication is what a refresher publishes before it stores it.
-type publication struct {
-	files []snapshots.Packed
-	done  chan error
-}
-
-// Publish publishes files, and names the answers in current/ among them as what the fleet serves. When it returns nil, the fleet
-// has all of it, and this process may store and serve the answers: so it never serves what the others do not get, even if it is
-// killed. It fails unless this member holds the lease and refreshes. The caller calls stored when the files are stored. Meanwhile
-// the member publishes nothing else: it would publish the files that are stored before.
-func (m *Member) Publish(files []snapshots.Packed) (stored func(), err error) {
-	m.mu.Lock()
-	publishing := m.publishing
-	m.mu.Unlock()
-	if publishing == nil || publishing.Err() != nil {
-		return nil, errLost
-	}
-	p := publication{files, make(chan error, 1)}
-	select {
-	case m.publications <- p:
-		err = <-p.done
-	case <-publishing.Done():
-		err = errLost
-	}
-	if err != nil {
-		return nil, err
-	}
-	return func() {
-		m.update(func(*Status) { m.ahead = false })
-		m.Announce()
-	}, nil
-}
-
-// Announce says that the freshness in [Process.Serving] may have changed.
-func (m *Member) Announce() { signal(m.announce) }
-
 // Holds says whether this member holds the lease at this instant, by its own clocks. They run on while the process is
 // stopped.
 func (m *Member) Holds() bool {
@@ -145,74 +88,52 @@ func (m *Member) Holds() bool {
 	return now.Before(m.holds) && now.Round(0).Before(m.holds.Round(0)) // also by the wall clock, which a sleeping machine does not stop
 }
 
-// Complete says whether this member has all files of the fleet, as far as it knows: it is connected, and none is left to store.
-func (m *Member) Complete() bool { return m.complete.Load() }
+// extend says that this member has written the pointer by a request that was sent at the given instant.
+func (m *Member) extend(asked time.Time, p pointer) {
+	m.update(func(s *Status) {
+		m.holds, m.heard, m.seen, s.Lease = asked.Add(leaseUse), time.Now(), p.sequence, p.Term
+	})
+}
 
-func signal(c chan struct{}) {
+// Complete says whether this member had all files of the fleet at its last look.
+func (m *Member) Complete() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.status.Connected && m.status.complete
+}
+
+// Announce says that the freshness in [Process.Serving] may have changed.
+func (m *Member) Announce() {
 	select {
-	case c <- struct{}{}:
+	case m.announce <- struct{}{}:
 	default:
 	}
 }
 
-func (m *Member) connected(conn *nats.Conn) {
-	m.update(func(s *Status) {
-		m.failure = nil
-		s.Connected, s.Reconnects = true, int64(conn.Stats().Reconnects) //nolint:gosec // G115: a count of reconnects
-	})
-	m.cfg.Log.Info("fleet: connected", "server", conn.ConnectedUrlRedacted(), "role", m.Status().Role)
-	signal(m.renewed)
-}
-
-func (m *Member) disconnected(err error) {
-	m.update(func(s *Status) { s.Connected = false })
-	if err == nil {
-		return // closed by this process
-	}
-	m.cfg.Log.Warn("fleet: connection lost, answers are served from memory", "err", err)
-}
-
-// Run takes part in the fleet until ctx ends. Then it puts what is not put yet and releases the lease, within seconds.
+// Run takes part in the fleet until ctx ends. Then it publishes what the last refresh gives and releases the lease, within seconds.
 func (m *Member) Run(ctx context.Context) {
 	var judging sync.WaitGroup
 	judging.Go(func() { m.updateFreshness(ctx) })
 	defer judging.Wait()
 	var err error
 	if m.conn, err = m.connect(); err != nil {
-		m.update(func(s *Status) { s.Err = err })
-		m.cfg.Log.Error("fleet: not joined", "err", err)
+		m.report(err)
 		<-ctx.Done()
 		return
 	}
 	defer m.conn.Close()
-	said := ""
+	ticks := time.NewTicker(tickEvery)
+	defer ticks.Stop()
 	for ctx.Err() == nil {
-		err := m.takePart(ctx)
-		m.update(func(s *Status) {
-			if err != nil && !s.Connected {
-				err = fmt.Errorf("no connection to NATS: %w", cmp.Or(m.failure, errDisconnected))
-			}
-			s.Err = err
-		})
-		logged := errors.Is(err, errLost) || errors.Is(err, errDisconnected) || errors.Is(err, context.Canceled)
-		usual := errors.Is(err, jetstream.ErrMsgNotFound) // see fetch
-		if err != nil && !logged && !usual && err.Error() != said {
-			said = err.Error()
-			m.cfg.Log.Warn("fleet: cannot take part, trying again", "err", err)
-		}
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
+		m.report(m.tick(ctx))
 		select {
 		case <-ctx.Done():
-		case <-m.renewed:
-		case <-time.After(tickEvery / 4):
+		case <-ticks.C:
+		case <-m.announce:
 		}
-		m.end()
 	}
-	if m.lease != nil { // there is no connection to release the lease
-		m.lease.lose()
-		m.end()
+	if m.lease != nil {
+		m.lease.finish()
 	}
 }
 
@@ -236,156 +157,93 @@ func (m *Member) updateFreshness(ctx context.Context) {
 	}
 }
 
-// link is what a member knows of the stream while one connection lasts. Each link looks at the newest message of every subject
-// anew. So it does not matter what was published, deleted or set back before: a NATS server does not sync each message to its
-// disk, and loses the last ones when the power fails. Only the goroutine of [Member.Run] uses it.
-type link struct {
-	*Member
-	js     jetstream.JetStream
-	reads  nats.JetStreamContext // asks the leading server, not any
-	stream jetstream.Stream
-
-	first      uint64 // sequence number of the newest message at the start
-	newest     uint64 // of the newest message at the last look
-	delivered  uint64 // messages of the watch so far
-	seen       uint64 // sequence number of the last of them
-	seenBefore uint64 // seen at the last look
-	stuck      int    // looks in a row in which the watch delivered nothing, although it had not seen the newest message
-	complete   bool   // the watch has delivered all that was in the stream at a look
-	publishes  bool   // complete, and this member refreshes
-
-	joined    bool              // the origin of the fleet is adopted
-	number    uint64            // of the newest lease that the watch has delivered, 0 before the first
-	objects   map[string]object // the newest file of each path that it has delivered
-	firstPart uint64            // sequence number of the first part of the file whose parts it delivers
-	bytes     int               // of the parts of that file so far
-	backlog   map[string]bool   // paths of files to store
-	unread    bool              // there may be a "current" to make current
+// report keeps an error, and logs it unless it was the last one.
+func (m *Member) report(err error) {
+	if errors.Is(err, errNewer) {
+		return
+	}
+	if err != nil {
+		err = m.explain(err)
+	}
+	said := m.Status().Err
+	m.update(func(s *Status) { s.Err = err })
+	if err != nil && (said == nil || said.Error() != err.Error()) {
+		m.cfg.Log.Warn("fleet: this member does not take part, or not in all", "err", err)
+	}
 }
 
-var errDisconnected = errors.New("the connection was lost")
-
-// newLink opens the stream, and joins the fleet.
-func (m *Member) newLink(ctx context.Context) (s *link, err error) {
-	s = &link{Member: m, objects: map[string]object{}, backlog: map[string]bool{}, unread: true}
-	if s.js, err = jetstream.New(m.conn, jetstream.WithDefaultTimeout(callTimeout)); err != nil {
-		return nil, err
-	}
-	if s.reads, err = m.conn.JetStream(nats.MaxWait(callTimeout)); err != nil {
-		return nil, err
-	}
-	if s.stream, err = m.open(ctx, s.js); err != nil {
-		return nil, err
-	}
-	if s.joined = m.lease != nil; !s.joined {
-		if err := s.join(ctx); err != nil {
-			return nil, err
-		}
-	}
-	newest, err := s.newestOf(ctx, ">")
-	if err != nil {
-		return nil, err
-	}
-	s.first, s.newest = newest.Sequence, newest.Sequence
-	if l := m.lease; l != nil { // the stream may have lost messages, and the answer to the last one may be lost
-		l.synced, l.current, l.serving = false, 0, nil
-		return s, s.look(ctx)
-	}
-	return s, nil
-}
-
-// takePart takes part in the fleet until the connection was made anew, ctx ends or something fails. A nil error says that a
-// new link can begin at once.
-func (m *Member) takePart(ctx context.Context) error {
-	select {
-	case <-m.renewed: // by the connection that this link uses
-	default:
-	}
-	calls, cancel := context.WithCancel(context.WithoutCancel(ctx)) // a call has its own end, and that of this process does not cut it off
-	defer cancel()
-	s, err := m.newLink(calls)
-	if err != nil {
+// tick looks at the pointer. Then it renews or takes the lease, or fetches what the pointer names.
+func (m *Member) tick(ctx context.Context) error {
+	if err := m.end(); err != nil {
 		return err
 	}
-	messages, broken, stop, err := s.watch(calls)
-	if err != nil {
-		return fmt.Errorf("watch the messages: %w", err)
-	}
-	defer stop()
-	defer m.complete.Store(false)
-	m.update(func(status *Status) { status.Err = nil })
-	ticks := time.NewTicker(tickEvery / 10) // the first look is soon; what was published meanwhile comes first
-	defer ticks.Stop()
-	idle := make(chan struct{})
-	close(idle)
-	for {
-		var publications chan publication
-		if s.publishes {
-			publications = m.publications
-		}
-		work := idle // there is something to do
-		if !s.busy() {
-			work = nil
-		}
-		select {
-		case <-ctx.Done():
-			s.finish(calls)
-			return nil
-		case <-m.renewed:
-			return nil
-		case <-ticks.C:
-			ticks.Reset(tickEvery)
-			err = s.look(calls)
-		case err = <-broken:
-			err = fmt.Errorf("the watch has ended: %w", err)
-		case msg := <-messages:
-			err = s.see(calls, msg)
-		case <-m.announce:
-			err = s.put(calls)
-		case p := <-publications:
-			err = s.publish(calls, p)
-		case <-work:
-			err = s.work(calls)
-		}
-		if err != nil || m.end() || !m.conn.IsConnected() {
+	if m.bucket == nil {
+		b, err := m.open(ctx)
+		if err != nil {
 			return err
 		}
-		s.begin()
-		m.complete.Store(s.complete && s.seen >= s.newest && len(s.backlog) == 0)
+		m.bucket = b
 	}
-}
-
-// join adopts the origin of the fleet from the message of the newest refresher, if there is one.
-func (s *link) join(ctx context.Context) error {
-	newest, err := s.newestOf(ctx, leaseSubject)
-	if err != nil || newest.Sequence == 0 {
+	p, err := m.look(ctx)
+	if err != nil {
 		return err
 	}
-	var b beginning
-	if err := json.Unmarshal(newest.Data, &b); err != nil {
-		s.refuse(leaseSubject, reasonCorrupt, err)
-		return nil // the next refresher decides it
+	reason := m.yields(p)
+	if reason != nil && !m.yielding {
+		m.cfg.Log.Warn("fleet: this member does not refresh for now", "err", reason)
 	}
-	err = s.cfg.Process.Join(b.Origin)
-	s.joined = err == nil
-	return err
+	m.yielding = reason != nil
+	switch l := m.lease; {
+	case l != nil && !m.Holds():
+		return errLost
+	case l != nil && reason != nil:
+		return l.release()
+	case l != nil:
+		return l.renew()
+	}
+	err = m.follow(ctx, p.Manifest)
+	m.update(func(s *Status) { s.complete = err == nil })
+	if err != nil {
+		return err
+	}
+	if !m.cfg.Edge && reason == nil && m.cfg.Store.DiskError() == nil && m.free(p) {
+		return m.take(ctx, p)
+	}
+	return m.followed.refuses
 }
 
-// busy says whether there is work to do that no event announces.
-func (s *link) busy() bool {
-	if s.publishes {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.dirty) > 0 && !s.ahead
+// look reads the pointer.
+func (m *Member) look(ctx context.Context) (pointer, error) {
+	p, err := m.bucket.pointer(ctx)
+	if err != nil {
+		if errors.Is(err, nats.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) {
+			m.bucket = nil // somebody has deleted it, or NATS has lost its files
+			m.lose()
+		}
+		return p, err
 	}
-	// The current answers come first. A disk that refuses files must not fill the memory with the history.
-	return s.joined && s.complete && len(s.backlog) > 0 && (s.lease != nil || s.cfg.Store.DiskError() == nil)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if p.sequence != m.seen {
+		m.seen, m.heard = p.sequence, time.Now()
+		m.status.Lease = max(m.status.Lease, p.Term)
+		if p.Holder == "" && p.sequence > 0 {
+			m.refuse(pointerKey, reasonCorrupt, errCorrupt)
+		}
+	}
+	return p, nil
 }
 
-// work does a small part of the work, so that a tick is never late.
-func (s *link) work(ctx context.Context) error {
-	if s.publishes {
-		return s.putOne(ctx)
+// free says whether no member holds the lease. This member has all files that the pointer names.
+func (m *Member) free(p pointer) bool {
+	wait := leaseTTL
+	if p.Manifest == "" { // others may have newer answers
+		behind := uint64(max(0, m.cfg.Process.Behind()/time.Minute)) //nolint:gosec // G115: not negative
+		wait += min(8*time.Second, time.Duration(bits.Len64(behind))*500*time.Millisecond)
+	} else if p.Released {
+		return true
 	}
-	return s.load(ctx, greatest(s.backlog))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(m.heard) > wait
 }

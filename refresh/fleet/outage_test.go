@@ -1,14 +1,21 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"strikecache/snapshots"
 )
 
 // A member that has lost NATS keeps what it has, and is current soon after NATS is back.
@@ -55,62 +62,124 @@ func TestAMemberThatWasAway(t *testing.T) {
 	}
 }
 
-// Nonsense in the stream does not end a fleet. After an operator has removed all messages, the refresher publishes its files again.
-func TestNonsenseInTheStream(t *testing.T) {
+// Nonsense in the bucket does not end a fleet, nor does an operator who deletes the bucket: the next refresher fills it again. A file that it
+// cannot read holds up no other.
+func TestABucketThatIsBroken(t *testing.T) {
 	at := ownNATS(t)
 	a, e := pair(t, at)
+	a.save(pain, `"1"`, friday)
+	until(t, "the edge follows", func() bool { return e.shows(pain, `"1"`) })
 	o := newOperator(t, at)
-	o.publish(currentSubject, "1", []byte("{{{"))
-	o.publish(leaseSubject, "1", []byte("{{{"))
-	o.publish(aliveSubject, "1", []byte("{{{"))
+	o.write(pointer{Holder: "nobody", Term: 7, Manifest: "{{{"})
 	until(t, "the member has lost the lease", func() bool { return a.log.has("no longer holds") })
+	o.write(pointer{})
 	until(t, "the member refreshes again", a.refreshes)
+	if a.Status().Lease < 8 {
+		t.Errorf("lease %d after lease 7", a.Status().Lease)
+	}
 	a.save(gamma, `"2"`, friday.Add(time.Minute))
 	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
-	until(t, "the file is in the stream", func() bool { return o.digest("2026-11-20/gex-spx") == a.store.Digest("2026-11-20/gex-spx") })
-	must(t, o.stream.Purge(t.Context()))
+	disk := filepath.Join(a.dir, "simulated", "2026-11-20", snapshots.FileName(pain))
+	b, err := os.ReadFile(disk)
+	must(t, err)
+	b[len(b)-3] ^= 1
+	must(t, os.WriteFile(disk, b, 0o600))
+	js, err := jetstream.New(o.conn)
+	must(t, err)
+	must(t, errors.Join(js.DeleteStream(t.Context(), "KV_strikecache-simulated"), js.DeleteStream(t.Context(), "OBJ_strikecache-simulated")))
+	until(t, "the log names the file", func() bool { return a.log.has("file not published") })
 	fresh := join(t, at, t.TempDir(), true)
-	until(t, "a new edge follows", func() bool { return fresh.shows(gamma, `"2"`) })
+	until(t, "a new edge follows", func() bool { return fresh.shows(gamma, `"2"`) && fresh.Complete() })
 }
 
-// A full stream is told, and the fleet goes on when there is room.
-func TestAFullStream(t *testing.T) {
+// A NATS server that lost its last messages in a power failure does not end a fleet.
+func TestAServerThatWasSetBack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	nats := startNATS(t, dir, 0)
+	at, port := urlOf(nats), portOf(nats)
+	a, e := pair(t, at)
+	stopNATS(nats)
+	before := t.TempDir()
+	must(t, os.CopyFS(before, os.DirFS(dir)))
+	nats = startNATS(t, dir, port)
+	for i := range 10 {
+		a.save(pain, fmt.Sprint(i), friday.Add(time.Duration(i)*time.Second))
+	}
+	until(t, "the edge has the last", func() bool { return e.shows(pain, "9") })
+	stopNATS(nats)
+	must(t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(before))))
+	startNATS(t, dir, port)
+	a.save(gamma, `"2"`, friday.Add(time.Minute))
+	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
+	fresh := join(t, at, t.TempDir(), true)
+	until(t, "a new edge has all files", func() bool { return maps.Equal(fresh.files(), a.files()) && fresh.shows(pain, "9") })
+}
+
+// When NATS comes back empty, the members whose answers are newer lead: a member that was emptied or restored waits for them. An answer that lost
+// rows replaces none that has them.
+func TestTheMemberWithMoreLeads(t *testing.T) {
+	t.Parallel()
+	nats := startNATS(t, t.TempDir(), 0)
+	at, port := urlOf(nats), portOf(nats)
+	a, e := pair(t, at)
+	stopNATS(nats)
+	until(t, "the lease is lost", func() bool { return !a.refreshes() })
+	restored := t.TempDir()
+	late := start(t, Flags{NATS: at}, restored, func(m *Member) { m.cfg.Process.(*node).behind = 24 * time.Hour })
+	startNATS(t, t.TempDir(), port)
+	until(t, "the member that has the answers leads", func() bool { return a.refreshes() })
+	if late.refreshes() || late.log.has("holds the lease") {
+		t.Error("the member without answers has led")
+	}
+	until(t, "the restored member has all", func() bool { return late.shows(gamma, `"1"`) })
+	a.save(gamma, `"a track that has many rows"`, friday.Add(time.Minute))
+	until(t, "the edge follows", func() bool { return e.shows(gamma, `"a track that has many rows"`) })
+	a.save(gamma, `"short"`, friday.Add(2*time.Minute))
+	until(t, "the edge refuses it and says so", func() bool {
+		err := e.Status().Err
+		return e.Status().Refused[reasonOlder] > 0 && err != nil && strings.Contains(err.Error(), "stop the refresher")
+	})
+	if f, err := e.store.LoadCurrent(gamma); err != nil || string(f.Edition.Default.Data()) != `"a track that has many rows"` {
+		t.Error("the edge has lost the rows")
+	}
+}
+
+// A full bucket is told, and the fleet goes on when there is room.
+func TestAFullBucket(t *testing.T) {
 	at := ownNATS(t)
 	a, e := pair(t, at)
 	o := newOperator(t, at)
-	cfg := o.stream.CachedInfo().Config
-	room := cfg.MaxBytes
-	cfg.MaxBytes = 10_000
-	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
-		t.Fatal(err)
+	js, err := jetstream.New(o.conn)
+	must(t, err)
+	limit := func(bytes int64) {
+		cfg := o.stream.CachedInfo().Config
+		cfg.MaxBytes = bytes
+		_, err := js.UpdateStream(t.Context(), cfg)
+		must(t, err)
 	}
+	limit(10_000)
 	var saving sync.WaitGroup
 	saving.Go(func() { a.save(pain, noise(50_000), friday) })
-	until(t, "the refresher says that the stream is full", func() bool {
+	until(t, "the refresher says that the bucket is full", func() bool {
 		err := a.Status().Err
-		return err != nil && strings.Contains(err.Error(), "maximum bytes exceeded")
+		return err != nil && strings.Contains(err.Error(), "the bucket is full")
 	})
-	if !e.shows(gamma, `"1"`) {
-		t.Error("the edge has lost its answer")
+	if !e.shows(gamma, `"1"`) || !a.Holds() {
+		t.Error("the edge has lost its answer, or the refresher its lease")
 	}
 	if d := a.store.Digest("2026-11-20/" + pain); d != "" {
 		t.Error("the refresher has stored what the fleet does not get")
 	}
-	cfg.MaxBytes = room
-	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	limit(maxBucketBytes)
 	saving.Wait()
-	until(t, "the edge shows what had no room", func() bool { return e.shows(pain, noise(50_000)) })
+	until(t, "the edge shows what had no room", func() bool { return e.shows(pain, noise(50_000)) && a.Status().Err == nil })
+	a.stop()
 	info, err := o.stream.Info(t.Context())
-	if err != nil || a.log.has("over 80 % full") {
-		t.Fatalf("%v, or the log says of a stream with room that it is full", err)
-	}
-	cfg.MaxBytes = int64(info.State.Bytes) * 10 / 9
-	if _, err := o.js.UpdateStream(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the log says that the stream is nearly full", func() bool { return a.log.has("over 80 % full") })
+	must(t, err)
+	limit(int64(info.State.Bytes) * 10 / 9)
+	b := join(t, at, a.dir, false)
+	until(t, "the log says that the bucket is nearly full", func() bool { return b.log.has("over 80 % full") })
 }
 
 // noise returns JSON text of n bytes that does not compress well.
@@ -124,22 +193,16 @@ func noise(n int) string {
 }
 
 // A file of several messages stays whole while it grows and shrinks.
-func TestPartsOfAFile(t *testing.T) {
+func TestFilesOfManySizes(t *testing.T) {
 	at := ownNATS(t)
 	a := refresher(t, at)
 	e := join(t, at, t.TempDir(), true)
-	for i, size := range []int{10, 3 * maxPart, 10, maxPart, 2 * maxPart, 10} {
-		data := noise(size)
-		a.save(pain, data, friday.Add(time.Duration(i)*time.Minute))
-		until(t, "the edge follows", func() bool { return e.shows(pain, data) })
-		fresh := join(t, at, t.TempDir(), true)
-		until(t, "a new edge follows", func() bool { return fresh.shows(pain, data) && maps.Equal(fresh.files(), a.files()) })
-		for name, member := range map[string]*node{"edge": e, "new edge": fresh} {
-			if member.log.has("refused") {
-				t.Errorf("the %s has refused a file of %d bytes:\n%s", name, size, member.log.lines.String())
-			}
-		}
-		fresh.stop()
+	for i, size := range []int{10, 128 << 10, 1_000_000, 10} {
+		a.save(pain, noise(size), friday.Add(time.Duration(i)*time.Minute))
+		until(t, "the edge follows", func() bool { return e.shows(pain, noise(size)) })
+	}
+	if e.log.has("refused") {
+		t.Errorf("the edge has refused a file:\n%s", e.log.text())
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -139,6 +141,27 @@ func RowInstant(row json.RawMessage) (asOf time.Time, err error) {
 		err = fmt.Errorf("decode row %.40q of track: %w", row, err)
 	}
 	return asOf, err
+}
+
+// LosesRows says whether a track lacks a row of the stored track of the same date.
+func LosesRows(stored, next *snapshots.Snapshot) bool {
+	if !strings.HasPrefix(next.Meta.Receipt.Method, "track/") || stored.Date() != next.Date() {
+		return false
+	}
+	had, err := TrackRows(stored)
+	has, failed := TrackRows(next)
+	if err != nil || failed != nil {
+		return err == nil
+	}
+	instants := map[time.Time]bool{}
+	for _, row := range has {
+		at, _ := RowInstant(row)
+		instants[at.UTC()] = true
+	}
+	return slices.ContainsFunc(had, func(row json.RawMessage) bool {
+		at, _ := RowInstant(row)
+		return !instants[at.UTC()]
+	})
 }
 
 // computeTrack returns the rows before and the row of the chain. Outside the track's hours the chain has no row.
