@@ -194,6 +194,32 @@ func TestTrackIsThinned(t *testing.T) {
 	}
 }
 
+// A track that was thinned loses no rows, but one that lacks a part does.
+func TestLosesRows(t *testing.T) {
+	track := func(rows []json.RawMessage) *snapshots.Snapshot {
+		data, err := json.Marshal(trackData{Rows: rows})
+		must(t, err)
+		s, err := snapshots.Seal(data, snapshots.Meta{AsOf: ny(t, "2026-11-20 16:00:00"), Quality: []byte("{}"), Receipt: snapshots.Receipt{Method: trackMethod}})
+		must(t, err)
+		return s
+	}
+	rows := make([]json.RawMessage, 1201)
+	for i := range rows {
+		rows[i] = json.RawMessage(ny(t, "2026-11-20 09:30:00").Add(time.Duration(i) * 5 * time.Second).Format(`["2006-01-02T15:04:05Z"]`))
+	}
+	for _, c := range []struct {
+		had, has []json.RawMessage
+		loses    bool
+	}{
+		{rows[:1200], thinned(rows), false}, {rows[:1200], slices.Concat(rows[:900], rows[910:]), true},
+		{rows[:500], rows[:501], false}, {rows[:500], rows[:499], true}, {rows[:500], rows[1:501], true}, {nil, rows[:1], false},
+	} {
+		if got := LosesRows(track(c.had), track(c.has)); got != c.loses {
+			t.Errorf("%d rows after %d: %v", len(c.has), len(c.had), got)
+		}
+	}
+}
+
 // Rows that an earlier method made, with columns less, go on in the track of their session: the later columns are null in them.
 func TestRowsOfAnEarlierMethod(t *testing.T) {
 	const earlier = `{"date":"2026-11-20","session_date":"2026-11-20","columns":["as_of","spot","effective_spot","net_gex_dollars","zero_gamma_flip",` +

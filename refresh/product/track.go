@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -143,7 +142,8 @@ func RowInstant(row json.RawMessage) (asOf time.Time, err error) {
 	return asOf, err
 }
 
-// LosesRows says whether a track lacks a row of the stored track of the same date.
+// LosesRows says whether a track lacks a row of the stored track of the same date. Of a track that may be thinned, up to three rows in a row may be
+// missing: it was thinned at most twice since.
 func LosesRows(stored, next *snapshots.Snapshot) bool {
 	if !strings.HasPrefix(next.Meta.Receipt.Method, "track/") || stored.Date() != next.Date() {
 		return false
@@ -158,10 +158,15 @@ func LosesRows(stored, next *snapshots.Snapshot) bool {
 		at, _ := RowInstant(row)
 		instants[at.UTC()] = true
 	}
-	return slices.ContainsFunc(had, func(row json.RawMessage) bool {
-		at, _ := RowInstant(row)
-		return !instants[at.UTC()]
-	})
+	missing := 0 // in a row
+	for _, row := range had {
+		if at, _ := RowInstant(row); instants[at.UTC()] {
+			missing = 0
+		} else if missing++; len(has) <= maxTrackRows/2 || missing > 3 {
+			return true
+		}
+	}
+	return false
 }
 
 // computeTrack returns the rows before and the row of the chain. Outside the track's hours the chain has no row.
