@@ -183,6 +183,7 @@ func (m *Member) tick(ctx context.Context) error {
 			return err
 		}
 		m.bucket = b
+		m.update(func(*Status) { m.heard = time.Now() }) // the others may not have seen it yet
 	}
 	p, err := m.look(ctx)
 	if err != nil {

@@ -126,7 +126,9 @@ func TestTheMemberWithMoreLeads(t *testing.T) {
 	stopNATS(nats)
 	until(t, "the lease is lost", func() bool { return !a.refreshes() })
 	restored := t.TempDir()
-	late := start(t, Flags{NATS: at}, restored, func(m *Member) { m.cfg.Process.(*node).behind = 24 * time.Hour })
+	late := start(t, Flags{NATS: at}, restored, func(m *Member) {
+		m.cfg.Process.(*node).behind, m.heard = 24*time.Hour, time.Now().Add(-time.Hour) // as if it had waited for NATS
+	})
 	startNATS(t, t.TempDir(), port)
 	until(t, "the member that has the answers leads", func() bool { return a.refreshes() })
 	if late.refreshes() || late.log.has("holds the lease") {
