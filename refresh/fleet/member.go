@@ -226,6 +226,9 @@ func (m *Member) look(ctx context.Context) (pointer, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if p.sequence != m.seen {
+		if time.Since(m.heard) >= 5*tickEvery { // the answers may have become stale meanwhile
+			m.followed.digest = ""
+		}
 		m.seen, m.heard = p.sequence, time.Now()
 		m.status.Lease = max(m.status.Lease, p.Term)
 		if p.Holder == "" && p.sequence > 0 {

@@ -43,6 +43,22 @@ func TestOutage(t *testing.T) {
 	until(t, "the edge has reconnected", func() bool { return e.Status().Reconnects > 0 && e.Status().Err == nil })
 }
 
+// A member that alone was cut off has the freshness of the fleet again as soon as it hears of it, also if nothing was published meanwhile.
+func TestCutOffAlone(t *testing.T) {
+	at := ownNATS(t)
+	a, e := pair(t, at)
+	a.stop()
+	until(t, "the edge hears of no refresher", e.toldSilent)
+	e.mu.Lock()
+	e.followed = nil
+	e.mu.Unlock()
+	o := newOperator(t, at)
+	p := o.now()
+	p.Released = false
+	o.write(p)
+	until(t, "the edge applies the manifest again", func() bool { return e.shows(gamma, `"1"`) && !e.toldSilent() })
+}
+
 // A member that was away for a whole lease gets the files of that lease, also while nobody holds it, and before it refreshes.
 func TestAMemberThatWasAway(t *testing.T) {
 	at := ownNATS(t)
