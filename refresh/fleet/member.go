@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Member is this process in a fleet. Create it with [New]. Publish, Announce, Holds, Complete and Status are safe for concurrent use.
@@ -204,13 +205,15 @@ func (m *Member) tick(ctx context.Context) error {
 	}
 	err = m.follow(ctx, p.Manifest)
 	m.update(func(s *Status) { s.complete = err == nil })
-	if err != nil {
+	if errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, errCorrupt) {
+		p.Manifest = "" // NATS has lost blobs: who leads next puts those that it has
+	} else if err != nil {
 		return err
 	}
 	if !m.cfg.Edge && reason == nil && m.cfg.Store.DiskError() == nil && m.free(p) {
 		return m.take(ctx, p)
 	}
-	return m.followed.refuses
+	return cmp.Or(err, m.followed.refuses)
 }
 
 // look reads the pointer.

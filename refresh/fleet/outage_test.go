@@ -78,6 +78,20 @@ func TestAMemberThatWasAway(t *testing.T) {
 	}
 }
 
+// NATS has lost blobs, as a server that lost its power does: the fleet goes on from the files of the members.
+func TestLostBlobs(t *testing.T) {
+	at := ownNATS(t)
+	a, _ := pair(t, at)
+	a.save(pain, noise(300_000), friday)
+	o := newOperator(t, at)
+	a.stop()
+	must(t, o.remove(t.Context(), o.now().Manifest))
+	a = start(t, Flags{NATS: at}, a.dir, func(m *Member) { m.unusedFor = 4 * time.Second })
+	until(t, "the member refreshes", a.refreshes)
+	e := join(t, at, t.TempDir(), true)
+	until(t, "a new edge has all", func() bool { return e.shows(pain, noise(300_000)) && e.shows(gamma, `"1"`) })
+}
+
 // Nonsense in the bucket does not end a fleet, nor does an operator who deletes the bucket: the next refresher fills it again. A file that it
 // cannot read holds up no other.
 func TestABucketThatIsBroken(t *testing.T) {
