@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -60,14 +61,19 @@ func (m *Member) open(ctx context.Context) (*bucket, error) {
 	if _, err = js.Stream(ctx, b.name); err == nil {
 		return nil, fmt.Errorf("the fleet is of an older kind: stop its members, delete the JetStream stream %s, and start all with this version", b.name)
 	}
-	b.kv, err = js.KeyValue(ctx, b.name)
+	if _, err = js.KeyValue(ctx, b.name); err == nil {
+		_, err = js.ObjectStore(ctx, b.name)
+	}
 	if missing := errors.Is(err, jetstream.ErrBucketNotFound); missing && m.cfg.Edge {
 		return nil, errors.New("the fleet has no bucket yet: this member waits for a refresher")
 	} else if missing {
 		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: b.name, MaxBytes: maxBucketBytes, Replicas: m.cfg.replicas()})
 		if err == nil || errors.Is(err, jetstream.ErrBucketExists) {
-			b.kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.name, Replicas: m.cfg.replicas()})
+			_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.name, Replicas: m.cfg.replicas()})
 		}
+	}
+	if err == nil || errors.Is(err, jetstream.ErrBucketExists) {
+		b.kv, err = js.KeyValue(ctx, b.name)
 	}
 	if err == nil {
 		b.objects, err = js.ObjectStore(ctx, b.name)
@@ -141,10 +147,42 @@ func digestOf(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// list returns the blobs that are whole, with the times that they had before. It removes what puts and removals left that did not end: a put without room leaves a message that names
+// chunks which are not there.
+func (b *bucket) list(ctx context.Context, before map[string]time.Time) (map[string]time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, 15*callTimeout)
+	defer cancel()
+	found, err := b.objects.List(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return before, fmt.Errorf("list the blobs: %w", err)
+	}
+	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter("$O."+b.name+".>"))
+	if err != nil {
+		return before, fmt.Errorf("list the messages: %w", err)
+	}
+	blobs, rest := map[string]time.Time{}, info.State.Subjects
+	for _, one := range found {
+		if chunks := "$O." + b.name + ".C." + one.NUID; rest[chunks] == uint64(one.Chunks) {
+			blobs[one.Name] = cmp.Or(before[one.Name], time.Now())
+			delete(rest, chunks)
+			delete(rest, b.named(one.Name))
+		}
+	}
+	for subject := range rest {
+		err = cmp.Or(err, b.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
+	}
+	return blobs, err
+}
+
+// named returns the subject of the message that names a blob.
+func (b *bucket) named(digest string) string {
+	return "$O." + b.name + ".M." + base64.URLEncoding.EncodeToString([]byte(digest))
+}
+
 // remove removes a blob, and the message that says so.
 func (b *bucket) remove(ctx context.Context, digest string) error {
 	if err := b.objects.Delete(ctx, digest); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
 		return err
 	}
-	return b.stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+b.name+".M."+base64.URLEncoding.EncodeToString([]byte(digest))))
+	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.named(digest)))
 }

@@ -78,21 +78,16 @@ func (m *Member) yields(p pointer) error {
 
 // take takes the free lease, unless another member is quicker, and begins to refresh.
 func (m *Member) take(ctx context.Context, p pointer) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, leaseUse/2)
-	defer cancel()
-	l := &lease{Member: m, bucket: m.bucket, began: time.Now(), ended: make(chan struct{}), blobs: map[string]time.Time{}}
+	l := &lease{Member: m, bucket: m.bucket, ended: make(chan struct{})}
+	if l.blobs, err = l.bucket.list(ctx, nil); err != nil { // before it has the lease: it may take long
+		return err
+	}
+	l.began = time.Now()
 	p.Holder, p.Term, p.Released = m.name, max(p.Term, m.Status().Lease)+1, false
 	if p.sequence, err = m.bucket.swap(ctx, p); errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("take the lease: %w", err)
-	}
-	blobs, err := m.bucket.objects.List(ctx)
-	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return fmt.Errorf("list the blobs: %w", err)
-	}
-	for _, one := range blobs {
-		l.blobs[one.Name] = l.began
 	}
 	l.pointer, l.manifest = p, manifest{Origin: m.cfg.Process.Origin(), Dates: m.followed.last.Dates}
 	l.ctx, l.stop = context.WithCancel(context.Background()) // it outlasts the connection
@@ -319,7 +314,17 @@ func (l *lease) sweep() error {
 		return nil
 	}
 	l.swept = time.Now()
-	if info, err := l.bucket.stream.Info(context.Background()); err == nil && float64(info.State.Bytes) > 0.8*float64(info.Config.MaxBytes) && info.Config.MaxBytes > 0 {
+	info, err := l.bucket.stream.Info(context.Background())
+	if err != nil {
+		return fmt.Errorf("look at the blobs: %w", err)
+	}
+	if info.State.NumSubjects != 2*uint64(len(l.blobs)) { // a blob has one of its chunks, and one of the message that names it
+		if l.blobs, err = l.bucket.list(l.ctx, l.blobs); err != nil {
+			return err
+		}
+		l.manifest.Resources = nil // it may be lost: publish it again
+	}
+	if float64(info.State.Bytes) > 0.8*float64(info.Config.MaxBytes) && info.Config.MaxBytes > 0 {
 		l.cfg.Log.Warn("fleet: the bucket is over 80 % full, raise its max_bytes", "bytes", info.State.Bytes, "limit", info.Config.MaxBytes)
 	}
 	used := append(slices.Collect(maps.Values(l.manifest.Dates)), l.pointer.Manifest)

@@ -126,7 +126,14 @@ func (m *Member) Run(ctx context.Context) {
 	ticks := time.NewTicker(tickEvery)
 	defer ticks.Stop()
 	for ctx.Err() == nil {
-		m.report(m.tick(ctx))
+		err := m.tick(ctx)
+		for _, gone := range []error{nats.ErrStreamNotFound, jetstream.ErrStreamNotFound, jetstream.ErrBucketNotFound, nats.ErrNoResponders} {
+			if errors.Is(err, gone) {
+				m.bucket = nil // somebody has deleted it, or NATS has lost its files
+				m.lose()
+			}
+		}
+		m.report(err)
 		select {
 		case <-ctx.Done():
 		case <-ticks.C:
@@ -220,10 +227,6 @@ func (m *Member) tick(ctx context.Context) error {
 func (m *Member) look(ctx context.Context) (pointer, error) {
 	p, err := m.bucket.pointer(ctx)
 	if err != nil {
-		if errors.Is(err, nats.ErrStreamNotFound) || errors.Is(err, nats.ErrNoResponders) {
-			m.bucket = nil // somebody has deleted it, or NATS has lost its files
-			m.lose()
-		}
 		return p, err
 	}
 	m.mu.Lock()

@@ -86,10 +86,22 @@ func TestLostBlobs(t *testing.T) {
 	o := newOperator(t, at)
 	a.stop()
 	must(t, o.remove(t.Context(), o.now().Manifest))
+	must(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject("$O."+o.name+".C.>"))) // as a put into a full bucket leaves the others
 	a = start(t, Flags{NATS: at}, a.dir, func(m *Member) { m.unusedFor = 4 * time.Second })
 	until(t, "the member refreshes", a.refreshes)
-	e := join(t, at, t.TempDir(), true)
-	until(t, "a new edge has all", func() bool { return e.shows(pain, noise(300_000)) && e.shows(gamma, `"1"`) })
+	a.save(gamma, `"1"`, friday) // it has not followed, so it serves nothing yet
+	a.save(pain, noise(300_000), friday)
+	js, err := jetstream.New(o.conn)
+	must(t, err)
+	for what, lose := range map[string]func() error{
+		"one": func() error { return o.remove(t.Context(), a.store.Digest(snapshots.CurrentPath(pain))) },
+		"all": func() error { return js.DeleteStream(t.Context(), "OBJ_"+o.name) },
+	} {
+		must(t, lose())
+		e := join(t, at, t.TempDir(), true)
+		until(t, "a new edge has all after the loss of "+what, func() bool { return e.shows(pain, noise(300_000)) && e.shows(gamma, `"1"`) })
+		until(t, "the member refreshes", a.refreshes)
+	}
 }
 
 // Nonsense in the bucket does not end a fleet, nor does an operator who deletes the bucket: the next refresher fills it again. A file that it
