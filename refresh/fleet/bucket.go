@@ -179,10 +179,17 @@ func (b *bucket) named(digest string) string {
 	return "$O." + b.name + ".M." + base64.URLEncoding.EncodeToString([]byte(digest))
 }
 
-// remove removes a blob, and the message that says so.
+// remove removes a blob.
 func (b *bucket) remove(ctx context.Context, digest string) error {
-	if err := b.objects.Delete(ctx, digest); err != nil && !errors.Is(err, jetstream.ErrObjectNotFound) {
-		return err
+	info, err := b.objects.GetInfo(ctx, digest)
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		return nil
 	}
-	return b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.named(digest)))
+	if err == nil { // Delete would put a message, for which a full bucket has no room
+		err = b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.named(digest)))
+	}
+	if err == nil {
+		err = b.stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+b.name+".C."+info.NUID))
+	}
+	return err
 }

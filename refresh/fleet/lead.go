@@ -118,14 +118,11 @@ func (l *lease) renew() error {
 		slices.Reverse(l.todo)
 	}
 	done, err := l.publish(nil, l.todo)
-	if l.todo = l.todo[done:]; err != nil {
-		return err
-	}
-	if len(l.todo) > 0 {
+	if l.todo = l.todo[done:]; err == nil && len(l.todo) > 0 {
 		l.Announce() // the next ones at once
 		return nil
 	}
-	return l.sweep()
+	return cmp.Or(err, l.sweep()) // a full bucket gets room
 }
 
 // Publish publishes files, and names the answers in current/ among them as what the fleet serves. When it returns nil, the fleet
@@ -310,7 +307,7 @@ func (l *lease) write(p pointer) (err error) {
 func (l *lease) sweep() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
-	if time.Since(l.swept) < l.unusedFor/2 {
+	if time.Since(l.swept) < l.unusedFor/2 || !l.Holds() {
 		return nil
 	}
 	l.swept = time.Now()
@@ -340,7 +337,7 @@ func (l *lease) sweep() error {
 		}
 	}
 	for digest, at := range l.blobs {
-		if l.swept.Sub(at) > l.unusedFor && time.Since(l.swept) < tickEvery { // the others next time
+		if l.swept.Sub(at) > l.unusedFor && time.Since(l.swept) < tickEvery && l.Holds() { // the others next time
 			if err := l.bucket.remove(context.Background(), digest); err != nil {
 				return fmt.Errorf("remove an old blob: %w", err)
 			}

@@ -192,7 +192,10 @@ func TestTheMemberWithMoreLeads(t *testing.T) {
 // A full bucket is told, and the fleet goes on when there is room.
 func TestAFullBucket(t *testing.T) {
 	at := ownNATS(t)
-	a, e := pair(t, at)
+	a, e := start(t, Flags{NATS: at}, t.TempDir(), func(m *Member) { m.unusedFor = 4 * time.Second }), join(t, at, t.TempDir(), true)
+	until(t, "the member refreshes", a.refreshes)
+	a.save(gamma, `"1"`, friday)
+	until(t, "the edge follows", func() bool { return e.shows(gamma, `"1"`) })
 	o := newOperator(t, at)
 	js, err := jetstream.New(o.conn)
 	must(t, err)
@@ -218,8 +221,13 @@ func TestAFullBucket(t *testing.T) {
 	limit(maxBucketBytes)
 	saving.Wait()
 	until(t, "the edge shows what had no room", func() bool { return e.shows(pain, noise(50_000)) && a.Status().Err == nil })
-	a.stop()
+	a.save(pain, `"short"`, friday.Add(time.Minute))
 	info, err := o.stream.Info(t.Context())
+	must(t, err)
+	limit(int64(info.State.Bytes) - 1)
+	a.save(pain, noise(40_000), friday.Add(2*time.Minute)) // when the blob that nothing names any more is gone
+	a.stop()
+	info, err = o.stream.Info(t.Context())
 	must(t, err)
 	limit(int64(info.State.Bytes) * 10 / 9)
 	b := join(t, at, a.dir, false)
