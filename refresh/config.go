@@ -1,7 +1,9 @@
 package refresh
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"slices"
 	"time"
 
@@ -66,6 +68,14 @@ func (c *Config) published() {
 	if c.Published != nil {
 		c.Published()
 	}
+}
+
+// dial connects for a request whose turn has come, unless this process has lost the lease while it waited.
+func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if c.Lease != nil && !c.Lease() {
+		return nil, errNoLease
+	}
+	return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, address)
 }
 
 // settings returns what answers depend on besides documents.

@@ -162,7 +162,7 @@ func (s *SourceFlags) simStart() (time.Time, error) {
 func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":
-		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute})
+		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute, Dial: cfg.dial})
 		cfg.Source, cfg.Clock, cfg.TurnEvery = client, feed.MachineClock(), cboeTurn(s.CboeRequestsPerMinute, len(cfg.Underlyings))
 		if cfg.roundEvery() > longestRound {
 			cfg.Log.Warn("a round of the underlyings takes long: name fewer, or allow more requests a minute", "round", cfg.roundEvery())

@@ -1,12 +1,17 @@
 package refresh
 
 import (
+	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/product"
 	"strikecache/snapshots"
 )
@@ -70,6 +75,21 @@ func TestSimStartBeforeTheLastStoredAnswer(t *testing.T) {
 	} {
 		if err := open(c.start); (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.start, err, c.want)
+		}
+	}
+}
+
+// A process that loses the lease while a request waits for its turn does not ask.
+func TestNoRequestWithoutLease(t *testing.T) {
+	var asked atomic.Int32
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer upstream.Close()
+	holds := true
+	cfg := &Config{Lease: func() bool { return holds }, Underlyings: []string{"SPX"}, Log: slog.New(slog.DiscardHandler)}
+	must(t, (&SourceFlags{Source: "cboe", CboeBaseURL: upstream.URL, CboeRequestsPerMinute: 6000}).apply(cfg))
+	for _, holds = range []bool{true, false} {
+		if _, err := cfg.Source.Fetch(t.Context(), feed.ChainOf("SPX"), nil); errors.Is(err, errNoLease) == holds || asked.Load() != 1 {
+			t.Errorf("holds %v: asked %d times, %v", holds, asked.Load(), err)
 		}
 	}
 }
