@@ -14,8 +14,6 @@ import (
 	"github.com/goccy/go-json"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"strikecache/snapshots"
 )
 
 // pointer is the one value of a fleet that changes.
@@ -111,11 +109,14 @@ func (b *bucket) swap(ctx context.Context, p pointer) (uint64, error) {
 
 var (
 	errCorrupt = errors.New("not what its name says")
-	errSize    = fmt.Errorf("over %d bytes", snapshots.MaxTransfer)
+	errSize    = errors.New("too large")
 )
 
-// get returns a blob. The caller checks that it has the digest.
-func (b *bucket) get(ctx context.Context, digest string) ([]byte, error) {
+// maxJSON bounds a manifest or a list, which takes much more memory when it is decoded. A manifest of 20 years takes 500 kB.
+const maxJSON = 1 << 20
+
+// get returns a blob of at most limit bytes. The caller checks that it has the digest.
+func (b *bucket) get(ctx context.Context, digest string, limit int64) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*callTimeout)
 	defer cancel()
 	blob, err := b.objects.Get(ctx, digest)
@@ -123,9 +124,9 @@ func (b *bucket) get(ctx context.Context, digest string) ([]byte, error) {
 		return nil, err
 	}
 	defer blob.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(io.LimitReader(blob, snapshots.MaxTransfer+1))
+	body, err := io.ReadAll(io.LimitReader(blob, limit+1))
 	switch {
-	case err == nil && len(body) > snapshots.MaxTransfer:
+	case err == nil && int64(len(body)) > limit:
 		return nil, errSize
 	case errors.Is(err, jetstream.ErrDigestMismatch):
 		return nil, errCorrupt
@@ -135,7 +136,7 @@ func (b *bucket) get(ctx context.Context, digest string) ([]byte, error) {
 
 // getJSON gets a list or a manifest, and checks it.
 func (b *bucket) getJSON(ctx context.Context, digest string, value any) error {
-	body, err := b.get(ctx, digest)
+	body, err := b.get(ctx, digest, maxJSON)
 	if err == nil && (digestOf(body) != digest || json.Unmarshal(body, value) != nil) {
 		err = errCorrupt
 	}

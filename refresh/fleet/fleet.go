@@ -108,7 +108,7 @@ type Status struct {
 // Reasons for which a member refuses a file, a list, a manifest or the pointer.
 const (
 	reasonPath    = "path"    // it does not belong into the directory
-	reasonSize    = "size"    // over [snapshots.MaxTransfer]
+	reasonSize    = "size"    // over [snapshots.MaxTransfer], or a list or manifest over 1 MiB
 	reasonCorrupt = "corrupt" // cut off, altered or not what its name says
 	reasonFormat  = "format"  // of a newer version
 	reasonForeign = "foreign" // of another source or product

@@ -130,7 +130,7 @@ func (m *Member) getFile(ctx context.Context, path, digest string) error {
 	}
 	for _, sum := range named {
 		if object := snapshots.ObjectPath(sum); err == nil && !m.cfg.Edge && m.cfg.Store.Digest(object) == "" { // an edge takes no documents
-			body, missing := m.bucket.get(ctx, sum)
+			body, missing := m.bucket.get(ctx, sum, snapshots.MaxTransfer)
 			if errors.Is(missing, jetstream.ErrObjectNotFound) {
 				continue // the refresher has removed it for its age
 			}
@@ -158,7 +158,7 @@ func (m *Member) fetch(ctx context.Context, path, digest string) ([]byte, error)
 			return file, nil
 		}
 	}
-	file, err := m.bucket.get(ctx, digest)
+	file, err := m.bucket.get(ctx, digest, snapshots.MaxTransfer)
 	if err != nil {
 		err = fmt.Errorf("get %s: %w", path, err)
 	}

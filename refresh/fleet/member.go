@@ -212,7 +212,7 @@ func (m *Member) tick(ctx context.Context) error {
 	}
 	err = m.follow(ctx, p.Manifest)
 	m.update(func(s *Status) { s.complete = err == nil })
-	if errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, errCorrupt) {
+	if errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, errCorrupt) || errors.Is(err, errSize) {
 		p.Manifest = "" // NATS has lost blobs: who leads next puts those that it has
 	} else if err != nil {
 		return err

@@ -70,6 +70,7 @@ func TestRefused(t *testing.T) {
 		says   string
 	}{
 		"a list that is none":      {func(m *manifest) { m.Dates[date] = o.put("", []byte("{{{")) }, "get the list of " + date},
+		"a list without end":       {func(m *manifest) { m.Dates[date] = o.put("", bytes.Repeat([]byte(" "), maxJSON+1)) }, "too large"},
 		"a list of another digest": {func(m *manifest) { m.Dates[date] = o.put(strings.Repeat("1", 64), []byte("{}")) }, "get the list of " + date},
 		"a list that is not there": {func(m *manifest) { m.Dates[date] = strings.Repeat("2", 64) }, "get the list of " + date},
 		"a current answer that is old": {func(m *manifest) {
