@@ -110,6 +110,7 @@ func (b *bucket) swap(ctx context.Context, p pointer) (uint64, error) {
 var (
 	errCorrupt = errors.New("not what its name says")
 	errSize    = errors.New("too large")
+	errLost    = errors.New("the lease is lost")
 )
 
 // maxJSON bounds a manifest or a list, which takes much more memory when it is decoded. A manifest of 20 years takes 500 kB.
@@ -148,8 +149,8 @@ func digestOf(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// list returns the blobs that are whole, with the times that they had before. It removes what puts and removals left that did not end: a put without room leaves a message that names
-// chunks which are not there.
+// list returns the blobs that are whole, with the times that they had before. It removes what puts and removals left that did not end: a put without
+// room leaves a message that names chunks which are not there.
 func (b *bucket) list(ctx context.Context, before map[string]time.Time) (map[string]time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*callTimeout)
 	defer cancel()

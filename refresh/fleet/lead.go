@@ -38,8 +38,6 @@ type lease struct {
 	failed   error                // of the last publication of such files
 }
 
-var errLost = errors.New("the lease is lost")
-
 const (
 	// yieldFor is how long a member whose refreshes fail leaves the lease to others. If none takes it, the member takes it again.
 	yieldFor = 15 * time.Second
