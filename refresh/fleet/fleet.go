@@ -1,24 +1,20 @@
 // Package fleet lets many processes serve the same answers. One member of the fleet, the refresher, holds the lease and asks
 // the upstream. The others follow: they serve the files that the refresher writes. NATS JetStream carries them.
 //
-// A fleet of the source cboe has the key-value bucket strikecache-cboe. A file, a list and a manifest are blobs there: keys that begin with
-// their digest. A list names the files of a date. The manifest names the current answers with their freshness, and the lists. One key,
-// "pointer", names the manifest, and who holds the lease. The holder replaces it each second, by compare-and-set. So one write is
+// A fleet of the source cboe has the object store and the key-value bucket strikecache-cboe. A file, the list of the files of a date, and the
+// manifest are blobs in the store, by digest. The manifest names the current answers with their freshness, and the lists. One key of the bucket,
+// the pointer, names the manifest and the holder of the lease. The holder replaces it each second by compare-and-set: one write is
 // the lease, the publication, and the fence against a holder that was deposed.
 //
-// Every member looks at the pointer each second, and fetches what it lacks. A member that has seen the same pointer for seven seconds
-// may replace it, and holds the lease then. The holder stops when it has written nothing for six seconds. Who finds no manifest, because the fleet is
-// new or NATS has lost its files, waits up to eight seconds longer, the longer the older its newest answer is.
+// Every member looks at the pointer each second, and fetches what it lacks. One that has seen the same pointer for seven seconds
+// takes the lease. The holder stops when it has written nothing for six seconds. Who finds no manifest, because the fleet is
+// new or NATS has lost its files, waits up to eight seconds longer: the longer, the older its newest answer is.
 //
 // A refresher publishes an answer before it stores and serves it. So a member that is killed at any instant has nothing that the
-// others do not get.
+// others do not get. The files on the disk of each member stay the record: the next refresher fills a lost bucket again.
 //
 // Whoever may write to the bucket can change what the fleet serves. But a member stores only files that are whole, not older
-// than its own, of its source and of a known product. The files on the disk of each member stay the record: when the bucket is
-// lost, the next refresher fills it again.
-//
-// Three goroutines of a [Member] run at the same time: one looks at the pointer and renews the lease, and never waits for the disk. One follows, or
-// refreshes. While this member refreshes, one fills the bucket.
+// than its own, of its source and of a known product.
 package fleet
 
 import (
@@ -47,8 +43,7 @@ type Served struct {
 }
 
 // Process is the part of this process that makes answers. UpdateFreshness, Refresh and Accept may run beside each other and beside the
-// other methods. A [Member] calls UpdateFreshness, ClockError, Failing, Behind and Serving from the goroutine that renews the lease: they must not wait for
-// the disk or the upstream.
+// other methods. Only Accept, Apply and Refresh may wait for the disk.
 type Process interface {
 	// Origin returns what this process serves: its own market, or the one that it has joined.
 	Origin() Origin
