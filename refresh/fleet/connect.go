@@ -120,8 +120,8 @@ func (m *Member) explain(err error) error {
 		return fmt.Errorf("no connection to NATS: %w", cmp.Or(down, nats.ErrDisconnected))
 	case errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return fmt.Errorf("JetStream does not answer: start nats-server with --jetstream, and enable it for the account: %w", err)
-	case errors.Is(err, context.DeadlineExceeded) && denied != nil:
-		return fmt.Errorf("the NATS user may not use the bucket, allow it to publish to $JS.API.> and $KV.>: %w", denied)
+	case denied != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)):
+		return fmt.Errorf("the NATS user may not use the bucket, allow it to publish to $JS.API.>, $KV.> and $O.>: %w", denied)
 	case code == errStorage || code == errAccountStorage:
 		return fmt.Errorf("JetStream has not enough storage for the bucket, which needs %d GiB on each server: %w", maxBucketBytes>>30, err)
 	case code == errFull && strings.Contains(err.Error(), "maximum bytes"):

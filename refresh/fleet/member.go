@@ -174,7 +174,11 @@ func (m *Member) report(err error) {
 		err = m.explain(err)
 	}
 	said := m.Status().Err
-	m.update(func(s *Status) { s.Err = err })
+	m.update(func(s *Status) {
+		if s.Err = err; err == nil {
+			m.denied = nil // the permissions may have changed
+		}
+	})
 	if err != nil && (said == nil || said.Error() != err.Error()) {
 		m.cfg.Log.Warn("fleet: this member does not take part, or not in all", "err", err)
 	}
