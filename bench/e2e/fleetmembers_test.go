@@ -29,7 +29,13 @@ type natsServer struct {
 	address string
 }
 
-var natsProgram = sync.OnceValues(func() (string, error) { return build("nats-server", "github.com/nats-io/nats-server/v2") })
+// natsProgram builds the NATS server, unless STRIKECACHE_NATS_SERVER names one, such as that of a distribution.
+var natsProgram = sync.OnceValues(func() (string, error) {
+	if path := os.Getenv("STRIKECACHE_NATS_SERVER"); path != "" {
+		return path, nil
+	}
+	return build("nats-server", "github.com/nats-io/nats-server/v2")
+})
 
 // startNATS starts a NATS server. Further arguments make it one of a cluster.
 func startNATS(t testing.TB, args ...string) *natsServer {
