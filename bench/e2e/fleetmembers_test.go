@@ -78,12 +78,13 @@ func newFleet(t testing.TB, nats []*natsServer, source string, args ...string) *
 
 // member is a member of a fleet: a process that is started again after it has ended.
 type member struct {
-	f     *fleet
-	name  string
-	edge  bool
-	dir   string
-	args  []string
-	proxy *toxiproxy.Proxy
+	f       *fleet
+	name    string
+	edge    bool
+	dir     string
+	args    []string
+	proxy   *toxiproxy.Proxy
+	network string // name of the network namespace of the process; "": that of the test
 
 	mu       sync.Mutex
 	lives    []*process // the processes so far, the last of which may run
@@ -130,7 +131,12 @@ func (f *fleet) addEmpty(edge bool, args ...string) *member {
 // start starts the process of a member and waits until it listens.
 func (m *member) start() {
 	m.f.t.Helper()
-	p := launch(m.f.t, command(m.f.t, m.args...))
+	cmd := command(m.f.t, m.args...)
+	if m.network != "" {
+		inside := exec.Command("ip", append([]string{"netns", "exec", m.network}, cmd.Args...)...) //nolint:gosec // G204: of this test
+		inside.Env, cmd = cmd.Env, inside
+	}
+	p := launch(m.f.t, cmd)
 	m.f.t.Cleanup(p.kill)
 	p.listens()
 	m.mu.Lock()
