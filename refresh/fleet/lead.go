@@ -27,7 +27,8 @@ type lease struct {
 	stop   context.CancelFunc // ends them
 	ended  chan struct{}      // closed when they have ended
 	todo   []string           // dates whose files are to be compared with the bucket, newest first
-	swept  time.Time
+	swept  time.Time          // when old blobs were last looked for
+	old    []string           // those that are to be removed
 
 	writing  sync.Mutex // held while the bucket is written; guards the fields below
 	pointer  pointer
@@ -298,50 +299,6 @@ func (l *lease) write(p pointer) (err error) {
 	}
 	l.pointer, l.unsure = p, false
 	l.extend(asked, p)
-	return nil
-}
-
-// sweep removes the blobs that neither the store has nor the manifest names.
-func (l *lease) sweep() error {
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	if time.Since(l.swept) < l.unusedFor/2 || !l.Holds() {
-		return nil
-	}
-	l.swept = time.Now()
-	info, err := l.bucket.stream.Info(context.Background())
-	if err != nil {
-		return fmt.Errorf("look at the blobs: %w", err)
-	}
-	if info.State.NumSubjects != 2*uint64(len(l.blobs)) { // a blob has one of its chunks, and one of the message that names it
-		if l.blobs, err = l.bucket.list(l.ctx, l.blobs); err != nil {
-			return err
-		}
-		l.manifest.Resources = nil // it may be lost: publish it again
-	}
-	if float64(info.State.Bytes) > 0.8*float64(info.Config.MaxBytes) && info.Config.MaxBytes > 0 {
-		l.cfg.Log.Warn("fleet: the bucket is over 80 % full, raise its max_bytes", "bytes", info.State.Bytes, "limit", info.Config.MaxBytes)
-	}
-	used := append(slices.Collect(maps.Values(l.manifest.Dates)), l.pointer.Manifest)
-	for _, s := range l.manifest.Resources {
-		used = append(used, s.SHA256)
-	}
-	for _, file := range l.cfg.Store.Paths() {
-		used = append(used, l.cfg.Store.Digest(file))
-	}
-	for _, digest := range used {
-		if _, has := l.blobs[digest]; has {
-			l.blobs[digest] = l.swept
-		}
-	}
-	for digest, at := range l.blobs {
-		if l.swept.Sub(at) > l.unusedFor && time.Since(l.swept) < tickEvery && l.Holds() { // the others next time
-			if err := l.bucket.remove(context.Background(), digest); err != nil {
-				return fmt.Errorf("remove an old blob: %w", err)
-			}
-			delete(l.blobs, digest)
-		}
-	}
 	return nil
 }
 
