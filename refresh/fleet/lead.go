@@ -88,6 +88,7 @@ func (m *Member) take(ctx context.Context, p pointer) (err error) {
 	} else if err != nil {
 		return fmt.Errorf("take the lease: %w", err)
 	}
+	p.at = l.began
 	l.pointer, l.manifest = p, manifest{Origin: m.cfg.Process.Origin(), Dates: m.followed.last.Dates}
 	l.ctx, l.stop = context.WithCancel(context.Background()) // it outlasts the connection
 	m.lease = l
@@ -155,14 +156,13 @@ func (m *Member) Publish(files []snapshots.Packed) (stored func(), err error) {
 // in any case. Of the dates it does what it can within a second, at least one, and returns how many.
 func (l *lease) publish(ahead []snapshots.Packed, dates []string) (done int, err error) {
 	serving := l.cfg.Process.Serving()
-	ctx, cancel := context.WithTimeout(context.Background(), leaseUse)
-	defer cancel()
+	ctx := context.Background()
 	l.writing.Lock()
 	defer l.writing.Unlock()
 	if ahead == nil {
 		ahead, err = l.ahead, l.failed
 	}
-	p, next, failed := l.pointer, l.manifest, error(nil)
+	next, digest, failed := l.manifest, l.pointer.Manifest, error(nil)
 	if next.Resources, failed = l.putCurrent(ctx, serving, ahead); failed == nil {
 		next.Dates = maps.Collect(maps.All(next.Dates))
 		for began := time.Now(); done < len(dates) && failed == nil && (done == 0 || time.Since(began) < tickEvery); done++ {
@@ -171,9 +171,10 @@ func (l *lease) publish(ahead []snapshots.Packed, dates []string) (done int, err
 	}
 	if failed == nil && !reflect.DeepEqual(next, l.manifest) {
 		next.PublishedAt = time.Now().UTC()
-		p.Manifest, failed = l.putJSON(ctx, "manifest", next)
+		digest, failed = l.putJSON(ctx, "manifest", next)
 	}
-	if failed != nil {
+	p := l.pointer
+	if p.Manifest = digest; failed != nil {
 		p, next, ahead, done = l.pointer, l.manifest, l.ahead, 0
 	}
 	lost := l.write(p)
@@ -263,15 +264,20 @@ func (l *lease) putJSON(ctx context.Context, name string, value any) (digest str
 	return digest, l.putBlob(ctx, name, digest, body)
 }
 
-// putBlob puts a blob, unless the bucket has it.
+// putBlob puts a blob, unless the bucket has it. It renews the lease: a publication may have hundreds of blobs.
 func (l *lease) putBlob(ctx context.Context, name, digest string, body []byte) error {
-	if _, has := l.blobs[digest]; !has {
+	_, has := l.blobs[digest]
+	if !has {
+		ctx, cancel := context.WithTimeout(ctx, leaseUse)
+		defer cancel()
 		if _, err := l.bucket.objects.PutBytes(ctx, digest, body); err != nil {
 			return fmt.Errorf("put %s: %w", name, err)
 		}
 		l.update(func(s *Status) { s.Put++ })
 	}
-	l.blobs[digest] = time.Now()
+	if l.blobs[digest] = time.Now(); !has && time.Since(l.pointer.at) > tickEvery {
+		return l.write(l.pointer)
+	}
 	return nil
 }
 
@@ -297,6 +303,7 @@ func (l *lease) write(p pointer) (err error) {
 	if p.sequence, err = l.bucket.swap(ctx, p); err != nil {
 		return fmt.Errorf("write the pointer: %w", err)
 	}
+	p.at = asked
 	l.pointer, l.unsure = p, false
 	l.extend(asked, p)
 	return nil
