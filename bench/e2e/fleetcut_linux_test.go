@@ -4,20 +4,17 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 )
 
 // ip runs the command ip of iproute2.
-func ip(line string) error {
-	out, err := exec.Command("ip", strings.Fields(line)...).CombinedOutput() //nolint:gosec // G204: of this test
-	if err != nil {
-		return fmt.Errorf("ip %s: %w: %s", line, err, out)
-	}
-	return nil
-}
+func ip(line string) error { return exec.Command("ip", strings.Fields(line)...).Run() } //nolint:gosec // G204: of this test
 
 // namespace makes a network namespace. It returns its name, its address, and two addresses at which it reaches this machine.
 func namespace(t *testing.T, n int) (name, own, first, second string) {
@@ -30,7 +27,7 @@ func namespace(t *testing.T, n int) (name, own, first, second string) {
 		"addr add " + first + "/24 dev NAME", "addr add " + second + "/24 dev NAME",
 		"-n NAME link set lo up", "-n NAME link set eth0 up", "-n NAME addr add " + own + "/24 dev eth0"} {
 		if err := ip(strings.ReplaceAll(line, "NAME", name)); err != nil {
-			t.Skipf("needs network namespaces: %v", err)
+			t.Skipf("needs network namespaces: ip %s: %v", line, err)
 		}
 	}
 	return name, own, first, second
@@ -77,18 +74,25 @@ func TestFaultFleetOneSided(t *testing.T) {
 		begin, end := refresher.suspend, refresher.resume
 		if turn < 3 {
 			rule := []string{"-n " + refresher.network + " rule %s to %s blackhole", "rule %s from %s blackhole"}[turn-1]
-			act := func(what string) func() {
-				return func() {
-					if err := ip(fmt.Sprintf(rule, what, nats[refresher])); err != nil {
-						t.Error(err)
-					}
+			rules := func(what string) {
+				if err := ip(fmt.Sprintf(rule, what, nats[refresher])); err != nil {
+					t.Error(err)
 				}
 			}
-			begin, end = act("add"), act("del")
-			defer func() { _ = ip(fmt.Sprintf(rule, "del", nats[refresher])) }() // if the test has failed
+			begin, end = func() { rules("add") }, sync.OnceFunc(func() { rules("del") })
+			defer end() // if the test fails
 		}
+		began := time.Now()
 		x.takeover(refresher, begin)
 		x.seconds(50, 60)
+		u.mu.Lock()
+		for _, a := range slices.Backward(u.asked) {
+			if x.members[a.member] == refresher {
+				figure(t, "it asked last after %v", a.at.Sub(began).Round(time.Millisecond))
+				break
+			}
+		}
+		u.mu.Unlock()
 		end()
 	}})
 	requests, turns := u.oneAsker(t, x.members[:2])
