@@ -118,7 +118,7 @@ const maxJSON = 1 << 20
 
 // get returns a blob of at most limit bytes. The caller checks that it has the digest.
 func (b *bucket) get(ctx context.Context, digest string, limit int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 15*callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 5*callTimeout)
 	defer cancel()
 	blob, err := b.objects.Get(ctx, digest)
 	if err != nil {
@@ -152,7 +152,7 @@ func digestOf(body []byte) string {
 // list returns the blobs that are whole, with the times that they had before. It removes what puts and removals left that did not end: a put without
 // room leaves a message that names chunks which are not there.
 func (b *bucket) list(ctx context.Context, before map[string]time.Time) (map[string]time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, 15*callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, 5*callTimeout)
 	defer cancel()
 	found, err := b.objects.List(ctx)
 	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {

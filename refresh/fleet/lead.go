@@ -358,7 +358,9 @@ func (m *Member) end() error {
 	default:
 		return errors.New("the refreshes of the lost lease have not ended yet")
 	}
-	m.lease, m.followed.digest = nil, ""
+	if m.lease, m.followed.digest = nil, ""; l.failed != nil { // another member may be able to publish
+		m.yieldUntil = time.Now().Add(m.yieldFor)
+	}
 	m.cfg.Log.Info("fleet: this member no longer holds the lease", "lease", l.pointer.Term)
 	return nil
 }
