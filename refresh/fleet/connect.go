@@ -43,7 +43,7 @@ func (f *Flags) Check() error {
 func (f *Flags) replicas() int { return min(strings.Count(f.NATS, ",")|1, 5) }
 
 const (
-	// maxBucketBytes has room for about 6 years of dates that are kept for ever: 600 MB a year, see server/deploy.
+	// maxBucketBytes has room for about 8 years of dates, see server/deploy.
 	maxBucketBytes = 4 << 30
 	// leaseTTL is how long the pointer must stay the same before another member may take the lease.
 	leaseTTL = 7 * time.Second
