@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
 	"errors"
@@ -35,14 +34,14 @@ type fastConn struct {
 	idle     atomic.Bool // the connection waits for a handshake or for the first byte of a request
 	asked    atomic.Bool // the connection has had a request
 
-	raw      []byte // the bytes that have arrived, from the start of the last parsed head
-	head     head   // the last parsed head, in raw
-	response response
-	out      []byte // answers, and parts of them, that are not sent
-	broken   error  // of the first write that failed
+	handler        // head is at the start of raw; it has the length 0 unless fasthttp has read it
+	raw     []byte // the bytes that have arrived and are not answered
+	out     []byte // answers, and parts of them, that are not sent
+	broken  error  // of the first write that failed
 
-	linger   bool // the client may still be sending after the last answer
+	headDue  bool // the deadline of reads is that of the next head
 	timedOut bool // the last read failed at its deadline
+	linger   bool // the client may still be sending after the last answer
 }
 
 // handshake makes the TLS handshake, if there is one.
@@ -50,86 +49,92 @@ func (c *fastConn) handshake(timeout time.Duration) error {
 	if c.tls == nil {
 		return nil
 	}
-	if err := c.SetDeadline(time.Now().Add(timeout)); err != nil {
-		return err
-	}
-	if c.engine.lifecycle.Stopping.Load() {
-		c.wake()
-	}
+	c.setIdle(timeout)
 	return c.tls.Handshake()
 }
 
-// malformed returns the error of the part of the next head that has arrived, nil if further bytes can make it valid.
-func (c *fastConn) malformed() *apiError {
-	if begun := c.raw[c.head.length:]; len(begun) > 0 {
-		if failed := new(head).parse(begun); failed != incomplete {
-			return failed
-		}
+// Read implements net.Conn. It reads one head. If the parser of [head] refuses the head, or the head does not arrive in time, Read makes
+// the last answer and returns io.EOF. fasthttp alone would be less strict: it accepts a line that ends with a bare line feed, for example.
+func (c *fastConn) Read(p []byte) (int, error) {
+	if c.head.length > 0 { // fasthttp has not found the end of the head
+		return 0, io.ErrUnexpectedEOF
 	}
-	return nil
+	failed := c.parse(c.raw)
+	for failed == incomplete && c.receive(p) {
+		failed = c.parse(c.raw)
+	}
+	switch {
+	case failed == nil:
+		c.asked.Store(true)
+		return copy(p, c.raw[:c.head.length]), nil
+	case failed != incomplete:
+		c.refuse(failed)
+	case c.timedOut && len(c.raw) > 0:
+		c.refuse(errTimeout)
+	}
+	return 0, io.EOF
 }
 
-var errMalformed = errors.New("malformed head")
-
-// Read implements net.Conn. It fails if no further byte can make the next head valid: fasthttp would wait for the end of the head.
-func (c *fastConn) Read(p []byte) (int, error) {
-	if c.malformed() != nil {
-		return 0, errMalformed
+// receive sends the answers and then waits for bytes, which it reads into p. It returns false if none arrived.
+func (c *fastConn) receive(p []byte) bool {
+	c.flush()
+	switch cfg := &c.engine.server.cfg; {
+	case len(c.raw) == 0 && c.asked.Load():
+		c.setIdle(cfg.IdleTimeout)
+	case len(c.raw) == 0:
+		c.setIdle(cfg.ReadTimeout)
+		c.headDue = true
+	case !c.headDue:
+		_ = c.SetReadDeadline(time.Now().Add(cfg.ReadTimeout)) // fails only on a closed connection
+		c.headDue = true
 	}
 	n, err := c.Conn.Read(p)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		// On a busy machine, bytes that arrived in time may not be read yet.
-		_ = c.Conn.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond)) // fails only on a closed connection
 		n, err = c.Conn.Read(p)
 	}
 	if c.timedOut = errors.Is(err, os.ErrDeadlineExceeded); n > 0 {
 		c.idle.Store(false)
 		c.raw = append(c.raw, p[:n]...)
 	}
-	return n, err
+	return n > 0
 }
 
-// parse parses the next head, as the loop does. fasthttp has parsed this head before, or has failed to. fasthttp is less strict: it
-// accepts a line that ends with a bare line feed, for example.
-func (c *fastConn) parse() *apiError {
-	c.raw = c.raw[:copy(c.raw, c.raw[c.head.length:])]
-	return c.head.parse(c.raw)
+// serve answers the request of c.head for a target, nil for a path without a target.
+func (c *fastConn) serve(t *target) {
+	a := loop.Answer{Head: c.out}
+	c.respond(t, loop.Request{From: c.remote, Now: time.Now(), Stopping: c.engine.lifecycle.Stopping.Load()}, &a)
+	c.collect(&a)
+	c.raw, c.headDue = c.raw[:copy(c.raw, c.raw[c.head.length:])], false
+	c.head.length = 0
 }
 
-// isHEAD says whether b starts with a HEAD request.
-func isHEAD(b []byte) bool {
-	return bytes.HasPrefix(bytes.TrimPrefix(b, []byte("\r\n")), []byte("HEAD "))
+// refuse makes the last answer of the connection. c.head has what has arrived of the request.
+func (c *fastConn) refuse(failed *apiError) {
+	a := loop.Answer{Head: c.out}
+	c.fail(failed, loop.Request{Now: time.Now()}, &a)
+	c.collect(&a)
 }
 
-// answer sends c.response to a request that arrived at an instant, or collects it in out, and counts it.
-func (c *fastConn) answer(arrived time.Time) {
-	s, rep := c.engine.server, &c.response
-	rep.close = rep.close || c.engine.lifecycle.Stopping.Load()
-	c.out = s.appendHead(c.out, rep, arrived)
-	if body, tail := rep.body(); !rep.headOnly {
-		n := min(len(body), max(writeBuffer-len(c.out), 0))
-		if c.out = append(c.out, body[:n]...); n < len(body) {
-			_, _ = c.Write(nil) // fails again when fasthttp writes
-			c.send(body[n:])
-		}
-		c.out = append(c.out, tail...)
+// collect collects an answer in out, or sends it.
+func (c *fastConn) collect(a *loop.Answer) {
+	c.out, c.linger = a.Head, a.Linger
+	n := min(len(a.Body), max(writeBuffer-len(c.out), 0))
+	if c.out = append(c.out, a.Body[:n]...); n < len(a.Body) {
+		c.flush()
+		c.send(a.Body[n:])
 	}
-	s.count(rep, arrived)
+	c.out = append(c.out, a.Tail...)
 }
 
-// refuse makes the last answer of a connection.
-func (c *fastConn) refuse(headOnly bool, failed *apiError) {
-	c.response.reset(headOnly)
-	c.engine.server.fail(&c.response, failed)
-	c.answer(time.Now())
-	c.linger = true
-}
+// Write implements net.Conn. It drops the bytes of fasthttp, and fails if the connection is broken.
+func (c *fastConn) Write(p []byte) (int, error) { return len(p), c.broken }
 
-// Write implements net.Conn: it sends out, and drops the bytes of fasthttp.
-func (c *fastConn) Write(p []byte) (int, error) {
+// flush sends out.
+func (c *fastConn) flush() {
 	c.send(c.out)
 	c.out = c.out[:0]
-	return len(p), c.broken
 }
 
 // send sends bytes, with the WriteTimeout, unless a write has failed before.
@@ -144,34 +149,20 @@ func (c *fastConn) send(b []byte) {
 	}
 }
 
-// SetReadDeadline implements net.Conn. In a stopping server, the deadline of an idle connection is that of wake.
-func (c *fastConn) SetReadDeadline(t time.Time) error {
-	err := c.Conn.SetReadDeadline(t)
-	// Shutdown sets Stopping (1), and then Serve wakes the idle connections (2). A deadline that is set after (2) is set after (1), so
-	// this check wakes the connection.
-	if c.engine.lifecycle.Stopping.Load() {
-		c.wake()
-	}
-	return err
-}
-
 // Close implements net.Conn. It ends the connection as the loop does, see [loop.LingerBytes].
 func (c *fastConn) Close() error {
+	c.flush()
 	stopping := c.engine.lifecycle.Stopping.Load()
-	if failed := c.malformed(); failed != nil && !c.response.close { // fasthttp ignores a bare line feed at the end, for example
-		c.refuse(false, failed)
-		_, _ = c.Write(nil) // fails only if the client is gone
-	}
 	if c.timedOut && !stopping && unacknowledged(c.socket) {
 		c.reset()
 	}
-	if c.broken == nil && (c.linger || len(c.raw) > c.head.length || stopping && c.timedOut) {
+	if c.broken == nil && (c.linger || len(c.raw) > 0 || stopping && c.timedOut) {
 		if c.tls != nil {
 			_ = c.tls.CloseWrite() // fails before the end of the handshake
 		}
 		_ = c.socket.CloseWrite()                                        // fails only on a closed connection
 		_ = c.socket.SetReadDeadline(time.Now().Add(loop.LingerTimeout)) // the same
-		_, _ = io.CopyN(io.Discard, c.socket, loop.LingerBytes)             // fails when the client has sent less
+		_, _ = io.CopyN(io.Discard, c.socket, loop.LingerBytes)          // fails when the client has sent less
 	}
 	return c.Conn.Close()
 }
@@ -185,6 +176,16 @@ func (c *fastConn) reset() {
 	c.cutOff()
 }
 
+// setIdle sets the deadline of an idle connection. In a stopping server, it is that of wake. Shutdown sets Stopping (1), and then Serve
+// wakes the idle connections (2). A deadline that is set after (2) is set after (1), so setIdle wakes the connection.
+func (c *fastConn) setIdle(timeout time.Duration) {
+	c.idle.Store(true)
+	_ = c.SetDeadline(time.Now().Add(timeout)) // fails only on a closed connection
+	if c.engine.lifecycle.Stopping.Load() {
+		c.wake()
+	}
+}
+
 // wake shortens the deadline of an idle connection of a stopping server: to [loop.DrainTimeout] after a request, and to
 // [loop.FirstDrainTimeout] before the first. A request that the client has already sent arrives in this time and is answered.
 func (c *fastConn) wake() {
@@ -195,7 +196,7 @@ func (c *fastConn) wake() {
 	if c.asked.Load() {
 		timeout = loop.DrainTimeout
 	}
-	_ = c.Conn.SetReadDeadline(time.Now().Add(timeout)) // fails only on a closed connection
+	_ = c.SetReadDeadline(time.Now().Add(timeout)) // fails only on a closed connection
 }
 
 // cutOff closes a connection at once. It skips the closing message of TLS, which would wait 5 seconds for a client that does

@@ -81,31 +81,25 @@ func (s *Server) answer(t *target, h *head, from netip.Addr, now time.Time, rep 
 	}
 }
 
-// loopHandler is the [loop.Handler] of one loop.
-type loopHandler struct {
+// handler makes the answers of a loop, as its [loop.Handler], or of a connection of fasthttp.
+type handler struct {
 	server   *Server
 	head     head
 	response response
 }
 
 // Answer implements [loop.Handler].
-func (h *loopHandler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int) {
+func (h *handler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int) {
 	s, rep := h.server, &h.response
 	publications := s.cfg.Finder.Publications()
-	e := h.head.parse(b)
-	switch {
-	case e == incomplete && len(b) < maxHeader:
-		return 0
+	switch e := h.parse(b); {
 	case e == incomplete:
-		e = errHeaderTooLong
-	}
-	if e != nil {
+		return 0
+	case e != nil:
 		h.fail(e, r, a)
 		return len(b)
 	}
-	s.respond(s.targets[string(h.head.path)], &h.head, r.From, r.Now, rep)
-	h.write(r, a)
-	a.Linger = a.Close && !h.head.asksClose || h.head.body != 0
+	h.respond(s.targets[string(h.head.path)], r, a)
 	a.Repeats = len(a.Tail) == 0 && rep.route != nil && rep.err == nil && !rep.past && !a.Close && rep.entry == nil &&
 		s.cfg.Addresses == nil && publications%2 == 0
 	a.Version = publications
@@ -113,7 +107,7 @@ func (h *loopHandler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int
 }
 
 // Again implements [loop.Handler].
-func (h *loopHandler) Again(a *loop.Answer, arrived time.Time) bool {
+func (h *handler) Again(a *loop.Answer, arrived time.Time) bool {
 	if h.server.cfg.Finder.Publications() != a.Version {
 		return false
 	}
@@ -122,13 +116,29 @@ func (h *loopHandler) Again(a *loop.Answer, arrived time.Time) bool {
 }
 
 // Refuse implements [loop.Handler].
-func (h *loopHandler) Refuse(why loop.Refusal, b []byte, r loop.Request, a *loop.Answer) {
+func (h *handler) Refuse(why loop.Refusal, b []byte, r loop.Request, a *loop.Answer) {
 	h.head.parse(b) // sets the method
 	h.fail([...]*apiError{loop.TooManyConnections: errConnections, loop.TooLate: errTimeout}[why], r, a)
 }
 
+// parse parses the head at the start of b, as [head.parse] does. It refuses a head that is too long.
+func (h *handler) parse(b []byte) *apiError {
+	e := h.head.parse(b[:min(len(b), maxHeader)])
+	if e == incomplete && len(b) >= maxHeader {
+		return errHeaderTooLong
+	}
+	return e
+}
+
+// respond makes the answer to the request of h.head for a target, nil for a path without a target.
+func (h *handler) respond(t *target, r loop.Request, a *loop.Answer) {
+	h.server.respond(t, &h.head, r.From, r.Now, &h.response)
+	h.write(r, a)
+	a.Linger = a.Close && !h.head.asksClose || h.head.body != 0
+}
+
 // fail makes the answer to a request with an incomplete or malformed head.
-func (h *loopHandler) fail(e *apiError, r loop.Request, a *loop.Answer) {
+func (h *handler) fail(e *apiError, r loop.Request, a *loop.Answer) {
 	h.response.reset(string(h.head.method) == "HEAD")
 	h.server.fail(&h.response, e)
 	h.write(r, a)
@@ -136,7 +146,7 @@ func (h *loopHandler) fail(e *apiError, r loop.Request, a *loop.Answer) {
 }
 
 // write turns the response into an answer, and counts it.
-func (h *loopHandler) write(r loop.Request, a *loop.Answer) {
+func (h *handler) write(r loop.Request, a *loop.Answer) {
 	rep := &h.response
 	rep.close = rep.close || r.Stopping
 	a.Close, a.Head = rep.close, h.server.appendHead(a.Head, rep, r.Now)

@@ -124,7 +124,7 @@ func New(cfg Config) *Server {
 	s.targets = s.newTargets()
 	if loop.Available && cfg.TLS == nil && cfg.Engine != EngineFasthttp {
 		s.engine = loop.New(loop.Config{
-			NewHandler: func() loop.Handler { return &loopHandler{server: s} },
+			NewHandler: func() loop.Handler { return &handler{server: s} },
 			Loops:      runtime.GOMAXPROCS(0), Connections: &s.connections, Log: cfg.Log,
 			ReadTimeout: cfg.ReadTimeout, WriteTimeout: cfg.WriteTimeout, IdleTimeout: cfg.IdleTimeout,
 		})
