@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
@@ -8,13 +9,29 @@ import (
 	"syscall"
 )
 
-// listenUnix opens a Unix socket if the address is unix: and the path of its file. The owner and the group of the file may connect. It
-// replaces the file of a process that has ended. Close of the listener removes the file. For another address, it returns nil.
-func listenUnix(address string) (Listener, error) {
-	path, ok := strings.CutPrefix(address, "unix:")
-	if !ok {
-		return nil, nil
+// Listen opens a Unix socket if the address is unix: and the path of its file, otherwise a TCP listener. All connections of a TCP
+// listener have the options that the loops need, also connections that the kernel accepts before Serve begins. If the service manager
+// has passed a socket to this process, as sd_listen_fds(3) describes, Listen does not open the address: it returns a [Passed] with this
+// socket. It returns an error if the service manager has passed several sockets, or a socket that is not a listening TCP socket. It
+// unsets the variables of sd_listen_fds, so that only the first call takes the socket.
+func Listen(address string) (Listener, error) {
+	if ln, err := passed(); ln != nil || err != nil {
+		return ln, err
 	}
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return listenUnix(path)
+	}
+	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return setOptions(raw) }}
+	ln, err := c.Listen(context.Background(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return ln.(*net.TCPListener), nil
+}
+
+// listenUnix opens a Unix socket. The owner and the group of its file may connect. It replaces the file of a process that has ended.
+// Close of the listener removes the file.
+func listenUnix(path string) (Listener, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() == os.ModeSocket {
 		if c, err := net.Dial("unix", path); err == nil {
 			_ = c.Close() // nothing more can be done

@@ -1,55 +1,40 @@
 package loop
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"syscall"
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sys/unix"
 )
 
-// Listen opens a Unix socket, see listenUnix, or a TCP listener. All connections of a TCP listener have the options that the loops need, also connections that the kernel accepts
-// before Serve begins. If the service manager has passed a socket to this process, as sd_listen_fds(3) describes, Listen does not
-// open the address: it returns a [Passed] with this socket. It returns an error if the service manager has passed several sockets,
-// or a socket that is not a listening TCP socket. It unsets the variables of sd_listen_fds, so that only the first call takes the socket.
-func Listen(address string) (Listener, error) {
-	if passed := activation.Files(true); len(passed) > 0 {
-		return take(passed)
-	}
-	if ln, err := listenUnix(address); ln != nil || err != nil {
-		return ln, err
-	}
-	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return control(raw, setOptions) }}
-	ln, err := c.Listen(context.Background(), "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return ln.(*net.TCPListener), nil
-}
-
 // setOptions sets options of a listener that its connections inherit.
-func setOptions(fd int) error {
-	return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
+func setOptions(raw syscall.RawConn) error {
+	return control(raw, func(fd int) error {
+		return errors.Join(unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1), unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, SendBuffer))
+	})
 }
 
-// take returns a listener on the socket that the service manager has passed.
-func take(passed []*os.File) (Listener, error) {
-	if len(passed) > 1 {
-		return nil, fmt.Errorf("the service manager has passed %d sockets, want 1", len(passed))
+// passed returns a listener on the socket that the service manager has passed, nil if there is none.
+func passed() (Listener, error) {
+	files := activation.Files(true)
+	switch len(files) {
+	case 0:
+		return nil, nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("the service manager has passed %d sockets, want 1", len(files))
 	}
-	ln, err := net.FileListener(passed[0]) // it copies the descriptor
+	ln, err := net.FileListener(files[0]) // it copies the descriptor
 	if err == nil {
 		err = prepare(ln)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the service manager has passed %s, which is no listening TCP socket: %w", passed[0].Name(), err)
+		return nil, fmt.Errorf("the service manager has passed %s, which is no listening TCP socket: %w", files[0].Name(), err)
 	}
-	_ = passed[0].Close() // nothing more can be done
+	_ = files[0].Close() // nothing more can be done
 	return Passed{ln.(*net.TCPListener)}, nil
 }
 
@@ -63,10 +48,14 @@ func prepare(ln net.Listener) error {
 	if err != nil {
 		return err
 	}
-	return control(raw, func(fd int) error {
-		if listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); err != nil || listens == 0 {
-			return cmp.Or(err, errors.New("it does not listen"))
+	if err := control(raw, func(fd int) error {
+		listens, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+		if err == nil && listens == 0 {
+			err = errors.New("it does not listen")
 		}
-		return setOptions(fd)
-	})
+		return err
+	}); err != nil {
+		return err
+	}
+	return setOptions(raw)
 }

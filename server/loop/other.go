@@ -5,20 +5,11 @@ package loop
 import (
 	"context"
 	"errors"
-	"net"
+	"syscall"
 )
 
-// Listen opens a Unix socket, see listenUnix, or a TCP listener.
-func Listen(address string) (Listener, error) {
-	if ln, err := listenUnix(address); ln != nil || err != nil {
-		return ln, err
-	}
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	return ln.(*net.TCPListener), nil
-}
+func passed() (Listener, error)        { return nil, nil }
+func setOptions(syscall.RawConn) error { return nil }
 
 // Server serves nothing on this system, see [Available].
 type Server struct{}
