@@ -202,6 +202,8 @@ type serveCommand struct {
 
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
 	LogLevel  string `help:"Lowest level that is logged: ${enum}." enum:"debug,info,warn,error" default:"info" group:"Log"`
+
+	proxies limits.Proxies // of TrustedProxies; Validate sets them
 }
 
 // Validate is called by the parser. Its errors name the flag and the values that are allowed.
@@ -219,7 +221,8 @@ func (c *serveCommand) Validate() error {
 	case c.AnonymousRate < 0 || c.AnonymousRate > limits.MaxPerMinute:
 		return fmt.Errorf("--anonymous-rate must be from 0 to %d, not %d", limits.MaxPerMinute, c.AnonymousRate)
 	}
-	if _, err := c.proxies(); err != nil {
+	var err error
+	if c.proxies, err = limits.ParseProxies(strings.Join(c.TrustedProxies, ",")); err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
 	}
 	return nil
@@ -276,12 +279,11 @@ func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 	}
 	cfg := server.Config{
 		Finder: refresher.Store(), Source: c.Name(), Underlyings: c.Underlyings, Now: refresher.Now, NextChange: refresher.NextChange, Readiness: ready, Log: log,
-		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, IdleTimeout: c.IdleTimeout, Engine: c.Engine, TLS: pair.Config(), Keys: table,
+		Fleet: refresher.Fleet() != nil, MaxConnections: c.MaxConnections, IdleTimeout: c.IdleTimeout, Engine: c.Engine, TLS: pair.Config(), Keys: table, Proxies: c.proxies,
 	}
 	if member := refresher.Fleet(); member != nil {
 		cfg.Complete = member.Complete
 	}
-	cfg.Proxies, _ = c.proxies() // Validate has checked them
 	if c.AnonymousRate > 0 {
 		cfg.Addresses = limits.NewAddresses(c.AnonymousRate)
 	}
@@ -303,10 +305,6 @@ func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 	return serveUntil(ctx, web, listeners, log)
 }
 
-func (c *serveCommand) proxies() (limits.Proxies, error) {
-	return limits.ParseProxies(strings.Join(c.TrustedProxies, ","))
-}
-
 func (c *serveCommand) logHandler(w io.Writer) slog.Handler {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // the parser has checked it
@@ -325,13 +323,13 @@ const shutdownLimit = 10 * time.Second
 func serveUntil(ctx context.Context, web *server.Server, listeners []loop.Listener, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listeners...) }()
-	server.NotifyReady("serving on "+listeners[0].Addr().String(), log) // resources may still lack answers, see /readyz
+	server.Notify("READY=1\nSTATUS=serving on "+listeners[0].Addr().String(), log) // resources may still lack answers, see /readyz
 	select {
 	case err := <-served:
 		return err
 	case <-ctx.Done():
 	}
-	server.NotifyStopping(log)
+	server.Notify("STOPPING=1", log)
 	log.Info("stopping", "limit", shutdownLimit)
 	limit, cancel := context.WithTimeout(context.Background(), shutdownLimit)
 	defer cancel()

@@ -66,7 +66,6 @@ func (s *Server) charge(h *head, from netip.Addr, now int64, rep *response) *api
 	return nil
 }
 
-// fail turns a response into an error response.
 func (s *Server) fail(rep *response, e *apiError) {
 	rep.err, rep.status, rep.close = e, e.status, e.close
 	rep.snapshot, rep.coding, rep.contentType = nil, snapshots.Identity, jsonType

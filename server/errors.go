@@ -56,10 +56,8 @@ var (
 	errPanic            = define(apiError{status: 500, code: "internal_error", message: "internal error", close: true})
 )
 
-// codes are the codes of all errors of the table.
 var codes []string
 
-// define returns an error of the table.
 func define(e apiError) *apiError {
 	codes = append(codes, e.code)
 	return e.rendered()
@@ -70,7 +68,6 @@ func invalid(parameter, message string) *apiError {
 	return apiError{status: 400, code: "invalid_parameter", message: message, parameter: parameter}.rendered()
 }
 
-// rendered returns the error with its body.
 func (e apiError) rendered() *apiError {
 	member, _ := json.Marshal(struct { // strings can always be encoded
 		Code        string   `json:"code"`

@@ -44,7 +44,6 @@ type fastConn struct {
 	linger   bool // the client may still be sending after the last answer
 }
 
-// handshake makes the TLS handshake, if there is one.
 func (c *fastConn) handshake(timeout time.Duration) error {
 	if c.tls == nil {
 		return nil
@@ -131,7 +130,6 @@ func (c *fastConn) collect(a *loop.Answer) {
 // Write implements net.Conn. It drops the bytes of fasthttp, and fails if the connection is broken.
 func (c *fastConn) Write(p []byte) (int, error) { return len(p), c.broken }
 
-// flush sends out.
 func (c *fastConn) flush() {
 	c.send(c.out)
 	c.out = c.out[:0]

@@ -173,7 +173,6 @@ func (e *fastEngine) Shutdown(ctx context.Context) error {
 	return e.lifecycle.Shutdown(ctx, &e.server.connections, func() { e.each((*fastConn).cutOff) })
 }
 
-// each calls f for every connection.
 func (e *fastEngine) each(f func(*fastConn)) {
 	e.conns.Range(func(c, _ any) bool {
 		f(c.(*fastConn))

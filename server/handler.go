@@ -19,7 +19,6 @@ type target struct {
 	countdown countdown // to the next change of the resource
 }
 
-// newTargets returns the target of each path.
 func (s *Server) newTargets() map[string]*target {
 	all := map[string]*target{
 		"/healthz": {probe: s.Healthz, counts: s.traffic.newCounts("healthz")},

@@ -227,7 +227,6 @@ func (h *head) set(name, value []byte) *apiError {
 	return nil
 }
 
-// connection reads a value of Connection, a list.
 func (h *head) connection(value []byte) {
 	for len(value) > 0 {
 		var option []byte

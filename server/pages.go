@@ -45,7 +45,6 @@ const (
 		"Cross-Origin-Resource-Policy: same-origin\r\n"
 )
 
-// types are the content types by extension.
 var types = map[string]string{
 	".html":     "text/html; charset=utf-8",
 	".css":      "text/css; charset=utf-8",

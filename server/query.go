@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// parameters are the names of the query parameters of all routes.
 var parameters = func() (names []string) {
 	for i := range routes {
 		if name := routes[i].parameter; name != "" && !slices.Contains(names, name) {
@@ -21,7 +20,6 @@ var parameters = func() (names []string) {
 // format is the name of the parameter that asks for another form of an answer.
 const format = "format"
 
-// takes says whether the route has a parameter of a name.
 func (r *route) takes(parameter string) bool {
 	return parameter == r.parameter || parameter == format && r.formats != nil
 }

@@ -56,7 +56,6 @@ func (s *Server) Readyz() (status int, body []byte) {
 	return statusOf(ready), body
 }
 
-// statusOf is the status of /readyz.
 func statusOf(ready bool) int {
 	if ready {
 		return http.StatusOK

@@ -64,7 +64,7 @@ func TestAsk(t *testing.T) {
 func TestNotifyOfAManagerThatIsGone(t *testing.T) {
 	var log logText
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
-	server.NotifyReady("x", log.logger())
+	server.Notify("READY=1", log.logger())
 	if !strings.Contains(log.String(), "service manager not notified") {
 		t.Error(log.String())
 	}

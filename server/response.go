@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -89,6 +90,15 @@ const (
 	noStoreLine = "Cache-Control: no-store\r\n"
 )
 
+// firstLines holds the status line and Server of each status.
+var firstLines = func() (lines [maxStatus - minStatus + 1]string) {
+	for i := range lines {
+		status := minStatus + i
+		lines[i] = fmt.Sprintf("HTTP/1.1 %d %s\r\nServer: %s\r\n", status, fasthttp.StatusMessage(status), serverName)
+	}
+	return lines
+}()
+
 // encodingLines holds the Content-Encoding line of each coding; "" for identity.
 var encodingLines = func() (lines [snapshots.Codings + 1]string) {
 	for c := snapshots.Identity + 1; int(c) < len(lines); c++ {
@@ -99,17 +109,7 @@ var encodingLines = func() (lines [snapshots.Codings + 1]string) {
 
 // appendHead appends the whole head of a response, its empty line included, and rep.start.
 func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
-	switch rep.status {
-	case fasthttp.StatusOK:
-		dst = append(dst, "HTTP/1.1 200 OK\r\nServer: "+serverName+"\r\n"...)
-	case fasthttp.StatusNotModified:
-		dst = append(dst, "HTTP/1.1 304 Not Modified\r\nServer: "+serverName+"\r\n"...)
-	default:
-		dst = append(dst, "HTTP/1.1 "...)
-		dst = strconv.AppendInt(dst, int64(rep.status), 10)
-		dst = append(append(dst, ' '), fasthttp.StatusMessage(rep.status)...)
-		dst = append(dst, "\r\nServer: "+serverName+"\r\n"...)
-	}
+	dst = append(dst, firstLines[rep.status-minStatus]...)
 	dst = rep.appendType(append(dst, s.date.line(now)...))
 	if rep.hasBody() {
 		body, tail := rep.body()
@@ -127,12 +127,10 @@ func (s *Server) appendHead(dst []byte, rep *response, now time.Time) []byte {
 	return append(dst, rep.start...)
 }
 
-// hasBody says whether the status allows a body.
 func (rep *response) hasBody() bool {
 	return rep.status != fasthttp.StatusNotModified && rep.status != fasthttp.StatusNoContent
 }
 
-// appendType appends the field lines that describe the body.
 func (rep *response) appendType(dst []byte) []byte {
 	if !rep.hasBody() {
 		return dst
@@ -210,7 +208,6 @@ func (rep *response) appendErrorLines(dst []byte) []byte {
 	return rep.verdict.AppendFields(dst)
 }
 
-// appendNumber appends a field line whose value is a number.
 func appendNumber(dst []byte, name string, n int64) []byte {
 	return append(strconv.AppendInt(append(dst, name...), n, 10), "\r\n"...)
 }

@@ -49,7 +49,6 @@ var table = []string{"csv"}
 // placeholder stands for an underlying in the table of routes.
 const placeholder = "{u}"
 
-// of returns the route for an underlying.
 func (r route) of(underlying string) route {
 	for _, text := range []*string{&r.path, &r.endpoint, &r.dated} {
 		*text = strings.Replace(*text, placeholder, underlying, 1)
@@ -102,7 +101,6 @@ var errNoUnderlying = define(apiError{status: 404, code: "unknown_underlying", m
 
 var symbolForm = regexp.MustCompile(`^[A-Za-z]{1,6}$`) // a symbol in capitals names no path
 
-// noTarget returns the error for a path without a target.
 func (s *Server) noTarget(path []byte) *apiError {
 	for i := range routes {
 		before, after, isOf := strings.Cut(routes[i].path, placeholder)

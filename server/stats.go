@@ -66,7 +66,6 @@ func (s *Server) Stats() Stats {
 	return out
 }
 
-// appendTo appends the counts that are not zero.
 func (c *counts) appendTo(out *Stats) {
 	for coding := range snapshots.DCZ + 1 {
 		for i := range c.responses {

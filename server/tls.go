@@ -71,7 +71,6 @@ func (f TLSFlags) Open(log *slog.Logger) (*Certificate, error) {
 	return c, nil
 }
 
-// checkValidity returns an error when a certificate is not valid now.
 func checkValidity(pair *tls.Certificate, now time.Time) error {
 	switch leaf := pair.Leaf; {
 	case now.Before(leaf.NotBefore):

@@ -35,7 +35,6 @@ const (
 	timedEvery = 64
 )
 
-// durationBounds are the upper bounds of the buckets of durations.
 var durationBounds = [...]time.Duration{
 	5 * time.Microsecond, 10 * time.Microsecond, 25 * time.Microsecond, 50 * time.Microsecond, 100 * time.Microsecond, 250 * time.Microsecond,
 	time.Millisecond, 5 * time.Millisecond, 25 * time.Millisecond, 100 * time.Millisecond, time.Second, 10 * time.Second,

@@ -229,7 +229,6 @@ func (s *collector) store(ch chan<- prometheus.Metric) {
 	count(ch, desc("history_cache_evictions_total", "Past answers that the cache evicted."), stats.HistoryEvicted)
 }
 
-// fleet reports the state of a member of a fleet.
 func fleet(ch chan<- prometheus.Metric, f Fleet) {
 	gauge(ch, desc("fleet_role", "Always 1; the role of this member is in the label: refresher, follower or edge.", "role"), 1, f.Role)
 	gauge(ch, desc("fleet_connected", "Whether this member is connected to a NATS server, 0 or 1."), truth(f.Connected))
@@ -254,7 +253,6 @@ func tagNumber(tag string) float64 {
 	return float64(n)
 }
 
-// truth returns 1 for true and 0 for false.
 func truth(b bool) float64 {
 	if b {
 		return 1

@@ -99,7 +99,6 @@ func (c revokeCommand) Run(all *Commands, to Streams) error {
 	return err
 }
 
-// terms returns the limits and the expiry of a key as text.
 func terms(k Key) string {
 	return fmt.Sprintf("a minute: %s, a day: %s, expires: %s", orUnlimited(int64(k.PerMinute)), orUnlimited(k.PerDay), orNever(k.Expires))
 }

@@ -35,7 +35,6 @@ type Counts struct {
 	failure watch.Failure            // of the last save
 }
 
-// saved is the content of the file.
 type saved struct {
 	Day      string           `json:"day"` // UTC, YYYY-MM-DD
 	Requests map[string]int64 `json:"requests"`

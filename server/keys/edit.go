@@ -55,7 +55,6 @@ func Revoke(path, idOrName string, now time.Time) (Key, error) {
 	return key, nil
 }
 
-// find returns the index of the key to revoke.
 func find(keys []Key, idOrName string) (int, error) {
 	if strings.HasPrefix(idOrName, secretPrefix) { // the error must not contain the secret
 		return 0, fmt.Errorf("that is a secret; the id of its key is %s", publicID(digestOf(idOrName)))

@@ -5,8 +5,11 @@ package lines
 import (
 	"errors"
 	"io"
+	"log"
 	"log/slog"
+	"os/signal"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -36,6 +39,14 @@ func New(to io.Writer) *Writer {
 func (w *Writer) Logger(form func(io.Writer) slog.Handler) *slog.Logger {
 	w.reporter = slog.New(form(w.to))
 	return slog.New(form(w))
+}
+
+// Outlive lets a process outlive its terminal (SIGHUP) and the reader of its log (SIGPIPE), and write its log in the background of a
+// terminal (SIGTTOU). Other signals of daemons, such as SIGUSR1, do nothing in a Go program. Libraries then log to w. It returns w.
+func (w *Writer) Outlive() *Writer {
+	signal.Ignore(syscall.SIGHUP, syscall.SIGPIPE, syscall.Signal(22)) // SIGTTOU, which has no name on Windows
+	log.SetOutput(w)
+	return w
 }
 
 // Write implements [io.Writer] for one line. It never blocks and never fails: while 1,000 lines wait, a further line is lost. It

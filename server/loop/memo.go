@@ -60,7 +60,6 @@ func (m *memo) remember(request []byte, a *Answer, start int, now time.Time) *re
 	return r
 }
 
-// expire drops the answers of other seconds.
 func (m *memo) expire(now time.Time) {
 	for i := range m.slots {
 		if r := &m.slots[i]; r.second != now.Unix() {

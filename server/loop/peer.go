@@ -48,7 +48,6 @@ func (s *Server) enter(p *peer, to state, now time.Time) {
 	p.due = now.Add(timeout)
 }
 
-// peer is a connection of a loop.
 type peer struct {
 	fd      int
 	from    netip.Addr
@@ -89,7 +88,6 @@ func (l *loop) watch(op int, p *peer, events uint32) error {
 	})
 }
 
-// receive reads the bytes that have arrived.
 func receive(p *peer, b []byte) (int, syscall.Errno) {
 	for {
 		n, _, errno := syscall.RawSyscall(unix.SYS_READ, uintptr(p.fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))

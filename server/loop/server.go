@@ -84,7 +84,6 @@ func (s *acceptor) serve(ln Listener) error {
 	return s.lifecycle.Accept(ln, func() error { return s.accept(raw) }, listener.SetDeadline, s.cfg.Log)
 }
 
-// control calls f with a descriptor.
 func control(raw syscall.RawConn, f func(fd int) error) (err error) {
 	failed := raw.Control(func(fd uintptr) { err = f(int(fd)) })
 	return cmp.Or(failed, err)

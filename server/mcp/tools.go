@@ -27,7 +27,6 @@ type tool struct {
 	client    *client
 }
 
-// addTools adds the tools of tools.json.
 func addTools(server *sdk.Server, c *client) error {
 	var tools []*tool
 	text, err := openapi.Files.ReadFile("tools.json")

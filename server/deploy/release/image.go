@@ -12,7 +12,6 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// object is an object of JSON.
 type object = map[string]any
 
 // nobody is a user without rights, as user and group.

@@ -39,7 +39,6 @@ func main() {
 	r.write("SHA256SUMS", []byte(r.sums.String()))
 }
 
-// check ends the process if err is not nil.
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -52,7 +51,6 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// release is one run.
 type release struct {
 	out     string
 	version string    // such as 1.2.0
@@ -90,7 +88,6 @@ func git(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// build writes the binary for a platform, and returns it.
 func (r *release) build(system, arch string) []byte {
 	name := "strikecache-" + system + "-" + arch
 	if system == "windows" {
