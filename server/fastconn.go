@@ -151,7 +151,7 @@ func (c *fastConn) send(b []byte) {
 func (c *fastConn) Close() error {
 	c.flush()
 	stopping := c.engine.lifecycle.Stopping.Load()
-	if c.timedOut && !stopping && unacknowledged(c.socket) {
+	if c.timedOut && !stopping && len(c.raw) == 0 && unacknowledged(c.socket) {
 		c.reset()
 	}
 	if c.broken == nil && (c.linger || len(c.raw) > 0 || stopping && c.timedOut) {

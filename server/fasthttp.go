@@ -116,12 +116,11 @@ func (e *fastEngine) serveConn(accepted socket) {
 		c.tls = tls.Server(accepted, e.server.cfg.TLS)
 		c.Conn = c.tls
 	}
-	if connections := &e.server.connections; !connections.Enter(c.remote) {
+	if !e.server.connections.Enter(c.remote) {
 		e.refuseConn(c)
 		return
-	} else {
-		defer connections.Exit(c.remote)
 	}
+	defer e.server.connections.Exit(c.remote)
 	e.conns.Store(c, nil)
 	defer e.conns.Delete(c)
 	if err := c.handshake(e.server.cfg.ReadTimeout); err != nil {
