@@ -25,21 +25,20 @@ const (
 
 // readPrivate reads a key file: a regular file of bounded size that only its owner may use.
 func readPrivate(path string) ([]byte, error) {
+	var text []byte
 	info, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("key file missing: %s: \"strikecache keys create NAME\" creates it with a first key; "+
 			"if yours is elsewhere, give --data-dir: %w", path, fs.ErrNotExist)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("key file: %w", err)
-	}
-	switch mode := info.Mode(); {
-	case !mode.IsRegular():
+	case err != nil:
+	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("key file %s is not a regular file; a link to one is refused too", path)
-	case checksModes && mode&0o077 != 0:
-		return nil, fmt.Errorf("key file %s has mode %04o: others than its owner may use it; run chmod 600 %s", path, mode.Perm(), path)
+	case checksModes && info.Mode()&0o077 != 0:
+		return nil, fmt.Errorf("key file %s has mode %04o: others than its owner may use it; run chmod 600 %s", path, info.Mode().Perm(), path)
+	default:
+		text, err = watch.ReadFile(path, maxFile)
 	}
-	text, err := watch.ReadFile(path, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("key file: %w", err)
 	}

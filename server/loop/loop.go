@@ -260,6 +260,5 @@ func (l *loop) timeOut(p *peer, stopping bool) {
 		l.reset(p)
 	case lingering:
 		l.close(p)
-	case gone:
 	}
 }

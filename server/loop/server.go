@@ -151,8 +151,7 @@ func addressOf(from *unix.RawSockaddrAny) netip.Addr {
 	return netip.Addr{} // of a Unix socket
 }
 
-// Shutdown stops accepting connections and waits for the requests in progress, at most until ctx ends. If ctx ends first,
-// Shutdown closes the remaining connections and returns an error with their number.
+// Shutdown is [Lifecycle.Shutdown].
 func (s *Server) Shutdown(ctx context.Context) error {
 	return s.lifecycle.Shutdown(ctx, s.cfg.Connections, func() { s.cutOff.Store(true) })
 }
