@@ -65,7 +65,7 @@ func held(t testing.TB, s *Store) []string {
 func objects(t testing.TB, s *Store) (n int) {
 	t.Helper()
 	for _, path := range held(t, s) {
-		if IsObject(path) {
+		if strings.HasPrefix(path, objectsDir+"/") {
 			n++
 		}
 	}

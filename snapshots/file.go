@@ -56,15 +56,6 @@ func parsePath(path string) (k key, err error) {
 	return key{dir, name}, nil
 }
 
-// CheckPath returns an [ErrPath] if a path is not the path that a file of a store has.
-func CheckPath(path string) error {
-	_, err := parsePath(path)
-	return err
-}
-
-// IsObject says whether a path is that of an object.
-func IsObject(path string) bool { return strings.HasPrefix(path, objectsDir+"/") }
-
 // IsDated says whether a path is that of a file of a date.
 func IsDated(path string) bool {
 	k, err := parsePath(path)

@@ -31,22 +31,20 @@ type files struct {
 	working sync.WaitGroup            // goroutines that do so
 	since   atomic.Pointer[time.Time] // when the use of the disk that goes on began; nil: none goes on
 
-	disk          sync.Mutex           // held while it is decided what the disk is to have, not while it works; its holder may lock mu; guards the next fields
-	unnamed       map[string]time.Time // accepted objects that no file has named yet, with the time until which they stay
-	objectsBefore string               // [Ages.ObjectsBefore]
-	unread        bool                 // a file could not be read at the start, so it may name any object
+	disk          sync.Mutex // held while it is decided what the disk is to have, not while it works; its holder may lock mu; guards the next fields
+	objectsBefore string     // [Ages.ObjectsBefore]
+	unread        bool       // a file could not be read at the start, so it may name any object
 
-	mu      sync.Mutex          // guards the fields below; held only briefly
-	index   map[key]*entry      // the files and objects that may be read
-	dates   map[string][]string // by name, the dates that have a file in index, rising; the slices are never changed
-	queue   map[key]Packed      // last write of each file that the disk has not taken yet
-	diskErr error               // of the last write of the queue
-	outage  bool                // the log says that the disk does not take files
+	mu     sync.Mutex          // guards the fields below; held only briefly
+	index  map[key]*entry      // the files and objects that may be read
+	dates  map[string][]string // by name, the dates that have a file in index, rising; the slices are never changed
+	queue  map[key]Packed      // last write of each file that the disk has not taken yet
+	outage error               // why the disk does not take files, as the log says; nil: it takes them
 }
 
 func newFiles(dir string, log *slog.Logger) *files {
 	return &files{
-		dir: dir, log: log, writer: &writer{log: log}, writing: make(chan struct{}, 1), unnamed: map[string]time.Time{},
+		dir: dir, log: log, writer: &writer{log: log}, writing: make(chan struct{}, 1),
 		index: map[key]*entry{}, dates: map[string][]string{}, queue: map[key]Packed{},
 	}
 }
@@ -73,8 +71,7 @@ func (f *files) open() (err error) {
 			f.enqueue([]Packed{p})
 		}
 	}
-	f.flush()
-	f.sweep()
+	f.work()
 	return nil
 }
 
@@ -217,9 +214,11 @@ func (f *files) silent() error {
 	return nil
 }
 
-// write lets the disk take what is queued, and lets reads find the files of a batch, which is queued. They are found even if the disk refuses
-// them or does not answer.
-func (f *files) write(batch []Packed) {
+// errSilent is the outage of a disk that neither takes nor refuses files.
+var errSilent = errors.New("disk does not answer")
+
+// write lets the disk take what is queued, and lets reads find it, even if the disk refuses it or does not answer.
+func (f *files) write() {
 	if f.silent() == nil {
 		done := make(chan struct{})
 		f.working.Go(func() {
@@ -234,22 +233,13 @@ func (f *files) write(batch []Packed) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, p := range batch {
-		f.show(p)
+	for k, p := range f.queue {
+		f.remember(k, p.entry)
 	}
-	if !f.outage {
+	if f.outage == nil {
 		f.log.Error("disk does not answer: answers are served from memory until it does")
+		f.outage = errSilent
 	}
-	f.outage = true
-}
-
-// show lets reads find a queued file, unless a later write of its place is queued, or the file is not queued any more. It says whether the file is
-// queued. f.mu is held.
-func (f *files) show(p Packed) (queued bool) {
-	if queued = f.queue[p.key].entry == p.entry; queued {
-		f.remember(p.key, p.entry)
-	}
-	return queued
 }
 
 // The ranks order the writes of a publication: what is named before what names it.
@@ -291,17 +281,21 @@ func (f *files) flush() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for k, p := range all {
-		if f.show(p) && written[k] {
+		if f.queue[k].entry != p.entry {
+			continue // a later write of its place is queued, or it was removed
+		}
+		f.remember(k, p.entry)
+		if written[k] {
 			delete(f.queue, k)
 		}
 	}
 	switch {
-	case refusal != nil && !f.outage:
+	case refusal != nil && f.outage == nil:
 		f.log.Error("disk refuses writes: answers are served from memory until it is writable again", "err", refusal)
-	case refusal == nil && f.outage:
+	case refusal == nil && f.outage != nil:
 		f.log.Info("disk writable again, all pending files saved")
 	}
-	f.diskErr, f.outage = refusal, refusal != nil
+	f.outage = refusal
 }
 
 // writeRank writes the files of a rank, adds those that the disk took to written, and returns the first error of the others.
@@ -361,12 +355,11 @@ func (f *files) waiting() int {
 func (f *files) DiskError() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	err := f.silent()
-	if err == nil && f.diskErr != nil {
-		err = fmt.Errorf("disk refuses writes, %d files pending: %w", len(f.queue), f.diskErr)
-	}
-	if len(f.queue) == 0 {
+	switch silent := f.silent(); {
+	case len(f.queue) == 0:
 		return nil
+	case silent != nil || f.outage == nil:
+		return silent
 	}
-	return err
+	return fmt.Errorf("disk refuses writes, %d files pending: %w", len(f.queue), f.outage)
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/goccy/go-json"
 )
@@ -14,15 +15,18 @@ import (
 // ErrNoSnapshot says that no answer of that product and date is stored.
 var ErrNoSnapshot = errors.New("no snapshot of that date")
 
-// entry is what the store knows of the last write of a file or an object without reading it. It is immutable but for logged. An
-// object has only a digest.
+// entry is what the store knows of the last write of a file or an object without reading it. It is immutable but for the fields that
+// files.mu guards. An object has only a digest, a size and perhaps until.
 type entry struct {
 	digest  string   // in its header, or of the object
 	size    int64    // of the file; 0: not known
 	age     age      // of the default answer
 	objects []string // digests of the objects that it names
 	summary []byte   // [File.Summary]
-	logged  bool     // a read of the file has failed, and the log says so; guarded by files.mu
+
+	// Guarded by files.mu.
+	logged bool      // a read of the file has failed, and the log says so
+	until  time.Time // an accepted object that no file has named yet stays until then
 }
 
 // newEntry returns the entry of a file. It does not keep the file.

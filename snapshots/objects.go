@@ -27,8 +27,8 @@ type Object struct {
 
 const objectSuffix = ".gz"
 
-// unnamedFor is how long an object of another store may wait for the first file that names it. A new member of a fleet may get
-// the objects of the whole history before the files.
+// unnamedFor is how long an object of another store may wait for the first file that names it. It comes just before the file, but the
+// connection may break between them.
 const unnamedFor = 24 * time.Hour
 
 // ErrGone is an object that the directory does not have.
@@ -120,7 +120,7 @@ func (f *files) missing(objects []Object) (batch []Packed, err error) {
 	return batch, nil
 }
 
-// sweep removes the objects that no file names and that are not in unnamed, and those that only files of dates before
+// sweep removes the objects that no file names and that wait for none, and those that only files of dates before
 // objectsBefore name. While files are queued, or if a file could not be read at the start, sweep removes no object from the disk:
 // the files there may still name it. The caller uses the disk.
 func (f *files) sweep() {
@@ -140,18 +140,14 @@ func (f *files) sweep() {
 			named[sum] = true
 		}
 	}
-	for sum, until := range f.unnamed {
-		if named[sum] || time.Now().After(until) {
-			delete(f.unnamed, sum)
-			continue
-		}
-		named[sum] = true
-	}
 	var orphans []key
 	for k, e := range f.index {
 		_, queued := f.queue[k]
 		switch {
-		case k.dir != objectsDir || named[e.digest]:
+		case k.dir != objectsDir:
+		case named[e.digest]:
+			e.until = time.Time{}
+		case time.Now().Before(e.until):
 		case queued:
 			delete(f.queue, k)
 			f.forget(k)

@@ -148,11 +148,11 @@ func (s *Store) Save(answers []File, objects []Object) error {
 		return err
 	}
 	defer stored()
-	s.write(batch)
+	s.write()
 	s.keep(batch)
 	if lost, err := s.missing(objects); err == nil && len(lost) > 0 {
 		s.enqueue(lost)
-		s.write(lost)
+		s.write()
 	}
 	return nil
 }
@@ -193,15 +193,6 @@ func (s *Store) begin(answers []File, objects []Object) (batch []Packed, stored 
 	}
 	s.enqueue(batch)
 	return batch, stored, nil
-}
-
-// place writes objects and files, and lets reads find them. s.disk is held, but not meanwhile.
-func (s *Store) place(batch []Packed) {
-	s.enqueue(batch)
-	s.disk.Unlock()
-	defer s.disk.Lock()
-	s.write(batch)
-	s.keep(batch)
 }
 
 // Load reads and verifies a product's file of a date. It returns ErrNoSnapshot if there is none.

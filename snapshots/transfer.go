@@ -54,7 +54,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	if err == nil && has != digest {
 		err = fmt.Errorf("%w: it is whole, but not what was announced", ErrTorn)
 	}
-	p := packed(k, file, &entry{digest: digest}, nil)
+	p := packed(k, file, &entry{digest: digest, until: time.Now().Add(unnamedFor)}, nil)
 	if err == nil && k.dir != objectsDir {
 		p, err = s.vet(k, file, products, notAfter)
 	}
@@ -62,16 +62,14 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 		return err
 	}
 	s.disk.Lock()
-	defer s.disk.Unlock()
 	batch, err := s.admit([]Packed{p})
-	if err != nil {
-		return err
+	s.enqueue(batch)
+	s.disk.Unlock()
+	if err == nil {
+		s.write()
+		s.keep(batch)
 	}
-	if k.dir == objectsDir {
-		s.unnamed[digest] = time.Now().Add(unnamedFor)
-	}
-	s.place(batch)
-	return nil
+	return err
 }
 
 // vet decodes and checks the answer of a file that another store has written.
