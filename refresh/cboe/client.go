@@ -18,7 +18,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -94,23 +93,12 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		// closed, or that an HTTP/2 host refuses. It does not offer HTTP/2, because it has a DialContext. With one request
 		// every few seconds, keeping connections would save little.
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: c.dial, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
+			Proxy: http.ProxyFromEnvironment, DialContext: cfg.Dial, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
 		},
 		// Client follows redirects itself, so that each waits for a turn.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return c, nil
-}
-
-// turnKey is the key of a turn in the context of its request: an atomic.Bool, true once the turn is used.
-type turnKey struct{}
-
-// dial makes the one connection of a turn. It refuses a second one, so that the transport cannot repeat a request.
-func (c *Client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	if used, ok := ctx.Value(turnKey{}).(*atomic.Bool); !ok || used.Swap(true) {
-		return nil, errors.New("no turn for another connection")
-	}
-	return c.cfg.Dial(ctx, network, address)
 }
 
 // spxOptions is the chain of the first underlying.
@@ -188,7 +176,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	case err != nil:
 		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, turnKey{}, new(atomic.Bool)), c.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	req = req.WithContext(ctx)
 	req.Header.Set("User-Agent", userAgent)

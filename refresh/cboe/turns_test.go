@@ -15,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,23 +247,4 @@ func turnsAreKept(t *testing.T, base string, proxied bool, misbehave func(*liste
 			t.Errorf("%d connections and %d requests in a minute", n, l.heads)
 		}
 	})
-}
-
-// A request of the transport that has had its connection gets no second one.
-func TestATurnIsOneConnection(t *testing.T) {
-	l := &listener{misbehave: answers("")}
-	c, err := NewClient(ClientConfig{BaseURL: "http://cdn.test", Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	turn := context.WithValue(t.Context(), turnKey{}, new(atomic.Bool))
-	for i, ctx := range []context.Context{turn, turn, t.Context()} {
-		conn, err := c.dial(ctx, "tcp", "cdn.test:80")
-		if err == nil {
-			conn.Close()
-		}
-		if (err == nil) != (i == 0) {
-			t.Errorf("connection %d: %v", i, err)
-		}
-	}
 }
