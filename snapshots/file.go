@@ -177,7 +177,7 @@ func encodeFile(f *File) (h fileHeader, b []byte, err error) {
 		return h, nil, fmt.Errorf("file takes %d bytes, its header %d, over the limits of %d and %d", len(b), len(line), MaxTransfer, maxHeader)
 	}
 	at := bytes.Index(b, []byte(digestMark)) + len(digestMark)
-	h.SHA256 = digest(b[at+digestLen:])
+	h.SHA256 = Digest(b[at+digestLen:])
 	copy(b[at:], h.SHA256)
 	return h, b, nil
 }
@@ -198,7 +198,7 @@ func unframe(b []byte, k key) (h fileHeader, payload []byte, err error) {
 		return h, nil, fmt.Errorf("%w: %d, this version reads up to %d", ErrNewerFormat, h.Format, fileFormat)
 	}
 	rest, ok := bytes.CutPrefix(b, fmt.Appendf(nil, `{"format":%d,%s`, h.Format, digestMark))
-	if !ok || len(rest) < digestLen || digest(rest[digestLen:]) != string(rest[:digestLen]) {
+	if !ok || len(rest) < digestLen || Digest(rest[digestLen:]) != string(rest[:digestLen]) {
 		return h, nil, fmt.Errorf("%w: digest differs", ErrTorn)
 	}
 	if FileName(h.Product) != k.name || !isDate(h.Date) || k.dir != currentDir && k.dir != h.Date {

@@ -90,7 +90,7 @@ func reframed(t testing.TB, payload string, alter func(*fileHeader)) []byte {
 	must(t, err)
 	b := []byte(string(line) + "\n" + payload)
 	at := bytes.Index(b, []byte(digestMark)) + len(digestMark)
-	copy(b[at:], digest(b[at+digestLen:]))
+	copy(b[at:], Digest(b[at+digestLen:]))
 	return b
 }
 

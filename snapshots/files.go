@@ -214,9 +214,6 @@ func (f *files) silent() error {
 	return nil
 }
 
-// errSilent is the outage of a disk that neither takes nor refuses files.
-var errSilent = errors.New("disk does not answer")
-
 // write lets the disk take what is queued, and lets reads find it, even if the disk refuses it or does not answer.
 func (f *files) write() {
 	if f.silent() == nil {
@@ -238,7 +235,7 @@ func (f *files) write() {
 	}
 	if f.outage == nil {
 		f.log.Error("disk does not answer: answers are served from memory until it does")
-		f.outage = errSilent
+		f.outage = errors.New("disk does not answer")
 	}
 }
 

@@ -112,7 +112,7 @@ func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 	if len(data) == 0 || !json.Valid(data) || data[0] <= ' ' || data[len(data)-1] <= ' ' || bytes.IndexByte(data, '\n') >= 0 {
 		return nil, errors.New("seal snapshot: data is not JSON on one line")
 	}
-	meta.Receipt.DataSHA256 = digest(data)
+	meta.Receipt.DataSHA256 = Digest(data)
 	if inputs := meta.Receipt.Inputs; inputs != nil {
 		meta.Receipt.InputSHA256 = make([]string, len(inputs))
 		for i, in := range inputs {
@@ -196,7 +196,7 @@ func (s *Snapshot) setIdentity(prefix []byte) {
 // the tags depend on every byte of the body. The tags of a page are derived from the whole body, and those of a form also from its
 // header fields: a client that polls a form learns of another freshness.
 func (s *Snapshot) setTags() {
-	stem := digest(append([]byte(s.Lines), s.bodies[Identity][s.data[1]:]...))[:32]
+	stem := Digest(append([]byte(s.Lines), s.bodies[Identity][s.data[1]:]...))[:32]
 	for c := range Codings {
 		s.tags[c] = `"` + stem + c.tagSuffix() + `"`
 	}
@@ -290,7 +290,7 @@ func parse(bodies [Codings][]byte) (*Snapshot, error) {
 	prefix, ok := bytes.CutSuffix(identity, slices.Concat([]byte(envelopeUsage), envelope.Usage, []byte(envelopeEnd)))
 	n := len(envelope.Data)
 	if !ok || !bytes.HasPrefix(prefix, []byte(envelopeData)) || len(prefix) < len(envelopeData)+n ||
-		digest(prefix[len(envelopeData):len(envelopeData)+n]) != envelope.Meta.Receipt.DataSHA256 {
+		Digest(prefix[len(envelopeData):len(envelopeData)+n]) != envelope.Meta.Receipt.DataSHA256 {
 		return nil, errors.New("body is not a sealed envelope")
 	}
 	s := newSnapshot(envelope.Meta, n)
@@ -324,7 +324,8 @@ func (s *Snapshot) adopt(bodies [Codings][]byte, n int, tail []byte, end string)
 	return nil
 }
 
-func digest(b []byte) string {
+// Digest returns the SHA-256 of bytes in hexadecimal.
+func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }

@@ -150,7 +150,7 @@ func (s *Store) Save(answers []File, objects []Object) error {
 	defer stored()
 	s.write()
 	s.keep(batch)
-	if lost, err := s.missing(objects); err == nil && len(lost) > 0 {
+	if lost := s.missing(objects); len(lost) > 0 {
 		s.enqueue(lost)
 		s.write()
 	}
@@ -161,9 +161,7 @@ func (s *Store) Save(answers []File, objects []Object) error {
 func (s *Store) begin(answers []File, objects []Object) (batch []Packed, stored func(), err error) {
 	s.disk.Lock()
 	defer s.disk.Unlock()
-	if batch, err = s.missing(objects); err != nil {
-		return nil, nil, err
-	}
+	batch = s.missing(objects)
 	var dated []Packed
 	for i := range answers {
 		f := &answers[i]

@@ -6,8 +6,6 @@ package feed
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -79,7 +77,7 @@ func New(doc *upstream.Document) (*Document, error) {
 	if len(d.Gzip) > len(d.Body) { // gzip with empty blocks
 		d.Gzip = nil
 	}
-	d.SHA256 = Digest(d.Body)
+	d.SHA256 = snapshots.Digest(d.Body)
 	if err := d.decode(); err != nil {
 		return nil, err
 	}
@@ -109,7 +107,7 @@ const (
 // State returns a state as an input. It keeps the bytes of state.
 func State(name string, state []byte) *Document {
 	return &Document{
-		StoredInput: snapshots.StoredInput{Input: snapshots.Input{Name: StateDir + name, SHA256: Digest(state)}}, Body: state,
+		StoredInput: snapshots.StoredInput{Input: snapshots.Input{Name: StateDir + name, SHA256: snapshots.Digest(state)}}, Body: state,
 	}
 }
 
@@ -323,12 +321,6 @@ func (d *Document) Symbol() string {
 // withoutUnderscore returns the symbol as the chain itself spells it: the upstream names the document of an index with an
 // underscore before the symbol.
 func withoutUnderscore(symbol string) string { return strings.TrimPrefix(symbol, "_") }
-
-// Digest returns the SHA-256 of bytes in hexadecimal.
-func Digest(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
-}
 
 // Counts returns the members of a struct of counts that are not 0, in the order of their names: "3 duplicate, 1 settled".
 func Counts(of any) string {

@@ -55,17 +55,14 @@ func (i *Intake) Since(name upstream.Name) *upstream.Document {
 	return &since
 }
 
-// Take decodes a document that has arrived, and returns it if it is valid. It refuses a document of the future, one that the guard
+// Take decodes a document that has arrived. The error says why it is not valid. Take refuses a document of the future, one that the guard
 // refuses, and a chain without a contract to compute with.
 func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 	d, err := New(doc)
-	if err == nil {
-		err = i.validate(d)
-	}
 	if err != nil {
 		return nil, err
 	}
-	return d, nil
+	return d, i.validate(d)
 }
 
 func (i *Intake) validate(d *Document) error {

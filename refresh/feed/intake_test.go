@@ -29,7 +29,7 @@ func TestIntakeAdoptsStoredDocuments(t *testing.T) {
 		i := NewIntake(NewClock(now, 1), cal, slog.New(slog.NewTextHandler(&log, nil)))
 		bodies := map[string][]byte{}
 		adopt := func(name string, doc *upstream.Document) {
-			sum := Digest(doc.Body)
+			sum := snapshots.Digest(doc.Body)
 			bodies[sum] = doc.Body
 			i.Adopt(snapshots.StoredInput{Input: snapshots.Input{Name: name, SHA256: sum}, Received: doc.Received}, compute.UnderlyingQuote{}, func(sha256 string) ([]byte, error) {
 				if gone {
@@ -46,7 +46,7 @@ func TestIntakeAdoptsStoredDocuments(t *testing.T) {
 		newest := quoteOf(100, now.Add(-time.Minute))
 		adopt(string(name), newest)
 		adopt(string(name), quoteOf(50, now.Add(-time.Hour)))
-		if d := i.Document(name); d == nil || d.SHA256 != Digest(newest.Body) || i.Since(name) != nil {
+		if d := i.Document(name); d == nil || d.SHA256 != snapshots.Digest(newest.Body) || i.Since(name) != nil {
 			t.Fatalf("adopted %+v, to be compared with %+v", d, i.Since(name))
 		}
 		_, err := i.Take(quoteOf(70, now))

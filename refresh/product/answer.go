@@ -130,7 +130,7 @@ func (a *Answer) encode() (err error) {
 		a.QualityJSON = fmt.Appendf(nil, `{"not_finite":["%s"],%s`, strings.Join(slices.Compact(unknown), `","`), a.QualityJSON[1:])
 	}
 	if a.row != nil {
-		a.row.Snapshot, a.row.Values = feed.Digest(a.variants[""].JSON), append(a.row.Values, a.Product.Method)
+		a.row.Snapshot, a.row.Values = snapshots.Digest(a.variants[""].JSON), append(a.row.Values, a.Product.Method)
 		if a.summary, err = json.Marshal(a.leaves); err != nil {
 			return fmt.Errorf("row: %w", err)
 		}

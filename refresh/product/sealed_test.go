@@ -26,7 +26,7 @@ func sealMade(t testing.TB, resource string, rate float64, made ...madeInput) (*
 	p := Named(resource)
 	in := &Inputs{at: time.Date(2026, time.December, 1, 12, 0, 0, 0, time.UTC), calendar: calendar, source: "made"}
 	for _, m := range made {
-		d := feed.Stored(snapshots.StoredInput{Input: snapshots.Input{Name: m.Name, SHA256: feed.Digest(m.Body)}}, nil)
+		d := feed.Stored(snapshots.StoredInput{Input: snapshots.Input{Name: m.Name, SHA256: snapshots.Digest(m.Body)}}, nil)
 		if d.Body = m.Body; m.Name == feed.StateDir+closedDates {
 			var c closures
 			must(t, json.Unmarshal(m.Body, &c))

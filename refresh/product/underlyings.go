@@ -75,7 +75,7 @@ type answered struct {
 func (b *Batch) answered(name string) answered {
 	if a := b.Answers[name]; a != nil {
 		text := a.variants[""].JSON
-		return answered{text, a.AsOf, new(feed.Digest(text))}
+		return answered{text, a.AsOf, new(snapshots.Digest(text))}
 	}
 	if e := b.Memory.store.Current(name); e != nil {
 		return answered{e.Default.Data(), e.Default.Meta.AsOf, &e.Default.Meta.Receipt.DataSHA256}
