@@ -62,13 +62,6 @@ func (b *board) changed() {
 // seen returns what probes and the fleet see of a product.
 func (b *board) seen(name string) viewed { return (*b.view.Load())[name] }
 
-// now returns a copy of what a product serves now.
-func (b *board) now(name string) currentAnswer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return *b.current[name]
-}
-
 // edition returns what a product serves now, nil before the first answer.
 func (b *board) edition(name string) *snapshots.Edition { return b.seen(name).edition }
 

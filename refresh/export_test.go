@@ -23,6 +23,9 @@ func must(t testing.TB, errs ...error) {
 	}
 }
 
+// New returns a refresher. It neither fetches nor reads anything before [Refresher.Restore] or [Refresher.Run].
+func New(cfg Config) *Refresher { return &Refresher{jobs: newJobs(&cfg)} }
+
 // newStore opens a store of a source in a directory that the test removes.
 func newStore(t testing.TB, source string) *snapshots.Store {
 	t.Helper()

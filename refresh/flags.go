@@ -102,10 +102,7 @@ func (f *Flags) edgeClock(store *snapshots.Store) feed.Clock {
 	if f.Source == "cboe" || f.Source == "folder" {
 		return feed.MachineClock()
 	}
-	if left := leftOff(store, Resources(f.Underlyings)); !left.IsZero() {
-		return feed.NewClock(left, 1)
-	}
-	return feed.NewClock(time.Now(), 1)
+	return feed.NewClock(cmp.Or(leftOff(store, Resources(f.Underlyings)), time.Now()), 1)
 }
 
 // SourceFlags are the flags of the upstream and its clock.

@@ -132,7 +132,9 @@ func (f *follower) Apply(served map[string]fleet.Served) error {
 
 // followed returns the answer of the fleet, or nil if it is the current one.
 func (f *follower) followed(p *product.Product, s fleet.Served) (*currentAnswer, error) {
-	h := f.board.now(p.Name)
+	f.board.mu.Lock()
+	h := *f.board.current[p.Name]
+	f.board.mu.Unlock()
 	if h.digest != s.SHA256 {
 		file, err := f.store.LoadCurrent(p.Name)
 		if err != nil {

@@ -59,28 +59,15 @@ func (j *jobs) leave(f func()) {
 	f()
 }
 
-// fetch fetches a document, decodes it and checks whether it is valid. The error is [upstream.ErrNotModified] when
-// the accepted document is still the newest. Others may own the state meanwhile.
-func (j *jobs) fetch(ctx context.Context, name upstream.Name) (*feed.Document, error) {
-	if j.cfg.Version != nil { // the files of a folder are read one by one: the bytes of many would wait in memory
-		j.leave(j.reading.Lock)
-		defer j.reading.Unlock()
-	}
-	got := j.ask(ctx, name)
-	if got[0].err != nil {
-		return nil, got[0].err
-	}
-	return j.intake.Take(got[0].doc)
-}
-
-// arrived is what the source answered to a request.
+// arrived is the answer of the source to a request.
 type arrived struct {
-	name upstream.Name
-	doc  *upstream.Document
-	err  error
+	sent *upstream.Document
+	doc  *feed.Document // sent, decoded
+	err  error          // of the source, or why doc is not valid
 }
 
-// ask asks the source for documents, one after another, while others may own the state. It leaves the rest when over half of all have failed.
+// ask asks the source for documents, one after another, while others may own the state, and then decodes them. It leaves the rest when over
+// half of all have failed.
 func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) {
 	since := map[upstream.Name]*upstream.Document{}
 	for _, name := range names {
@@ -89,9 +76,9 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 	failed := 0
 	j.leave(func() {
 		for _, name := range names {
-			one := arrived{name: name, err: &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}}
+			one := arrived{err: &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}}
 			if j.cfg.Lease == nil || j.cfg.Lease() {
-				one.doc, one.err = j.source.Fetch(ctx, name, since[name])
+				one.sent, one.err = j.source.Fetch(ctx, name, since[name])
 			}
 			j.advance()
 			if one.err == nil {
@@ -106,24 +93,36 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 			}
 		}
 	})
+	for i := range got {
+		if one := &got[i]; one.err == nil {
+			one.doc, one.err = j.intake.Take(one.sent)
+		}
+	}
 	return got
+}
+
+// fetch fetches a document that may be large. The error is [upstream.ErrNotModified] when the accepted document is still the newest.
+// Others may own the state meanwhile.
+func (j *jobs) fetch(ctx context.Context, name upstream.Name) (*feed.Document, error) {
+	if j.cfg.Version != nil { // the files of a folder are read one by one: the bytes of many would wait in memory
+		j.leave(j.reading.Lock)
+		defer j.reading.Unlock()
+	}
+	got := j.ask(ctx, name)[0]
+	return got.doc, got.err
 }
 
 // fetchInto fetches documents into the batch. It passes over those that the source does not have, and those of which the accepted one is
 // still the newest. It logs and returns an error for each of the others.
 func (j *jobs) fetchInto(ctx context.Context, b *product.Batch, names ...upstream.Name) (errs []error) {
 	names = slices.DeleteFunc(names, func(name upstream.Name) bool { return !j.source.Offers(name) })
-	for _, one := range j.ask(ctx, names...) {
-		d, err := (*feed.Document)(nil), one.err
-		if err == nil {
-			d, err = j.intake.Take(one.doc)
-		}
+	for i, one := range j.ask(ctx, names...) {
 		switch {
-		case err == nil:
-			b.Add(d)
-		case !errors.Is(err, upstream.ErrNotModified):
-			j.log.Warn("document not fetched", "document", one.name, "err", err)
-			errs = append(errs, fmt.Errorf("%s: %w", one.name, err))
+		case one.err == nil:
+			b.Add(one.doc)
+		case !errors.Is(one.err, upstream.ErrNotModified):
+			j.log.Warn("document not fetched", "document", names[i], "err", one.err)
+			errs = append(errs, fmt.Errorf("%s: %w", names[i], one.err))
 		}
 	}
 	return errs

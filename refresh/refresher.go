@@ -24,7 +24,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Refresher keeps the answers in the store current. Create it with [New] or [Flags.Open]. Store, Now, DiskError, ClockError,
+// Refresher keeps the answers in the store current. Create it with [Flags.Open]. Store, Now, DiskError, ClockError,
 // Stuck, Offers and LastFailure are safe for concurrent use.
 type Refresher struct {
 	*jobs
@@ -34,9 +34,6 @@ type Refresher struct {
 
 // Fleet returns this process in a fleet, nil if it is in none.
 func (r *Refresher) Fleet() *fleet.Member { return r.member }
-
-// New returns a refresher. It neither fetches nor reads anything before [Refresher.Restore] or [Refresher.Run].
-func New(cfg Config) *Refresher { return &Refresher{jobs: newJobs(&cfg)} }
 
 // Resources returns the names of all resources, in the order of the table.
 func (r *Refresher) Resources() []string { return r.cfg.products.Names() }

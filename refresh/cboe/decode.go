@@ -187,11 +187,8 @@ func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close
 	return rising, bad, nil
 }
 
-// numberOrText is a number or a string that holds one; any other value but null is NaN.
-type numberOrText struct {
-	value float64
-	given bool // and not null
-}
+// numberOrText is a number or a string that holds one; any other value but null, which is absent, is NaN.
+type numberOrText number
 
 // UnmarshalJSON implements [json.Unmarshaler].
 func (n *numberOrText) UnmarshalJSON(raw []byte) error {

@@ -25,14 +25,14 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 	curve := func(vix, close string) map[upstream.Name]string {
 		return map[upstream.Name]string{
 			upstream.Settlement("2026-11-19"): "Product,Symbol,Expiration Date,Price\nVX,VX/Z6,2026-12-16,18.5\n",
-			upstream.Quotes(vixIndex):         fmt.Sprintf(`{"timestamp":"2026-11-19 22:00:00","data":{"symbol":"^VIX","current_price":%s,"close":17,"last_trade_time":"2026-11-19T16:15:00"}}`, vix),
-			upstream.History(vix3mIndex):      fmt.Sprintf(`{"data":[{"date":"2026-11-18","close":%s},{"date":"2026-11-19","close":19}]}`, close),
+			upstream.Quotes("_VIX"):           fmt.Sprintf(`{"timestamp":"2026-11-19 22:00:00","data":{"symbol":"^VIX","current_price":%s,"close":17,"last_trade_time":"2026-11-19T16:15:00"}}`, vix),
+			upstream.History("_VIX3M"):        fmt.Sprintf(`{"data":[{"date":"2026-11-18","close":%s},{"date":"2026-11-19","close":19}]}`, close),
 		}
 	}
 	for bad, documents := range map[bool]map[upstream.Name]string{false: curve("18", "19"), true: curve("1800", "0.1")} {
 		in := &Inputs{calendar: calendar}
 		in.parameters.StaleSessionsTo = new(compute.NewDate(2026, 11, 20))
-		for _, name := range []upstream.Name{upstream.Settlement("2026-11-19"), upstream.Quotes(vixIndex), upstream.History(vix3mIndex)} {
+		for _, name := range []upstream.Name{upstream.Settlement("2026-11-19"), upstream.Quotes("_VIX"), upstream.History("_VIX3M")} {
 			d, err := feed.New(&upstream.Document{Name: name, Body: []byte(documents[name]), FileDate: "2026-11-19"})
 			must(t, err)
 			in.Documents = append(in.Documents, d)

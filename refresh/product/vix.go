@@ -169,14 +169,12 @@ func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {
 }
 
 const (
-	vixIndex   = "_VIX"
-	vix3mIndex = "_VIX3M"
 	closesKept = 14               // days that a close waits for the settlement file of its date
 	closeFinal = 31 * time.Minute // from the close of a session until the upstream's quotes of indices have their closes
 )
 
 // CloseIndices are the indices whose closes a VIX curve rests on.
-var CloseIndices = []string{vixIndex, vix3mIndex}
+var CloseIndices = []string{"_VIX", "_VIX3M"}
 
 // KeepClose keeps the first quote of VIX or VIX3M that has the close of its date and is final at now. It waits for the settlement file of the
 // date, and no stored answer may name it until then: so it keeps its bytes.
