@@ -171,12 +171,18 @@ func TestHistoricalOfADiskThatHangs(t *testing.T) {
 	}
 }
 
+// An error that may pass forgets no date, and the log has one line of it, however often the file is asked for.
 func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
-	s := week(t, options(t.TempDir()), monday, friday)
+	o, log := options(t.TempDir()), &testLog{}
+	o.Log = log.logger(slog.LevelWarn)
+	s := week(t, o, monday, friday)
 	dir := filepath.Join(s.dir, monday)
 	must(t, os.Rename(dir, dir+"~"))
 	put(t, s, monday, "in the way: the read fails with ENOTDIR, as it would with EMFILE or EIO")
-	historical(t, s, monday)
+	for range 3 {
+		historical(t, s, monday)
+	}
+	equal(t, log.count(passedOver), 1, "lines: %s", log)
 	must(t, os.Remove(dir))
 	must(t, os.Rename(dir+"~", dir))
 	equal(t, historical(t, s, monday), monday, "when the file can be read again")

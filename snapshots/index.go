@@ -210,7 +210,7 @@ func (f *files) passOver(k key, e *entry, err error) {
 		f.forget(k)
 	}
 	logged := e.logged || missing
-	e.logged = logged
+	e.logged = true
 	f.mu.Unlock()
 	if logged {
 		return
