@@ -2,13 +2,13 @@ package refresh
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"strikecache/refresh/feed"
 	"strikecache/refresh/product"
-	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -17,14 +17,13 @@ import (
 type board struct {
 	cfg *Config
 
-	mu      sync.Mutex // never held while a file is read or written: a dead disk keeps no answer fresh
-	current map[string]*currentAnswer
+	mu sync.Mutex // held while current is replaced, and never while a file is read or written: a dead disk keeps no answer fresh
 
-	view       atomic.Pointer[map[string]viewed] // by product; the map is never changed
-	lastAnswer atomic.Int64                      // when the last answer that is stored or served was computed, in Unix seconds of market time
+	current    atomic.Pointer[map[string]*currentAnswer] // by product; the map is never changed
+	lastAnswer atomic.Int64                              // when the last answer that is stored or served was computed, in Unix seconds of market time
 }
 
-// currentAnswer is the answer that a product serves now, and the failures of its refreshes.
+// currentAnswer is the answer that a product serves now, and the failures of its refreshes. It is immutable.
 type currentAnswer struct {
 	edition *snapshots.Edition // nil before the first answer
 	restsOn []string           // [product.Answer.RestsOn] of the answer
@@ -32,38 +31,27 @@ type currentAnswer struct {
 	health  healths
 }
 
-// viewed is what probes and the fleet see of a product. They do not wait while answers are sealed again.
-type viewed struct {
-	edition  *snapshots.Edition
-	digest   string
-	reason   upstream.Reason // of the last failure while its refreshes fail, else ""
-	failures int             // in a row
-}
-
 func newBoard(cfg *Config) *board {
-	b := &board{cfg: cfg, current: map[string]*currentAnswer{}}
+	b, none := &board{cfg: cfg}, map[string]*currentAnswer{}
 	for _, p := range cfg.products {
-		b.current[p.Name] = &currentAnswer{health: healths{}}
+		none[p.Name] = &currentAnswer{health: healths{}}
 	}
-	b.changed()
+	b.current.Store(&none)
 	return b
 }
 
-// changed makes the next view. b.mu is held.
-func (b *board) changed() {
-	next := make(map[string]viewed, len(b.current))
-	for name, h := range b.current {
-		worst := h.health.worst(nil, nil)
-		next[name] = viewed{h.edition, h.digest, worst.reason, worst.failures}
-	}
-	b.view.Store(&next)
-}
-
-// seen returns what probes and the fleet see of a product.
-func (b *board) seen(name string) viewed { return (*b.view.Load())[name] }
+// now returns what a product serves now. It does not wait while answers are sealed again.
+func (b *board) now(name string) *currentAnswer { return (*b.current.Load())[name] }
 
 // edition returns what a product serves now, nil before the first answer.
-func (b *board) edition(name string) *snapshots.Edition { return b.seen(name).edition }
+func (b *board) edition(name string) *snapshots.Edition { return b.now(name).edition }
+
+// put replaces what products serve, all at the same instant. b.mu is held.
+func (b *board) put(changed map[string]*currentAnswer) {
+	next := maps.Clone(*b.current.Load())
+	maps.Copy(next, changed)
+	b.current.Store(&next)
+}
 
 // setComputed makes sealed answers current, all at the same instant, and ends the failures of the documents that succeeded for all
 // products, also those without a new answer.
@@ -73,12 +61,12 @@ func (b *board) setComputed(answers []*product.Answer, products product.List, su
 	next := map[string]*currentAnswer{}
 	for _, a := range answers {
 		name := a.Product.Name
-		next[name] = &currentAnswer{a.Edition, a.RestsOn, b.cfg.Store.Digest(snapshots.CurrentPath(name)), b.current[name].health}
+		next[name] = &currentAnswer{a.Edition, a.RestsOn, b.cfg.Store.Digest(snapshots.CurrentPath(name)), b.now(name).health}
 	}
 	if err := b.publish(next); err != nil {
 		return err
 	}
-	b.end(products, succeeded)
+	b.judge(products, func(h healths) { h.end(succeeded) })
 	return nil
 }
 
@@ -89,7 +77,7 @@ func (b *board) setStored(stored map[string]*currentAnswer) error {
 	return b.publish(stored)
 }
 
-// publish makes answers current, by product, but for those that are older than the current ones. b.mu is held.
+// publish makes answers current, by product, but for those that are older than the current ones, which it deletes from next. b.mu is held.
 func (b *board) publish(next map[string]*currentAnswer) error {
 	editions := map[string]*snapshots.Edition{}
 	for name, h := range next {
@@ -101,11 +89,11 @@ func (b *board) publish(next map[string]*currentAnswer) error {
 	if err := b.cfg.Store.Publish(editions); err != nil {
 		return err
 	}
-	for name := range editions {
-		b.current[name] = next[name]
-		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(next[name].edition).Unix()))
+	maps.DeleteFunc(next, func(name string, _ *currentAnswer) bool { return editions[name] == nil })
+	for _, h := range next {
+		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(h.edition).Unix()))
 	}
-	b.changed()
+	b.put(next)
 	return nil
 }
 
@@ -127,10 +115,7 @@ func changedAt(e *snapshots.Edition) time.Time {
 func (b *board) fail(document string, err error, products product.List) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, p := range products {
-		b.current[p.Name].health.fail(document, reasonOf(err), b.cfg.Clock.Now())
-	}
-	b.changed()
+	b.judge(products, func(h healths) { h.fail(document, reasonOf(err), b.cfg.Clock.Now()) })
 	return err
 }
 
@@ -138,21 +123,25 @@ func (b *board) fail(document string, err error, products product.List) error {
 func (b *board) succeed(products product.List, documents ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.end(products, documents)
+	b.judge(products, func(h healths) { h.end(documents) })
 }
 
-// end is succeed. b.mu is held.
-func (b *board) end(products product.List, documents []string) {
+// judge changes the healths of products. b.mu is held.
+func (b *board) judge(products product.List, change func(healths)) {
+	changed := map[string]*currentAnswer{}
 	for _, p := range products {
-		b.current[p.Name].health.end(documents)
+		h := *b.now(p.Name)
+		h.health = maps.Clone(h.health)
+		change(h.health)
+		changed[p.Name] = &h
 	}
-	b.changed()
+	b.put(changed)
 }
 
 // failing returns why the answer of a resource is stale although it is refreshed, nil if it is not.
 func (b *board) failing(name string) error {
-	if v := b.seen(name); v.failures >= failuresToStale {
-		return fmt.Errorf("%d refreshes of %s in a row have failed, the last with %s", v.failures, name, v.reason)
+	if h := b.now(name).health.worst(nil, nil); h.failures >= failuresToStale {
+		return fmt.Errorf("%d refreshes of %s in a row have failed, the last with %s", h.failures, name, h.reason)
 	}
 	return nil
 }
@@ -169,15 +158,13 @@ func (b *board) clockError() error {
 
 // freshnessOf returns the freshness of an answer at now, once the failures of the documents that succeeded have ended.
 func (b *board) freshnessOf(a *product.Answer, now time.Time, succeeded []string) snapshots.Freshness {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.freshness(a, now, b.current[a.Product.Name].health.worst(a.RestsOn, succeeded))
+	return b.freshness(a, now, b.now(a.Product.Name).health.worst(a.RestsOn, succeeded))
 }
 
-// freshness returns the freshness at now of an answer whose refreshes have this health. b.mu is held.
+// freshness returns the freshness at now of an answer whose refreshes have this health.
 func (b *board) freshness(a *product.Answer, now time.Time, h health) snapshots.Freshness {
 	var before *snapshots.Freshness
-	if e := b.current[a.Product.Name].edition; e != nil {
+	if e := b.edition(a.Product.Name); e != nil {
 		before = &e.Default.Meta.Freshness
 	}
 	return h.freshness(a, now, b.cfg.Calendar, before)
@@ -186,9 +173,7 @@ func (b *board) freshness(a *product.Answer, now time.Time, h health) snapshots.
 // reseal seals again every current answer whose freshness has changed.
 func (b *board) reseal() error {
 	now := b.cfg.Clock.Now()
-	return b.resealAs(func(a *product.Answer, _ snapshots.Freshness) snapshots.Freshness {
-		return b.freshness(a, now, b.current[a.Product.Name].health.worst(a.RestsOn, nil))
-	})
+	return b.resealAs(func(a *product.Answer, _ snapshots.Freshness) snapshots.Freshness { return b.freshnessOf(a, now, nil) })
 }
 
 // resealAs seals again every current answer whose freshness is not that of the function, which gets of the answer what its freshness depends on,
@@ -196,9 +181,9 @@ func (b *board) reseal() error {
 func (b *board) resealAs(of func(*product.Answer, snapshots.Freshness) snapshots.Freshness) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	changed := map[string]*snapshots.Edition{}
+	changed, editions := map[string]*currentAnswer{}, map[string]*snapshots.Edition{}
 	for _, p := range b.cfg.products {
-		h := b.current[p.Name]
+		h := *b.now(p.Name)
 		if h.edition == nil {
 			continue
 		}
@@ -207,23 +192,21 @@ func (b *board) resealAs(of func(*product.Answer, snapshots.Freshness) snapshots
 		if fresh.Equal(meta.Freshness) {
 			continue
 		}
-		e, err := withFreshness(h.edition, fresh)
-		if err != nil {
+		var err error
+		if h.edition, err = withFreshness(h.edition, fresh); err != nil {
 			return fmt.Errorf("seal %s again: %w", p.Name, err)
 		}
 		b.cfg.Log.Info("freshness changed", "resource", p.Name, "state", fresh.State, "reason", textOf(fresh.Reason))
-		changed[p.Name] = e
+		changed[p.Name], editions[p.Name] = &h, h.edition
 	}
 	if len(changed) == 0 {
 		return nil
 	}
-	if err := b.cfg.Store.Publish(changed); err != nil {
+	if err := b.cfg.Store.Publish(editions); err != nil {
 		return err
 	}
-	for name, e := range changed {
-		b.current[name].edition = e
-	}
-	b.changed()
+	maps.DeleteFunc(changed, func(name string, _ *currentAnswer) bool { return editions[name] == nil })
+	b.put(changed)
 	b.cfg.published()
 	return nil
 }

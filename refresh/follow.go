@@ -92,7 +92,7 @@ func (f *follower) Refresh(ctx context.Context) {
 func (f *follower) Serving() map[string]fleet.Served {
 	serving := map[string]fleet.Served{}
 	for _, p := range f.cfg.products {
-		v := f.board.seen(p.Name)
+		v := f.board.now(p.Name)
 		if v.edition != nil {
 			serving[p.Name] = fleet.Served{SHA256: v.digest, Freshness: v.edition.Default.Meta.Freshness}
 		} else if f.jobs.offers(p) {
@@ -132,9 +132,7 @@ func (f *follower) Apply(served map[string]fleet.Served) error {
 
 // followed returns the answer of the fleet, or nil if it is the current one.
 func (f *follower) followed(p *product.Product, s fleet.Served) (*currentAnswer, error) {
-	f.board.mu.Lock()
-	h := *f.board.current[p.Name]
-	f.board.mu.Unlock()
+	h := *f.board.now(p.Name)
 	if h.digest != s.SHA256 {
 		file, err := f.store.LoadCurrent(p.Name)
 		if err != nil {
@@ -147,10 +145,8 @@ func (f *follower) followed(p *product.Product, s fleet.Served) (*currentAnswer,
 		h, h.digest = *stored, s.SHA256
 	}
 	meta := &h.edition.Default.Meta
-	f.board.mu.Lock()
 	s.Freshness = f.worse(&product.Answer{Product: p, AsOf: meta.AsOf, Captured: meta.CapturedAt, RestsOn: h.restsOn}, s.Freshness)
-	f.board.mu.Unlock()
-	if same(meta.Freshness, s.Freshness) && f.board.seen(p.Name).digest == s.SHA256 {
+	if same(meta.Freshness, s.Freshness) && f.board.now(p.Name).digest == s.SHA256 {
 		return nil, nil
 	}
 	if !same(meta.Freshness, s.Freshness) {
@@ -184,7 +180,7 @@ func (f *follower) UpdateFreshness(since time.Time) error {
 }
 
 // worse returns the freshness that the fleet gives an answer, or that of its age, if this is stale and the refresher should have said it two
-// minutes ago. The board's lock is held.
+// minutes ago.
 func (f *follower) worse(a *product.Answer, served snapshots.Freshness) snapshots.Freshness {
 	if own := f.board.freshness(a, f.cfg.Clock.Now().Add(-aloneAfter), health{}); own.Stale() && !served.Stale() {
 		return own

@@ -51,7 +51,9 @@ func (r *Refresher) DiskError() error { return r.cfg.Store.DiskError() }
 func (r *Refresher) ClockError() error { return r.board.clockError() }
 
 // LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
-func (r *Refresher) LastFailure(name string) string { return string(r.board.seen(name).reason) }
+func (r *Refresher) LastFailure(name string) string {
+	return string(r.board.now(name).health.worst(nil, nil).reason)
+}
 
 // Offers returns the resources that the source has documents for. The value says whether the resource has an answer now.
 func (r *Refresher) Offers() map[string]bool {
