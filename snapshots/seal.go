@@ -162,8 +162,15 @@ func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
 
 // newSnapshot returns a snapshot without bodies.
 func newSnapshot(meta Meta, dataLen int) *Snapshot {
-	changed := lastChange(meta)
-	return &Snapshot{Meta: meta, changed: changed, modified: changed.UTC().Format(httpTime), date: meta.AsOf.UTC().Format(time.DateOnly), data: [2]int{len(envelopeData), len(envelopeData) + dataLen}}
+	changed := meta.ComputedAt
+	if since := meta.Freshness.Since; since.After(changed) {
+		changed = since
+	}
+	changed = changed.Truncate(time.Second)
+	return &Snapshot{
+		Meta: meta, changed: changed, modified: changed.UTC().Format(httpTime), date: meta.AsOf.UTC().Format(time.DateOnly),
+		data: [2]int{len(envelopeData), len(envelopeData) + dataLen},
+	}
 }
 
 // seal builds the body, which is prefix and then tail, in Identity, Gzip and the given codings. It keeps prefix.

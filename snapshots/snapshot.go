@@ -98,14 +98,6 @@ func (s *Snapshot) LastModified() string { return s.modified }
 // Date returns the UTC date of Meta.AsOf, YYYY-MM-DD, which is the date of the stored file. It is "" for a page.
 func (s *Snapshot) Date() string { return s.date }
 
-func lastChange(m Meta) time.Time {
-	at := m.ComputedAt
-	if m.Freshness.Since.After(at) {
-		at = m.Freshness.Since
-	}
-	return at.Truncate(time.Second)
-}
-
 const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
 
 // Data returns the bytes of the envelope's data. They must not be changed.

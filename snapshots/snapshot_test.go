@@ -49,6 +49,6 @@ func TestLastModified(t *testing.T) {
 		"parts of a second, since": {computed, computed.Add(1900 * time.Millisecond), computed.Add(time.Second)},
 	} {
 		m := Meta{ComputedAt: c.computed, Freshness: Freshness{Since: c.since}}
-		equal(t, lastChange(m).UTC().Format(http.TimeFormat), c.want.UTC().Format(http.TimeFormat), "%s", name)
+		equal(t, newSnapshot(m, 0).LastModified(), c.want.UTC().Format(http.TimeFormat), "%s", name)
 	}
 }
