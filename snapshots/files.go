@@ -71,7 +71,7 @@ func (f *files) open() (err error) {
 			f.enqueue([]Packed{p})
 		}
 	}
-	f.work()
+	f.work(true)
 	return nil
 }
 
@@ -199,11 +199,12 @@ func (f *files) use() (done func()) {
 	}
 }
 
-// work writes what is queued, and removes what no file names.
-func (f *files) work() {
+// work writes what is queued, and may remove what no file names.
+func (f *files) work(sweeps bool) {
 	defer f.use()()
-	f.flush()
-	f.sweep()
+	if f.flush(); sweeps {
+		f.sweep()
+	}
 }
 
 // silent returns an error while the disk does not answer.
@@ -215,12 +216,12 @@ func (f *files) silent() error {
 }
 
 // write lets the disk take what is queued, and lets reads find it, even if the disk refuses it or does not answer.
-func (f *files) write() {
+func (f *files) write(sweeps bool) {
 	if f.silent() == nil {
 		done := make(chan struct{})
 		f.working.Go(func() {
 			defer close(done)
-			f.work()
+			f.work(sweeps)
 		})
 		select {
 		case <-done:
@@ -336,7 +337,7 @@ func (f *files) retry(ctx context.Context) {
 		case <-tick.C:
 		}
 		if f.waiting() > 0 {
-			f.work()
+			f.work(true)
 		}
 	}
 }

@@ -84,7 +84,7 @@ func Open(opts Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.stop()
 	s.working.Wait()
-	s.work()
+	s.work(true)
 	return errors.Join(s.DiskError(), s.release())
 }
 
@@ -148,11 +148,11 @@ func (s *Store) Save(answers []File, objects []Object) error {
 		return err
 	}
 	defer stored()
-	s.write()
+	s.write(true)
 	s.keep(batch)
 	if lost := s.missing(objects); len(lost) > 0 {
 		s.enqueue(lost)
-		s.write()
+		s.write(true)
 	}
 	return nil
 }

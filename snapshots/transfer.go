@@ -66,7 +66,7 @@ func (s *Store) Accept(path, digest string, file []byte, products []string, notA
 	s.enqueue(batch)
 	s.disk.Unlock()
 	if err == nil {
-		s.write()
+		s.write(batch[0].replaces != "") // a file that replaces none makes no object superfluous, and a new edge gets thousands
 		s.keep(batch)
 	}
 	return err
