@@ -164,23 +164,24 @@ func (f *files) admit(batch []Packed) (admitted []Packed, older error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, p := range batch {
-		if e := f.last(p.key); e != nil && f.keepsOut(e.age, p.entry.age) {
+		e := f.last(p.key)
+		if e != nil && f.keepsOut(e.age, p.entry.age) {
 			older = cmp.Or(older, fmt.Errorf("%w: %s has %v, stored is %v", ErrOlder, p.Path, p.entry.age, e.age))
 			continue
+		}
+		if e != nil && e.digest != p.SHA256 {
+			p.replaces = e.digest
 		}
 		admitted = append(admitted, p)
 	}
 	return admitted, older
 }
 
-// enqueue queues objects and files, and notes which answers they replace. f.disk is held.
+// enqueue queues objects and files. It changes nothing in the batch, which [Options.Publish] may keep. f.disk is held.
 func (f *files) enqueue(batch []Packed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, p := range batch {
-		if old := f.last(p.key); old != nil && old.digest != p.SHA256 {
-			batch[i].replaces = old.digest
-		}
+	for _, p := range batch {
 		p.Answer = nil // the queue does not need it
 		f.queue[p.key] = p
 	}
