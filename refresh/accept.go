@@ -104,7 +104,6 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 	if err := p.board.setComputed(changed, good, succeeded); err != nil {
 		return err
 	}
-	p.cfg.published()
 	p.intake.Accept(b.Documents)
 	p.report(job, b, changed, time.Since(began))
 	if failed == nil {

@@ -207,6 +207,5 @@ func (b *board) resealAs(of func(*product.Answer, snapshots.Freshness) snapshots
 	}
 	maps.DeleteFunc(changed, func(name string, _ *currentAnswer) bool { return editions[name] == nil })
 	b.put(changed)
-	b.cfg.published()
 	return nil
 }

@@ -44,11 +44,9 @@ type Config struct {
 	// dated files of products that expire are kept; 0 means for ever.
 	ArchiveMaxAge, SnapshotMaxAge time.Duration
 
-	// Lease, unless nil, says whether this process may ask the upstream and publish. Published, unless nil, is called after
-	// the current answers have changed.
-	Lease     func() bool
-	Published func()
-	Log       *slog.Logger
+	// Lease, unless nil, says whether this process may ask the upstream and publish.
+	Lease func() bool
+	Log   *slog.Logger
 	// Observe, unless nil, is called after every run of a job, with the outcome, the reason of each refused document, and
 	// the duration. The code is ok, panic or an [upstream.Reason]. Jobs run at the same time, so Observe must be safe for
 	// concurrent use. It is not called for a run that the end of the process interrupted.
@@ -62,12 +60,6 @@ type Past interface {
 	// At returns the document that the upstream had at an instant. The caller owns the document. The error is an [*upstream.Error]
 	// with the reason missing if the document is not there any more.
 	At(name upstream.Name, at time.Time) (*upstream.Document, error)
-}
-
-func (c *Config) published() {
-	if c.Published != nil {
-		c.Published()
-	}
 }
 
 // dial connects for a request whose turn has come, unless this process has lost the lease while it waited.

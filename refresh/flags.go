@@ -82,7 +82,7 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		if f.Fleet.NATS != "" {
 			r.follower = &follower{edge: f.Fleet.Edge}
 			r.member = fleet.New(fleet.Config{Flags: f.Fleet, Source: f.Name(), Store: cfg.Store, Process: r.follower, Log: log})
-			cfg.Lease, cfg.Published = r.member.Holds, r.member.Announce
+			cfg.Lease = r.member.Holds
 		}
 		r.jobs = newJobs(&cfg)
 		if r.follower != nil {

@@ -84,7 +84,6 @@ func (f *follower) Refresh(ctx context.Context) {
 	if err := f.Restore(); err != nil {
 		f.log.Error("stored answers not restored", "err", err)
 	}
-	f.cfg.published()
 	f.Run(ctx)
 }
 

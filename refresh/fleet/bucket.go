@@ -1,14 +1,13 @@
 package fleet
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -23,8 +22,8 @@ type pointer struct {
 	Manifest string `json:"manifest"`           // digest; "" before the first publication
 	Released bool   `json:"released,omitempty"` // the holder has given the lease up
 
-	sequence uint64 // of its message, 0 if there is none
-	at       time.Time
+	sequence uint64    // of its message, 0 if there is none
+	at       time.Time // by the clock of the NATS server
 }
 
 // manifest is what a fleet serves.
@@ -37,47 +36,42 @@ type manifest struct {
 
 const pointerKey = "pointer"
 
-// bucket is where NATS keeps a fleet: a key-value bucket with the pointer, and an object store with the blobs, by digest.
+// bucket is where NATS keeps a fleet: a key-value bucket with the pointer, and one with the blobs, which may become full. Chunk n of a blob has the
+// key DIGEST.n. The last one is shorter than [chunkBytes], and is put first: a blob has no gap unless NATS has lost it.
 type bucket struct {
-	name    string
-	kv      jetstream.KeyValue
-	objects jetstream.ObjectStore
-	stream  jetstream.Stream      // of objects
-	leader  nats.JetStreamContext // asks the NATS server that leads the bucket: others may be behind
+	name   string
+	kv     jetstream.KeyValue
+	files  jetstream.KeyValue
+	stream jetstream.Stream      // of files
+	leader nats.JetStreamContext // asks the NATS server that leads the bucket: others may be behind
 }
 
 // open opens the bucket. A member that may refresh creates it.
 func (m *Member) open(ctx context.Context) (*bucket, error) {
-	js, err := jetstream.New(m.conn, jetstream.WithDefaultTimeout(callTimeout))
-	if err != nil {
-		return nil, err
-	}
 	b := &bucket{name: "strikecache-" + m.cfg.Source}
-	if b.leader, err = m.conn.JetStream(nats.MaxWait(callTimeout)); err != nil {
-		return nil, err
+	js, err := jetstream.New(m.conn, jetstream.WithDefaultTimeout(callTimeout))
+	if err == nil {
+		b.leader, err = m.conn.JetStream(nats.MaxWait(callTimeout))
 	}
-	if _, err = js.Stream(ctx, b.name); err == nil {
-		return nil, fmt.Errorf("the fleet is of an older kind: stop its members, delete the JetStream stream %s, and start all with this version", b.name)
-	}
-	if _, err = js.KeyValue(ctx, b.name); err == nil {
-		_, err = js.ObjectStore(ctx, b.name)
-	}
-	if missing := errors.Is(err, jetstream.ErrBucketNotFound); missing && m.cfg.Edge {
-		return nil, errors.New("the fleet has no bucket yet: this member waits for a refresher")
-	} else if missing {
-		_, err = js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: b.name, MaxBytes: maxBucketBytes, Replicas: m.cfg.replicas()})
-		if err == nil || errors.Is(err, jetstream.ErrBucketExists) {
-			_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: b.name, Replicas: m.cfg.replicas()})
+	for _, old := range []string{b.name, "OBJ_" + b.name} {
+		if err == nil && func() error { _, err := js.Stream(ctx, old); return err }() == nil {
+			err = fmt.Errorf("the fleet is of an older kind: stop its members, delete the JetStream stream %s, and start all with this version", old)
 		}
 	}
-	if err == nil || errors.Is(err, jetstream.ErrBucketExists) {
-		b.kv, err = js.KeyValue(ctx, b.name)
+	open := func(name string, limit int64) (kv jetstream.KeyValue) {
+		if err != nil {
+			return nil
+		}
+		if kv, err = js.KeyValue(ctx, name); errors.Is(err, jetstream.ErrBucketNotFound) && m.cfg.Edge {
+			err = errors.New("the fleet has no bucket yet: this member waits for a refresher")
+		} else if errors.Is(err, jetstream.ErrBucketNotFound) {
+			kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name, MaxBytes: limit, Replicas: m.cfg.replicas()})
+		}
+		return kv
 	}
+	b.files, b.kv = open(b.name+"-files", maxBucketBytes), open(b.name, -1)
 	if err == nil {
-		b.objects, err = js.ObjectStore(ctx, b.name)
-	}
-	if err == nil {
-		b.stream, err = js.Stream(ctx, "OBJ_"+b.name)
+		b.stream, err = js.Stream(ctx, "KV_"+b.files.Bucket())
 	}
 	return b, err
 }
@@ -113,85 +107,67 @@ var (
 	errLost    = errors.New("the lease is lost")
 )
 
-// maxJSON bounds a manifest or a list, which takes much more memory when it is decoded. A manifest of 20 years takes 500 kB.
-const maxJSON = 1 << 20
+const (
+	// chunkBytes is the size of a message. A NATS server takes 1 MiB, unless it was told otherwise.
+	chunkBytes = 128 << 10
+	// maxJSON bounds a manifest or a list, which takes much more memory when it is decoded. A manifest of 20 years takes 500 kB.
+	maxJSON = 1 << 20
+)
+
+func chunk(digest string, n int) string { return digest + "." + strconv.Itoa(n) }
 
 // get returns a blob of at most limit bytes. The caller checks that it has the digest.
-func (b *bucket) get(ctx context.Context, digest string, limit int64) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*callTimeout)
-	defer cancel()
-	blob, err := b.objects.Get(ctx, digest)
-	if err != nil {
-		return nil, err
+func (b *bucket) get(ctx context.Context, digest string, limit int) (body []byte, err error) {
+	for n := 0; ; n++ {
+		next, err := b.files.Get(ctx, chunk(digest, n))
+		if err != nil {
+			return nil, err
+		}
+		if body = append(body, next.Value()...); len(body) > limit {
+			return nil, errSize
+		}
+		if len(next.Value()) < chunkBytes {
+			return body, nil
+		}
 	}
-	defer blob.Close() //nolint:errcheck // it was read
-	body, err := io.ReadAll(io.LimitReader(blob, limit+1))
-	switch {
-	case err == nil && int64(len(body)) > limit:
-		return nil, errSize
-	case errors.Is(err, jetstream.ErrDigestMismatch):
-		return nil, errCorrupt
-	}
-	return body, err
 }
 
-// getJSON gets a list or a manifest, and checks it.
-func (b *bucket) getJSON(ctx context.Context, digest string, value any) error {
-	body, err := b.get(ctx, digest, maxJSON)
-	if err == nil && (digestOf(body) != digest || json.Unmarshal(body, value) != nil) {
-		err = errCorrupt
+// put puts a blob, and calls renew after each chunk. Who puts one twice changes nothing.
+func (b *bucket) put(digest string, body []byte, renew func() error) (err error) {
+	for n := len(body) / chunkBytes; n >= 0 && err == nil; n-- {
+		if _, err = b.files.Put(context.Background(), chunk(digest, n), body[n*chunkBytes:min((n+1)*chunkBytes, len(body))]); err == nil {
+			err = renew()
+		}
 	}
 	return err
+}
+
+// remove removes a blob. Purge of the bucket would put a message, for which a full one has no room.
+func (b *bucket) remove(ctx context.Context, digest string) error {
+	return b.stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+b.files.Bucket()+"."+digest+".*"))
+}
+
+// list returns for each blob, by digest, whether it is whole.
+func (b *bucket) list(ctx context.Context) (whole map[string]bool, err error) {
+	prefix, chunks, last := "$KV."+b.files.Bucket()+".", map[string]int{}, map[string]int{}
+	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return nil, fmt.Errorf("list the blobs: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		digest, number, _ := strings.Cut(strings.TrimPrefix(subject, prefix), ".")
+		n, _ := strconv.Atoi(number)
+		chunks[digest]++
+		last[digest] = max(last[digest], n)
+	}
+	whole = map[string]bool{}
+	for digest, n := range last {
+		whole[digest] = chunks[digest] == n+1
+	}
+	return whole, nil
 }
 
 func digestOf(body []byte) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:])
-}
-
-// list returns the blobs that are whole, with the times that they had before. It removes what puts and removals left that did not end: a put without
-// room leaves a message that names chunks which are not there.
-func (b *bucket) list(ctx context.Context, before map[string]time.Time) (map[string]time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*callTimeout)
-	defer cancel()
-	found, err := b.objects.List(ctx)
-	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
-		return before, fmt.Errorf("list the blobs: %w", err)
-	}
-	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter("$O."+b.name+".>"))
-	if err != nil {
-		return before, fmt.Errorf("list the messages: %w", err)
-	}
-	blobs, rest := map[string]time.Time{}, info.State.Subjects
-	for _, one := range found {
-		if chunks := "$O." + b.name + ".C." + one.NUID; rest[chunks] == uint64(one.Chunks) {
-			blobs[one.Name] = cmp.Or(before[one.Name], time.Now())
-			delete(rest, chunks)
-			delete(rest, b.named(one.Name))
-		}
-	}
-	for subject := range rest {
-		err = cmp.Or(err, b.stream.Purge(ctx, jetstream.WithPurgeSubject(subject)))
-	}
-	return blobs, err
-}
-
-// named returns the subject of the message that names a blob.
-func (b *bucket) named(digest string) string {
-	return "$O." + b.name + ".M." + base64.URLEncoding.EncodeToString([]byte(digest))
-}
-
-// remove removes a blob.
-func (b *bucket) remove(ctx context.Context, digest string) error {
-	info, err := b.objects.GetInfo(ctx, digest)
-	if errors.Is(err, jetstream.ErrObjectNotFound) {
-		return nil
-	}
-	if err == nil { // Delete would put a message, for which a full bucket has no room
-		err = b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.named(digest)))
-	}
-	if err == nil {
-		err = b.stream.Purge(ctx, jetstream.WithPurgeSubject("$O."+b.name+".C."+info.NUID))
-	}
-	return err
 }

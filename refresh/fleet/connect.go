@@ -58,23 +58,20 @@ const (
 // connect returns a connection, which may not be made yet: the client tries for ever. The first try may take [callTimeout] for
 // each server. The error is that of a wrong flag.
 func (m *Member) connect() (*nats.Conn, error) {
-	opts := []nats.Option{
+	connected := func(conn *nats.Conn) {
+		m.update(func(s *Status) { s.Connected, s.Reconnects = true, int64(conn.Stats().Reconnects) }) //nolint:gosec // G115: a count
+	}
+	f, opts := &m.cfg.Flags, []nats.Option{
 		nats.Name("strikecache " + m.name),
 		nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
 		nats.ReconnectWait(250 * time.Millisecond), nats.ReconnectJitter(100*time.Millisecond, 100*time.Millisecond),
 		nats.ReconnectBufSize(-1), // a message of before an outage must not be sent after it
 		nats.Timeout(callTimeout), nats.PingInterval(callTimeout), nats.MaxPingsOutstanding(2), nats.FlusherTimeout(callTimeout),
-		nats.ConnectHandler(m.connected), nats.ReconnectHandler(m.connected),
-		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { m.disconnected(err) }),
+		nats.ConnectHandler(connected), nats.ReconnectHandler(connected),
+		nats.DisconnectErrHandler(func(*nats.Conn, error) { m.update(func(s *Status) { s.Connected = false }) }),
 		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { m.update(func(*Status) { m.down = err }) }),
-		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-			if errors.Is(err, nats.ErrPermissionViolation) {
-				m.update(func(*Status) { m.denied = err })
-			}
-			m.cfg.Log.Debug("nats", "err", err)
-		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { m.cfg.Log.Debug("nats", "err", err) }), // else nats.go prints it
 	}
-	f := &m.cfg.Flags
 	if f.NATSCA != "" {
 		opts = append(opts, nats.RootCAs(f.NATSCA))
 	}
@@ -83,56 +80,38 @@ func (m *Member) connect() (*nats.Conn, error) {
 	}
 	conn, err := nats.Connect(f.NATS, opts...)
 	if err != nil {
-		return nil, fmt.Errorf("--nats: %w", err)
+		err = fmt.Errorf("--nats: %w", err)
 	}
-	return conn, nil
+	return conn, err
 }
 
-func (m *Member) connected(conn *nats.Conn) {
-	m.update(func(s *Status) {
-		m.down = nil
-		s.Connected, s.Reconnects = true, int64(conn.Stats().Reconnects) //nolint:gosec // G115: a count of reconnects
-	})
-	m.cfg.Log.Info("fleet: connected", "server", conn.ConnectedUrlRedacted(), "role", m.Status().Role)
-	m.Announce()
+// advice says in words of an operator what an error of NATS means. nats.go has no names for the last three.
+var advice = map[error]string{
+	nats.ErrNoResponders:                       "JetStream does not answer: start nats-server with --jetstream, and enable it for the account",
+	jetstream.ErrJetStreamNotEnabled:           "JetStream is off: start nats-server with --jetstream",
+	jetstream.ErrJetStreamNotEnabledForAccount: "JetStream is off for the account of the NATS user: enable it",
+	&jetstream.APIError{ErrorCode: 10002}:      tooSmall,
+	&jetstream.APIError{ErrorCode: 10047}:      tooSmall,
+	&jetstream.APIError{ErrorCode: 10077}:      "the bucket is full, raise its max_bytes, or give the NATS server disk space",
 }
 
-func (m *Member) disconnected(err error) {
-	m.update(func(s *Status) { s.Connected = false })
-	if err == nil {
-		return // closed by this process
-	}
-	m.cfg.Log.Warn("fleet: connection lost, answers are served from memory", "err", err)
-}
+const tooSmall = "JetStream has not enough storage for the bucket, which needs 4 GiB on each server"
 
-// explain says in words of an operator what an error of NATS means.
+// explain adds the advice for an error.
 func (m *Member) explain(err error) error {
-	var api *jetstream.APIError
-	code := jetstream.ErrorCode(0)
-	if errors.As(err, &api) {
-		code = api.ErrorCode
-	}
 	m.mu.Lock()
-	connected, down, denied := m.status.Connected, m.down, m.denied
+	connected, down := m.status.Connected, m.down
 	m.mu.Unlock()
-	switch {
-	case !connected:
+	if !connected {
 		return fmt.Errorf("no connection to NATS: %w", cmp.Or(down, nats.ErrDisconnected))
-	case errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("JetStream does not answer: start nats-server with --jetstream, and enable it for the account: %w", err)
-	case denied != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)):
-		return fmt.Errorf("the NATS user may not use the bucket, allow it to publish to $JS.API.>, $KV.> and $O.>: %w", denied)
-	case code == errStorage || code == errAccountStorage:
-		return fmt.Errorf("JetStream has not enough storage for the bucket, which needs %d GiB on each server: %w", maxBucketBytes>>30, err)
-	case code == errFull && strings.Contains(err.Error(), "maximum bytes"):
-		return fmt.Errorf("the bucket is full, raise its max_bytes: %w", err)
+	}
+	if denied := m.conn.LastError(); errors.Is(denied, nats.ErrPermissionViolation) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)) {
+		return fmt.Errorf("the NATS user may not use the bucket, allow it to publish to $JS.API.> and $KV.>: %w", denied)
+	}
+	for cause, words := range advice {
+		if errors.Is(err, cause) {
+			return fmt.Errorf("%s: %w", words, err)
+		}
 	}
 	return err
 }
-
-// Codes of errors of JetStream for which nats.go has no name.
-const (
-	errAccountStorage jetstream.ErrorCode = 10002
-	errStorage        jetstream.ErrorCode = 10047
-	errFull           jetstream.ErrorCode = 10077
-)

@@ -1,8 +1,8 @@
 // Package fleet lets many processes serve the same answers. One member of the fleet, the refresher, holds the lease and asks
 // the upstream. The others follow: they serve the files that the refresher writes. NATS JetStream carries them.
 //
-// A fleet of the source cboe has the object store and the key-value bucket strikecache-cboe. A file, the list of the files of a date, and the
-// manifest are blobs in the store, by digest. The manifest names the current answers with their freshness, and the lists. One key of the bucket,
+// A fleet of the source cboe has the key-value buckets strikecache-cboe and strikecache-cboe-files. A file, the list of the files of a date, and the
+// manifest are blobs in the second, by digest. The manifest names the current answers with their freshness, and the lists. One key of the first,
 // the pointer, names the manifest and the holder of the lease. The holder replaces it each second by compare-and-set: one write is
 // the lease, the publication, and the fence against a holder that was deposed.
 //
@@ -99,15 +99,3 @@ type Status struct {
 	complete    bool  // at the last look, this member had all files
 	Err         error // why this member cannot take part, or what it refuses of the fleet; nil while all is well
 }
-
-// Reasons for which a member refuses a file, a list, a manifest or the pointer.
-const (
-	reasonPath    = "path"    // it does not belong into the directory
-	reasonSize    = "size"    // over [snapshots.MaxTransfer], or a list or manifest over 1 MiB
-	reasonCorrupt = "corrupt" // cut off, altered or not what its name says
-	reasonFormat  = "format"  // of a newer version
-	reasonForeign = "foreign" // of another source or product
-	reasonOlder   = "older"   // older than the stored answer, or without rows that it has
-)
-
-var reasons = []string{reasonPath, reasonSize, reasonCorrupt, reasonFormat, reasonForeign, reasonOlder}

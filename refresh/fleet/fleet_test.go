@@ -34,9 +34,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err)
 	}
-	// A put and a get leave these goroutines behind when the connection is closed meanwhile, as at the end of a process.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/nats-io/nats.go/jetstream.(*jetStream).resetPendingAcksOnReconnect"),
-		goleak.IgnoreAnyFunction("github.com/nats-io/nats.go/jetstream.(*obs).Get.func2"))
+	goleak.VerifyTestMain(m)
 }
 
 func must(t testing.TB, err error) {
@@ -267,7 +265,6 @@ func (n *node) Refresh(ctx context.Context) {
 		n.serving[product] = s
 	}
 	n.mu.Unlock()
-	n.Announce()
 	<-ctx.Done()
 	if n.last != nil {
 		n.last()
@@ -330,7 +327,6 @@ func (n *node) save(product, data string, asOf time.Time) {
 	n.mu.Lock()
 	n.serving[product] = Served{n.store.Digest(snapshots.CurrentPath(product)), snapshots.Freshness{State: "fresh", Since: asOf}}
 	n.mu.Unlock()
-	n.Announce()
 }
 
 // shows says whether this member was told to serve an answer whose file it has. It reads the digest from the file: for a moment
@@ -400,7 +396,8 @@ func (o operator) now() pointer {
 // current returns the manifest.
 func (o operator) current() (m manifest) {
 	o.t.Helper()
-	must(o.t, o.getJSON(o.t.Context(), o.now().Manifest, &m))
+	body, err := o.get(o.t.Context(), o.now().Manifest, maxJSON)
+	must(o.t, errors.Join(err, json.Unmarshal(body, &m)))
 	return m
 }
 
@@ -410,10 +407,7 @@ func (o operator) put(name string, body []byte) string {
 	if name == "" {
 		name = digestOf(body)
 	}
-	ctx, cancel := context.WithTimeout(o.t.Context(), patience)
-	defer cancel()
-	_, err := o.objects.PutBytes(ctx, name, body)
-	must(o.t, err)
+	must(o.t, o.bucket.put(name, body, func() error { return nil }))
 	return name
 }
 
@@ -446,7 +440,7 @@ func portOf(s *server.Server) int { return s.Addr().(*net.TCPAddr).Port }
 // A new edge gets every file, and the answers of the refresher at the same time.
 func TestAnEdgeGetsEverything(t *testing.T) {
 	at := ownNATS(t)
-	a := start(t, Flags{NATS: at}, t.TempDir(), func(m *Member) { m.unusedFor = time.Second })
+	a := start(t, Flags{NATS: at}, t.TempDir(), func(m *Member) { m.surveyEvery = time.Second })
 	until(t, "the member refreshes", a.refreshes)
 	for i := range 40 {
 		a.save(gamma, fmt.Sprintf(`"of day %d"`, i), friday.AddDate(0, 0, i-40))
@@ -486,7 +480,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 		return len(dates) == 32 && dates[0] == "2026-10-20"
 	})
 	until(t, "the blobs that nothing names are gone", func() bool {
-		blobs, err := o.objects.List(t.Context())
+		blobs, err := o.list(t.Context())
 		return err == nil && len(blobs) == 1+len(o.current().Dates)+len(a.store.Paths())-2 // the last files of both products are those of their date
 	})
 }
@@ -606,19 +600,19 @@ func TestFailingRefreshes(t *testing.T) {
 	until(t, "the failing member does not", func() bool { return !first.refreshes() && !first.Holds() })
 	m, now := New(Config{Process: &node{}}), pointer{at: time.Now().Add(-time.Hour)}
 	for _, keeps := range []bool{false, true} { // if it gets the lease again, the clock of the NATS server may be the wrong one
-		m.lease, m.yieldUntil = &lease{began: time.Now().Add(-keepFor)}, time.Time{}
-		if err := m.yields(now); (err == nil) != keeps {
+		m.lease, m.turn = &lease{}, time.Time{}
+		if err := m.unfit(now); (err == nil) != keeps {
 			t.Errorf("the clock is ahead: want to keep the lease %v, got %v", keeps, err)
 		}
 	}
 	m, now = New(Config{Process: &node{failing: errUnreachable}}), pointer{at: time.Now()}
-	for held, keeps := range map[time.Duration]bool{0: true, keepFor - time.Minute: true, keepFor: false} {
-		m.lease, m.yieldUntil = &lease{began: time.Now().Add(-held)}, time.Time{}
-		if err := m.yields(now); (err == nil) != keeps {
-			t.Errorf("after %v: %v", held, err)
+	for left, keeps := range map[time.Duration]bool{keepFor: true, time.Minute: true, 0: false} {
+		m.lease, m.turn, m.left = &lease{}, time.Now().Add(left), nil
+		if err := m.unfit(now); (err == nil) != keeps {
+			t.Errorf("%v before the end of its turn: %v", left, err)
 		}
-		if m.lease = nil; (m.yields(now) == nil) != keeps {
-			t.Errorf("after %v: the lease is left to others: %v", held, keeps)
+		if m.lease = nil; (m.unfit(now) == nil) != keeps {
+			t.Errorf("%v before the end of its turn: the lease is left to others: %v", left, keeps)
 		}
 	}
 }

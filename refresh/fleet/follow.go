@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goccy/go-json"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -18,24 +19,41 @@ import (
 
 // followed is what a member has of the fleet.
 type followed struct {
-	digest  string            // of the last manifest of which it has all files, but for those that it refuses
-	last    manifest          // whose answers are current
-	refuses error             // which answers of it this member refuses
-	done    map[string]string // by date, the digest of the list of which it has all files
-	checked time.Time         // when done and refused were last emptied: a file may have been damaged, or repaired, since
-
-	mu      sync.Mutex        // guards refused
-	refused map[string]string // by path, the digest of the file that is refused
+	last    manifest  // whose answers are current
+	refuses error     // which answers of it this member refuses
+	done    sync.Map  // the digest of the last manifest and, by date, of the last list of which it has all files; by path, of the file that it refuses
+	checked time.Time // when done was last emptied: a file may have been damaged, or repaired, since
 }
 
-const fetchers = 4 // of the files of a date
+const (
+	complete = "complete" // the key of the last manifest
+	fetchers = 4          // of the files of a date
+)
 
-var errNewer = errors.New("a newer manifest is published")
+// refusals are the reasons for which a member refuses a file, a list or a manifest.
+var refusals = map[error]string{
+	snapshots.ErrPath:        "path",    // it does not belong into the directory
+	errSize:                  "size",    // over [snapshots.MaxTransfer], or a list or manifest over 1 MiB
+	snapshots.ErrTorn:        "corrupt", // cut off, altered or not what its name says
+	errCorrupt:               "corrupt",
+	snapshots.ErrNewerFormat: "format",  // of a newer version
+	snapshots.ErrForeign:     "foreign", // of another source or product
+	snapshots.ErrOlder:       "older",   // older than the stored answer, or without rows that it has
+}
+
+func (f *followed) is(name, digest string) bool {
+	done, _ := f.done.Load(name)
+	return done == digest
+}
 
 // follow stores the files that a manifest names, and makes its answers current. The next tick tries again what failed.
 func (m *Member) follow(ctx context.Context, digest string) error {
 	f := &m.followed
-	if digest == "" || digest == f.digest && time.Since(f.checked) < time.Hour {
+	if time.Since(f.checked) > time.Hour {
+		f.checked = time.Now()
+		f.done.Clear()
+	}
+	if digest == "" || f.is(complete, digest) {
 		return nil
 	}
 	var next manifest
@@ -67,34 +85,32 @@ func (m *Member) follow(ctx context.Context, digest string) error {
 	if f.last, f.refuses = next, nil; refused != nil {
 		f.refuses = fmt.Errorf("%d answers of the refresher are refused, such as %s: see object refused; if they are older than those here, stop the refresher, so that another member leads", len(refused), slices.Min(refused))
 	}
-	if time.Since(f.checked) > time.Hour {
-		f.checked = time.Now()
-		clear(f.done)
-		clear(f.refused)
-	}
 	for _, date := range slices.Backward(slices.Sorted(maps.Keys(next.Dates))) {
-		if f.done[date] == next.Dates[date] {
+		if f.is(date, next.Dates[date]) {
 			continue
 		}
 		if err := m.getDate(ctx, date, next.Dates[date]); err != nil {
 			return err
 		}
-		f.done[date] = next.Dates[date]
-		if p, err := m.look(ctx); err != nil || p.Manifest != digest { // the current answers come first
-			return cmp.Or(err, errNewer)
+		f.done.Store(date, next.Dates[date])
+		if p, err := m.look(ctx); err != nil || p.Manifest != digest {
+			return err // the current answers come first
 		}
 	}
-	f.digest = digest
+	f.done.Store(complete, digest)
 	return nil
 }
 
 // getJSON gets a list or a manifest. One that is not valid is refused, and stays an error until the fleet names another.
 func (m *Member) getJSON(ctx context.Context, name, digest string, value any) error {
-	err := m.bucket.getJSON(ctx, digest, value)
+	body, err := m.bucket.get(ctx, digest, maxJSON)
+	if err == nil && (digestOf(body) != digest || json.Unmarshal(body, value) != nil) {
+		err = errCorrupt
+	}
 	if err == nil {
 		return nil
 	}
-	m.refuseFile(name, digest, err)
+	m.refused(name, digest, err)
 	return fmt.Errorf("get the %s: %w", name, err)
 }
 
@@ -117,26 +133,31 @@ func (m *Member) getDate(ctx context.Context, date, digest string) error {
 
 // getFile stores a file of the fleet and the documents that it names, unless it is stored, or must be refused. The error is that of the connection.
 func (m *Member) getFile(ctx context.Context, path, digest string) error {
-	m.followed.mu.Lock()
-	refused := m.followed.refused[path] == digest
-	m.followed.mu.Unlock()
-	if refused || digest == "" || m.cfg.Store.Digest(path) == digest {
+	if digest == "" || m.cfg.Store.Digest(path) == digest || m.followed.is(path, digest) {
 		return nil
 	}
-	file, err := m.fetch(ctx, path, digest)
+	var file []byte
+	if current := snapshots.SameCurrent(path); m.cfg.Store.Digest(current) == digest { // a file of a date is often the current one
+		file, _, _ = m.cfg.Store.Bytes(current)
+	}
 	var named []string
+	var err error
+	if file == nil {
+		file, err = m.bucket.get(ctx, digest, snapshots.MaxTransfer)
+	}
 	if err == nil {
 		named, err = snapshots.Named(path, file)
 	}
 	for _, sum := range named {
-		if object := snapshots.ObjectPath(sum); err == nil && !m.cfg.Edge && m.cfg.Store.Digest(object) == "" { // an edge takes no documents
-			body, missing := m.bucket.get(ctx, sum, snapshots.MaxTransfer)
-			if errors.Is(missing, jetstream.ErrObjectNotFound) {
-				continue // the refresher has removed it for its age
-			}
-			if err = missing; err == nil {
-				err = m.cfg.Process.Accept(object, sum, body)
-			}
+		object := snapshots.ObjectPath(sum)
+		if err != nil || m.cfg.Edge || m.cfg.Store.Digest(object) != "" { // an edge takes no documents
+			continue
+		}
+		body, missing := m.bucket.get(ctx, sum, snapshots.MaxTransfer)
+		if missing == nil {
+			err = m.cfg.Process.Accept(object, sum, body)
+		} else if !errors.Is(missing, jetstream.ErrKeyNotFound) { // else the refresher has removed it for its age
+			err = missing
 		}
 	}
 	if err == nil {
@@ -144,50 +165,23 @@ func (m *Member) getFile(ctx context.Context, path, digest string) error {
 	}
 	if err == nil {
 		m.update(func(s *Status) { s.Applied++ })
+	} else if !m.refused(path, digest, err) {
+		return fmt.Errorf("get %s: %w", path, err)
 	}
-	if m.refuseFile(path, digest, err) {
-		return nil
-	}
-	return err
+	return nil
 }
 
-// fetch gets a file. That of a date is often the current one.
-func (m *Member) fetch(ctx context.Context, path, digest string) ([]byte, error) {
-	if current := snapshots.SameCurrent(path); m.cfg.Store.Digest(current) == digest {
-		if file, has, err := m.cfg.Store.Bytes(current); err == nil && has == digest {
-			return file, nil
-		}
-	}
-	file, err := m.bucket.get(ctx, digest, snapshots.MaxTransfer)
-	if err != nil {
-		err = fmt.Errorf("get %s: %w", path, err)
-	}
-	return file, err
-}
-
-// refuseFile says whether an error is a reason to refuse a file, and then counts and logs it once.
-func (m *Member) refuseFile(path, digest string, err error) bool {
-	for cause, reason := range map[error]string{
-		snapshots.ErrPath: reasonPath, snapshots.ErrNewerFormat: reasonFormat, snapshots.ErrForeign: reasonForeign,
-		snapshots.ErrOlder: reasonOlder, snapshots.ErrTorn: reasonCorrupt, errCorrupt: reasonCorrupt, errSize: reasonSize,
-	} {
+// refused says whether an error is a reason to refuse a file, and then counts and logs it once.
+func (m *Member) refused(path, digest string, err error) bool {
+	for cause, reason := range refusals {
 		if !errors.Is(err, cause) {
 			continue
 		}
-		m.followed.mu.Lock()
-		known := m.followed.refused[path] == digest
-		m.followed.refused[path] = digest
-		m.followed.mu.Unlock()
-		if !known {
-			m.update(func(*Status) { m.refuse(path, reason, err) })
+		if known, _ := m.followed.done.Swap(path, digest); known != digest {
+			m.update(func(s *Status) { s.Refused[reason]++ })
+			m.cfg.Log.Warn("fleet: object refused", "object", fmt.Sprintf("%.200s", path), "reason", reason, "err", err)
 		}
 		return true
 	}
 	return false
-}
-
-// refuse counts and logs what is refused. m.mu is held.
-func (m *Member) refuse(name, reason string, err error) {
-	m.cfg.Log.Warn("fleet: object refused", "object", fmt.Sprintf("%.200s", name), "reason", reason, "err", err)
-	m.status.Refused[reason]++
 }

@@ -22,21 +22,19 @@ import (
 type lease struct {
 	*Member
 	bucket *bucket
-	began  time.Time
-	ctx    context.Context    // of the refreshes
-	stop   context.CancelFunc // ends them
+	stop   context.CancelFunc // ends the refreshes
 	ended  chan struct{}      // closed when they have ended
-	todo   []string           // dates whose files are to be compared with the bucket, newest first
-	swept  time.Time          // when old blobs were last looked for
-	old    []string           // those that are to be removed
 
 	writing  sync.Mutex // held while the bucket is written; guards the fields below
 	pointer  pointer
-	unsure   bool // the answer to the last write may be lost
 	manifest manifest
-	blobs    map[string]time.Time // when each blob that the bucket has was last needed, by digest
-	ahead    []snapshots.Packed   // files that are published and not yet stored
-	failed   error                // of the last publication of such files
+	saving   int             // publications whose files are not yet stored
+	failed   error           // of the last publication
+	surveyed time.Time       // when the bucket was last compared with the store
+	todo     []string        // dates whose files are to be compared, newest first
+	blobs    map[string]bool // whether the bucket has a whole blob, by digest
+	unused   map[string]bool // what nothing named at the last survey
+	old      map[string]bool // what nothing named at the last two: it is to be removed, a member may be fetching the rest
 }
 
 const (
@@ -48,81 +46,133 @@ const (
 	// members are ahead: each offers the lease once in offerEvery.
 	maxSkew    = 10 * time.Minute
 	offerEvery = time.Hour
-	// unusedFor is how long a blob stays that nothing names: a member may be fetching it.
-	unusedFor = 2 * time.Minute
+	// surveyEvery is the time between two comparisons of the bucket with the store.
+	surveyEvery = time.Minute
 )
 
-// yields returns why this member leaves the lease to others now, nil if it may refresh.
-func (m *Member) yields(p pointer) error {
-	behind := p.at.Sub(m.now())                                            // the holder wrote it a second ago
-	if err := m.cfg.Process.ClockError(); err != nil && behind > maxSkew { // else the clock that made the last answer was ahead
+// unfit returns why this member leaves the lease to others now, nil if it may refresh.
+func (m *Member) unfit(p pointer) error {
+	behind := p.at.Sub(m.now()) // the holder wrote it a second ago
+	err := m.cfg.Process.ClockError()
+	switch {
+	case err != nil && behind > maxSkew: // else the clock that made the last answer was ahead
 		return err
-	}
-	if left := time.Until(m.yieldUntil); left > 0 {
-		return fmt.Errorf("for %v another member may take the lease", left.Round(time.Second))
-	}
-	if m.lease == nil || time.Since(m.lease.began) < m.keepFor {
+	case time.Now().Before(m.turn):
+		return m.left
+	case m.lease == nil:
 		return nil
 	}
-	err := m.cfg.Process.Failing()
+	err = m.cfg.Process.Failing()
 	if behind < -maxSkew && time.Since(m.offered) > offerEvery {
 		m.offered, err = time.Now(), fmt.Errorf("the clock is %v ahead of that of the NATS server", -behind.Round(time.Minute))
 	}
-	if err == nil {
-		return nil
+	if err != nil {
+		m.turn, m.left = time.Now().Add(m.yieldFor), fmt.Errorf("another member may take the lease: %w", err)
+		return m.left
 	}
-	m.yieldUntil = time.Now().Add(m.yieldFor)
-	return fmt.Errorf("another member may take the lease: %w", err)
+	return nil
 }
 
 // take takes the free lease, unless another member is quicker, and begins to refresh.
 func (m *Member) take(ctx context.Context, p pointer) (err error) {
-	l := &lease{Member: m, bucket: m.bucket, ended: make(chan struct{})}
-	if l.blobs, err = l.bucket.list(ctx, nil); err != nil { // before it has the lease: it may take long
+	l := &lease{Member: m, bucket: m.bucket, ended: make(chan struct{}), manifest: manifest{Origin: m.cfg.Process.Origin(), Dates: m.followed.last.Dates}}
+	if err := l.survey(); err != nil { // before it has the lease: it may take long
 		return err
 	}
-	l.began = time.Now()
+	asked := time.Now()
 	p.Holder, p.Term, p.Released = m.name, max(p.Term, m.Status().Lease)+1, false
 	if p.sequence, err = m.bucket.swap(ctx, p); errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return nil
 	} else if err != nil {
 		return fmt.Errorf("take the lease: %w", err)
 	}
-	p.at = l.began
-	l.pointer, l.manifest = p, manifest{Origin: m.cfg.Process.Origin(), Dates: m.followed.last.Dates}
-	l.ctx, l.stop = context.WithCancel(context.Background()) // it outlasts the connection
-	m.lease = l
-	m.extend(l.began, p)
-	m.update(func(s *Status) { s.Role, m.leads = RoleRefresher, l })
+	m.turn, m.left = asked.Add(m.keepFor), nil
+	refreshing, stop := context.WithCancel(ctx)
+	l.stop = stop
+	m.update(func(*Status) { m.lease = l })
+	l.extend(asked, p)
 	m.cfg.Log.Info("fleet: this member holds the lease and refreshes", "lease", p.Term)
 	go func() {
 		defer close(l.ended)
-		m.cfg.Process.Refresh(l.ctx)
+		m.cfg.Process.Refresh(refreshing)
 	}()
 	return l.renew()
 }
 
-// renew renews the lease. Once a minute it also compares the stored files with the bucket, and then removes the blobs that nothing needs.
+// extend says that this member has written the pointer by a request that was sent at the given instant.
+func (l *lease) extend(asked time.Time, p pointer) {
+	p.at = asked
+	l.pointer = p
+	l.update(func(s *Status) {
+		l.holds, l.heard, l.seen, s.Lease = asked.Add(leaseUse), time.Now(), p.sequence, p.Term
+	})
+}
+
+// renew renews the lease and publishes what has changed, or gives the lease up. At the end of the process it does so when the last refresh has
+// published its answers.
 func (l *lease) renew() error {
-	if len(l.todo) == 0 && time.Since(l.swept) > l.unusedFor/2 {
-		l.writing.Lock()
-		dates := slices.Collect(maps.Keys(l.manifest.Dates))
-		l.writing.Unlock()
-		for _, file := range l.cfg.Store.Paths() {
-			if snapshots.IsDated(file) {
-				dates = append(dates, path.Dir(file))
-			}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	p, err := l.look(context.Background())
+	was := l.pointer
+	was.sequence, was.at = p.sequence, p.at
+	if err == nil && (p != was || p.sequence < l.pointer.sequence) { // another member has it, NATS has lost its last messages, or the answer to a write was lost
+		l.lose()
+		return errLost
+	}
+	unfit := error(nil)
+	if err == nil {
+		l.pointer.sequence = p.sequence
+		unfit = l.unfit(p)
+	}
+	select {
+	case <-l.ended:
+		err = cmp.Or(err, l.publishStored(), l.release())
+		l.lose()
+		return err
+	default:
+	}
+	if err != nil {
+		return err
+	}
+	if unfit != nil {
+		return cmp.Or(l.release(), unfit)
+	}
+	if err = l.publishStored(); err != nil {
+		_ = l.write(l.pointer)
+	}
+	return cmp.Or(err, l.failed)
+}
+
+// publishStored brings the bucket to the current answers and the stored files, and renews the lease. Of the dates it does what it can within a second.
+func (l *lease) publishStored() error {
+	if l.saving > 0 { // the manifest names more than the process serves
+		return l.write(l.pointer)
+	}
+	if err := l.clean(); err != nil { // a full bucket gets room
+		return err
+	}
+	next := l.manifest
+	next.Resources, next.Dates = l.cfg.Process.Serving(), maps.Collect(maps.All(next.Dates))
+	for name, s := range next.Resources {
+		file := snapshots.CurrentPath(name)
+		if stored := l.cfg.Store.Digest(file); stored != "" && stored != s.SHA256 {
+			s = l.manifest.Resources[name] // the stored one will be served soon
 		}
-		slices.Sort(dates)
-		l.todo = slices.Compact(dates)
-		slices.Reverse(l.todo)
+		has, err := l.putFile(file, s.SHA256)
+		if err != nil {
+			return err
+		}
+		if next.Resources[name] = s; !has { // there is no answer, or it cannot be read
+			next.Resources[name] = Served{}
+		}
 	}
-	done, err := l.publish(nil, l.todo)
-	if l.todo = l.todo[done:]; err == nil && len(l.todo) > 0 {
-		l.Announce() // the next ones at once
-		return nil
+	for began := time.Now(); len(l.todo) > 0 && time.Since(began) < tickEvery; l.todo = l.todo[1:] {
+		if err := l.putDate(next.Dates, l.todo[0], l.cfg.Store.Files(l.todo[0])); err != nil {
+			return err
+		}
 	}
-	return cmp.Or(err, l.sweep()) // a full bucket gets room
+	return l.publish(next)
 }
 
 // Publish publishes files, and names the answers in current/ among them as what the fleet serves. When it returns nil, the fleet
@@ -130,121 +180,98 @@ func (l *lease) renew() error {
 // killed. It fails unless this member holds the lease. The caller calls stored when the files are stored.
 func (m *Member) Publish(files []snapshots.Packed) (stored func(), err error) {
 	m.mu.Lock()
-	l := m.leads
+	l, holds := m.lease, m.holding()
 	m.mu.Unlock()
-	if l == nil {
+	if !holds {
 		return nil, errLost
 	}
-	var dates []string
-	for _, f := range files {
-		if date := path.Dir(f.Path); snapshots.IsDated(f.Path) && !slices.Contains(dates, date) {
-			dates = append(dates, date)
-		}
+	l.writing.Lock()
+	defer l.writing.Unlock()
+	if l.failed = l.publishAhead(files); l.failed != nil {
+		return nil, m.explain(l.failed)
 	}
-	if _, err := l.publish(files, dates); err != nil {
-		return nil, m.explain(err)
-	}
+	l.saving++
 	return func() {
 		l.writing.Lock()
-		l.ahead = nil
-		l.writing.Unlock()
-		m.Announce()
+		defer l.writing.Unlock()
+		l.saving--
 	}, nil
 }
 
-// publish brings the bucket to the current answers and to the files of dates, with those that are not stored yet, and renews the lease
-// in any case. Of the dates it does what it can within a second, at least one, and returns how many.
-func (l *lease) publish(ahead []snapshots.Packed, dates []string) (done int, err error) {
-	serving := l.cfg.Process.Serving()
-	ctx := context.Background()
-	l.writing.Lock()
-	defer l.writing.Unlock()
-	if ahead == nil {
-		ahead, err = l.ahead, l.failed
-	}
-	next, digest, failed := l.manifest, l.pointer.Manifest, error(nil)
-	if next.Resources, failed = l.putCurrent(ctx, serving, ahead); failed == nil {
-		next.Dates = maps.Collect(maps.All(next.Dates))
-		for began := time.Now(); done < len(dates) && failed == nil && (done == 0 || time.Since(began) < tickEvery); done++ {
-			failed = l.putDate(ctx, dates[done], ahead, next.Dates)
+func (l *lease) publishAhead(files []snapshots.Packed) error {
+	next, dates := l.manifest, map[string]map[string]string{}
+	next.Resources, next.Dates = maps.Collect(maps.All(next.Resources)), maps.Collect(maps.All(next.Dates))
+	for _, f := range files {
+		if err := l.putBlob(f.Path, f.SHA256, f.Body); err != nil {
+			return err
+		}
+		if date := path.Dir(f.Path); snapshots.IsDated(f.Path) {
+			if dates[date] == nil {
+				dates[date] = l.cfg.Store.Files(date)
+			}
+			dates[date][f.Path] = f.SHA256
+		} else if f.Answer != nil {
+			next.Resources[f.Answer.Meta.Endpoint] = Served{f.SHA256, f.Answer.Meta.Freshness}
 		}
 	}
-	if failed == nil && !reflect.DeepEqual(next, l.manifest) {
-		next.PublishedAt = time.Now().UTC()
-		digest, failed = l.putJSON(ctx, "manifest", next)
+	for date, list := range dates {
+		if err := l.putDate(next.Dates, date, list); err != nil {
+			return err
+		}
+		l.todo = append(l.todo, date) // another publication may not have been stored yet
 	}
-	p := l.pointer
-	if p.Manifest = digest; failed != nil {
-		p, next, ahead, done = l.pointer, l.manifest, l.ahead, 0
-	}
-	lost := l.write(p)
-	if lost == nil {
-		l.manifest, l.ahead = next, ahead
-	}
-	l.failed = cmp.Or(failed, err)
-	return done, cmp.Or(failed, lost, err)
+	return l.publish(next)
 }
 
-// putCurrent puts the current answers, and returns what the fleet serves.
-func (l *lease) putCurrent(ctx context.Context, serving map[string]Served, ahead []snapshots.Packed) (map[string]Served, error) {
-	for name, s := range serving {
-		file := snapshots.CurrentPath(name)
-		if stored := l.cfg.Store.Digest(file); stored != "" && stored != s.SHA256 {
-			s = l.manifest.Resources[name] // it will be served soon
-		}
-		has, err := l.putFile(ctx, file, s.SHA256)
-		if err != nil {
-			return nil, err
-		}
-		if serving[name] = s; !has { // there is no answer, or it cannot be read
-			serving[name] = Served{}
+// publish makes a manifest the one of the fleet, and renews the lease.
+func (l *lease) publish(next manifest) (err error) {
+	p := l.pointer
+	if !reflect.DeepEqual(next, l.manifest) || !l.has(p.Manifest) {
+		next.PublishedAt = time.Now().UTC()
+		if p.Manifest, err = l.putJSON("manifest", next); err != nil {
+			return err
 		}
 	}
-	for _, f := range ahead {
-		if err := l.putBlob(ctx, f.Path, f.SHA256, f.Body); err != nil {
-			return nil, err
-		}
-		if f.Answer != nil && f.Path == snapshots.CurrentPath(f.Answer.Meta.Endpoint) {
-			serving[f.Answer.Meta.Endpoint] = Served{f.SHA256, f.Answer.Meta.Freshness}
-		}
+	if err = l.write(p); err == nil {
+		l.manifest = next
 	}
-	return serving, nil
+	return err
 }
 
 // putDate puts the files of a date and their list, and names it.
-func (l *lease) putDate(ctx context.Context, date string, ahead []snapshots.Packed, dates map[string]string) (err error) {
-	list := l.cfg.Store.Files(date)
-	for _, f := range ahead {
-		if path.Dir(f.Path) == date {
-			list[f.Path] = f.SHA256
-		}
-	}
+func (l *lease) putDate(dates map[string]string, date string, list map[string]string) (err error) {
 	for file, digest := range list {
-		if has, err := l.putFile(ctx, file, digest); err != nil {
+		if has, err := l.putFile(file, digest); err != nil {
 			return err
 		} else if !has {
 			delete(list, file)
 		}
 	}
-	if dates[date], err = l.putJSON(ctx, "list of "+date, list); len(list) == 0 {
+	if dates[date], err = l.putJSON("list of "+date, list); len(list) == 0 {
 		delete(dates, date)
 	}
 	return err
 }
 
+// has says whether the bucket has a blob, which is then needed.
+func (l *lease) has(digest string) bool {
+	delete(l.old, digest)
+	return l.blobs[digest]
+}
+
 // putFile puts a stored file and the documents that it names, and says whether the bucket has the file. One that cannot be read is left out.
-func (l *lease) putFile(ctx context.Context, file, digest string) (has bool, err error) {
-	if _, has = l.blobs[digest]; has || digest == "" {
-		return has, nil
+func (l *lease) putFile(file, digest string) (has bool, err error) {
+	if digest == "" || l.has(digest) {
+		return digest != "", nil
 	}
-	for _, sum := range slices.Concat(l.cfg.Store.Named(file), []string{digest}) {
-		one := snapshots.ObjectPath(sum)
-		if sum == digest {
-			one = file
-		}
+	var all []string
+	for _, sum := range l.cfg.Store.Named(file) {
+		all = append(all, snapshots.ObjectPath(sum))
+	}
+	for _, one := range append(all, file) {
 		body, sum, err := l.cfg.Store.Bytes(one)
 		if err == nil {
-			if err := l.putBlob(ctx, one, sum, body); err != nil {
+			if err := l.putBlob(one, sum, body); err != nil {
 				return false, err
 			}
 			has = sum == digest
@@ -255,85 +282,104 @@ func (l *lease) putFile(ctx context.Context, file, digest string) (has bool, err
 	return has, nil
 }
 
-func (l *lease) putJSON(ctx context.Context, name string, value any) (digest string, err error) {
+func (l *lease) putJSON(name string, value any) (digest string, err error) {
 	body, err := json.Marshal(value)
 	if err != nil {
 		return "", err
 	}
 	digest = digestOf(body)
-	return digest, l.putBlob(ctx, name, digest, body)
+	return digest, l.putBlob(name, digest, body)
 }
 
 // putBlob puts a blob, unless the bucket has it. It renews the lease: a publication may have hundreds of blobs.
-func (l *lease) putBlob(ctx context.Context, name, digest string, body []byte) error {
-	_, has := l.blobs[digest]
-	if !has {
-		ctx, cancel := context.WithTimeout(ctx, leaseUse)
-		defer cancel()
-		if _, err := l.bucket.objects.PutBytes(ctx, digest, body); err != nil {
-			return fmt.Errorf("put %s: %w", name, err)
+func (l *lease) putBlob(name, digest string, body []byte) error {
+	if l.has(digest) {
+		return nil
+	}
+	err := l.bucket.put(digest, body, func() error {
+		if time.Since(l.pointer.at) < tickEvery {
+			return nil
 		}
-		l.update(func(s *Status) { s.Put++ })
-	}
-	if l.blobs[digest] = time.Now(); !has && time.Since(l.pointer.at) > tickEvery {
 		return l.write(l.pointer)
+	})
+	if err != nil {
+		return fmt.Errorf("put %s: %w", name, err)
 	}
+	l.blobs[digest] = true
+	l.update(func(s *Status) { s.Put++ })
 	return nil
 }
 
-// write replaces the pointer, and so renews the lease.
+// write replaces the pointer, and so renews the lease. If the answer is lost, the next look finds out what it was.
 func (l *lease) write(p pointer) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	if l.unsure {
-		there, err := l.bucket.pointer(ctx)
-		if err != nil {
-			return err
-		}
-		if there.Holder != p.Holder || there.Term != p.Term || there.Manifest != l.pointer.Manifest || there.sequence < p.sequence { // NATS may have lost its last messages
-			l.lose()
-		}
-		p.sequence = there.sequence
-	}
 	if !l.Holds() {
 		return errLost
 	}
 	asked := time.Now()
-	l.unsure = true
-	if p.sequence, err = l.bucket.swap(ctx, p); err != nil {
+	if p.sequence, err = l.bucket.swap(context.Background(), p); err != nil {
 		return fmt.Errorf("write the pointer: %w", err)
 	}
-	p.at = asked
-	l.pointer, l.unsure = p, false
 	l.extend(asked, p)
 	return nil
 }
 
-// finish ends the refreshes, and releases the lease. It keeps the lease while a refresh that has begun comes to its end, and publishes its answers.
-func (l *lease) finish() {
-	l.stop()
-	for ended := false; !ended; {
-		select {
-		case <-l.ended:
-			ended = true
-		case <-time.After(tickEvery):
-			l.report(l.renew())
+// survey compares the bucket with the store: it finds the blobs that are lost, those that nothing names, and the dates.
+func (l *lease) survey() (err error) {
+	if l.blobs, err = l.bucket.list(context.Background()); err != nil {
+		return err
+	}
+	l.surveyed = time.Now()
+	before := l.unused
+	l.unused = maps.Clone(l.blobs)
+	delete(l.unused, l.pointer.Manifest)
+	for date, digest := range l.manifest.Dates {
+		delete(l.unused, digest)
+		l.todo = append(l.todo, date)
+	}
+	for _, s := range l.manifest.Resources {
+		delete(l.unused, s.SHA256)
+	}
+	for _, file := range l.cfg.Store.Paths() {
+		delete(l.unused, l.cfg.Store.Digest(file))
+		if snapshots.IsDated(file) {
+			l.todo = append(l.todo, path.Dir(file))
 		}
 	}
-	_, err := l.publish(nil, nil)
-	if err == nil {
-		err = l.release()
+	slices.Sort(l.todo)
+	l.todo = slices.Compact(l.todo)
+	slices.Reverse(l.todo)
+	l.old = map[string]bool{}
+	for digest := range l.unused {
+		if _, twice := before[digest]; twice {
+			l.old[digest] = true
+		}
 	}
-	if err != nil {
-		l.cfg.Log.Warn("fleet: the lease was not released, it expires", "err", l.explain(err))
+	return nil
+}
+
+// clean surveys the bucket when it is time, and removes some of what is old: publications wait meanwhile.
+func (l *lease) clean() error {
+	if time.Since(l.surveyed) > l.surveyEvery {
+		if err := l.survey(); err != nil {
+			return err
+		}
 	}
-	_ = l.end()
+	began := time.Now()
+	for digest := range l.old {
+		if time.Since(began) > tickEvery/4 {
+			return nil // the others at the next tick
+		}
+		if err := l.bucket.remove(context.Background(), digest); err != nil {
+			return fmt.Errorf("remove an old blob: %w", err)
+		}
+		delete(l.old, digest)
+		delete(l.blobs, digest)
+	}
+	return nil
 }
 
 // release gives the lease up.
 func (l *lease) release() error {
-	l.writing.Lock()
-	defer l.writing.Unlock()
 	l.stop()
 	l.lose() // before another member takes it
 	p := l.pointer
@@ -352,15 +398,13 @@ func (m *Member) end() error {
 		return nil
 	}
 	l.stop()
-	m.update(func(s *Status) { s.Role, m.leads = RoleFollower, nil })
 	select {
 	case <-l.ended:
 	default:
 		return errors.New("the refreshes of the lost lease have not ended yet")
 	}
-	if m.lease, m.followed.digest = nil, ""; l.failed != nil { // another member may be able to publish
-		m.yieldUntil = time.Now().Add(m.yieldFor)
-	}
+	m.update(func(*Status) { m.lease = nil })
+	m.followed.done.Delete(complete)
 	m.cfg.Log.Info("fleet: this member no longer holds the lease", "lease", l.pointer.Term)
 	return nil
 }

@@ -31,22 +31,22 @@ func TestRefused(t *testing.T) {
 		what, path, reason string
 		file               []byte
 	}{
-		{"altered", path, reasonCorrupt, altered},
-		{"truncated", path, reasonCorrupt, func(b []byte) []byte { return b[:len(b)-1] }(of("simulated", pain, `"torn"`, friday))},
-		{"empty", path, reasonCorrupt, nil},
-		{"no file", path, reasonCorrupt, []byte("hello\n")},
-		{"under another date", "2026-11-19/" + pain, reasonCorrupt, good},
-		{"under another product", date + "/gex-spx", reasonCorrupt, good},
-		{"newer format", path, reasonFormat, bytes.Replace(good, []byte(`"format":1`), []byte(`"format":9`), 1)},
-		{"other source", path, reasonForeign, of("cboe", pain, `1`, friday)},
-		{"unknown product", date + "/new-product", reasonForeign, of("simulated", "new/product", `1`, friday)},
-		{"older", date + "/gex-spx", reasonOlder, of("simulated", gamma, `"old"`, friday.Add(-time.Minute))},
-		{"of the year 2099", "2099-11-20/" + pain, reasonForeign, of("simulated", pain, `"never replaced"`, time.Date(2099, 11, 20, 15, 0, 0, 0, time.UTC))},
-		{"absolute", "/etc/passwd", reasonPath, good},
-		{"escaping", date + "/../../x", reasonPath, good},
-		{"temporary", date + "/.tmp-x-1", reasonPath, good},
-		{"no date", "identity", reasonPath, good},
-		{"100 MB", path, reasonSize, make([]byte, 100_000_000)},
+		{"altered", path, "corrupt", altered},
+		{"truncated", path, "corrupt", func(b []byte) []byte { return b[:len(b)-1] }(of("simulated", pain, `"torn"`, friday))},
+		{"empty", path, "corrupt", nil},
+		{"no file", path, "corrupt", []byte("hello\n")},
+		{"under another date", "2026-11-19/" + pain, "corrupt", good},
+		{"under another product", date + "/gex-spx", "corrupt", good},
+		{"newer format", path, "format", bytes.Replace(good, []byte(`"format":1`), []byte(`"format":9`), 1)},
+		{"other source", path, "foreign", of("cboe", pain, `1`, friday)},
+		{"unknown product", date + "/new-product", "foreign", of("simulated", "new/product", `1`, friday)},
+		{"older", date + "/gex-spx", "older", of("simulated", gamma, `"old"`, friday.Add(-time.Minute))},
+		{"of the year 2099", "2099-11-20/" + pain, "foreign", of("simulated", pain, `"never replaced"`, time.Date(2099, 11, 20, 15, 0, 0, 0, time.UTC))},
+		{"absolute", "/etc/passwd", "path", good},
+		{"escaping", date + "/../../x", "path", good},
+		{"temporary", date + "/.tmp-x-1", "path", good},
+		{"no date", "identity", "path", good},
+		{"100 MB", path, "size", make([]byte, 100_000_000)},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			before, files := e.Status().Refused, e.files()
@@ -82,8 +82,6 @@ func TestRefused(t *testing.T) {
 		o.publish(func(m *manifest) { m.Dates = map[string]string{}; c.change(m) })
 		until(t, what+" is told", func() bool { err := e.Status().Err; return err != nil && strings.Contains(err.Error(), c.says) })
 	}
-	o.write(pointer{Manifest: "x"})
-	until(t, "a pointer without holder is refused", func() bool { return e.log.has("object=pointer reason=corrupt") })
 	if f, err := e.store.LoadCurrent(gamma); err != nil || string(f.Edition.Default.Data()) != `"1"` {
 		t.Errorf("the edge has lost its answer: %v", err)
 	}

@@ -62,11 +62,12 @@ func TestWhatToMend(t *testing.T) {
 		{what: "no JetStream for the user", says: "allow it to publish to $JS.API.>", server: denied("$JS.API.>")},
 		{what: "no new buckets", says: "Permissions Violation for Publish to \"$JS.API.STREAM.CREATE", server: denied("$JS.API.STREAM.CREATE.>")},
 		{what: "no pointer", says: "Permissions Violation for Publish to \"$KV.", server: denied("$KV.>")},
-		{what: "no blobs", says: "Permissions Violation for Publish to \"$O.", server: denied("$O.>")},
+		{what: "no blobs", says: "Permissions Violation for Publish to \"$KV.strikecache-simulated-files.", server: denied("$KV.strikecache-simulated-files.>")},
 		{what: "a file without a key", says: "no nkey seed found", server: password, creds: "nonsense"},
 		{what: "a key that is not known", says: "Authorization Violation", server: password, creds: "-----BEGIN NATS USER JWT-----\ne30.e30.e30\n------END NATS USER JWT------\n\n" +
 			"-----BEGIN USER NKEY SEED-----\n" + string(seed) + "\n------END USER NKEY SEED------\n"},
 		{what: "an older kind of fleet", says: "delete the JetStream stream strikecache-simulated", stream: "strikecache-simulated"},
+		{what: "a fleet with an object store", says: "delete the JetStream stream OBJ_strikecache-simulated", stream: "OBJ_strikecache-simulated"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
