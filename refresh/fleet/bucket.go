@@ -143,14 +143,14 @@ func (b *bucket) put(digest string, body []byte, renew func() error) (err error)
 }
 
 // remove removes a blob. Purge of the bucket would put a message, for which a full one has no room.
-func (b *bucket) remove(ctx context.Context, digest string) error {
-	return b.stream.Purge(ctx, jetstream.WithPurgeSubject("$KV."+b.files.Bucket()+"."+digest+".*"))
+func (b *bucket) remove(digest string) error {
+	return b.stream.Purge(context.Background(), jetstream.WithPurgeSubject("$KV."+b.files.Bucket()+"."+digest+".*"))
 }
 
 // list returns for each blob, by digest, whether it is whole.
-func (b *bucket) list(ctx context.Context) (whole map[string]bool, err error) {
+func (b *bucket) list() (whole map[string]bool, err error) {
 	prefix, chunks, last := "$KV."+b.files.Bucket()+".", map[string]int{}, map[string]int{}
-	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	info, err := b.stream.Info(context.Background(), jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
 		return nil, fmt.Errorf("list the blobs: %w", err)
 	}

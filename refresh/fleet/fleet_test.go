@@ -480,7 +480,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 		return len(dates) == 32 && dates[0] == "2026-10-20"
 	})
 	until(t, "the blobs that nothing names are gone", func() bool {
-		blobs, err := o.list(t.Context())
+		blobs, err := o.list()
 		return err == nil && len(blobs) == 1+len(o.current().Dates)+len(a.store.Paths())-2 // the last files of both products are those of their date
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/goccy/go-json"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sync/errgroup"
 
 	"strikecache/snapshots"
 )
@@ -33,8 +34,7 @@ type lease struct {
 	surveyed time.Time       // when the bucket was last compared with the store
 	todo     []string        // dates whose files are to be compared, newest first
 	blobs    map[string]bool // whether the bucket has a whole blob, by digest
-	unused   map[string]bool // what nothing named at the last survey
-	old      map[string]bool // what nothing named at the last two: it is to be removed, a member may be fetching the rest
+	unused   map[string]bool // what nothing named at the last survey: a member may be fetching it
 }
 
 const (
@@ -108,8 +108,8 @@ func (l *lease) extend(asked time.Time, p pointer) {
 	})
 }
 
-// renew renews the lease and publishes what has changed, or gives the lease up. At the end of the process it does so when the last refresh has
-// published its answers.
+// renew renews the lease and publishes what has changed, or gives the lease up: at the end of the process when the last refresh has published its
+// answers.
 func (l *lease) renew() error {
 	l.writing.Lock()
 	defer l.writing.Unlock()
@@ -120,25 +120,19 @@ func (l *lease) renew() error {
 		l.lose()
 		return errLost
 	}
-	unfit := error(nil)
 	if err == nil {
 		l.pointer.sequence = p.sequence
-		unfit = l.unfit(p)
+		if unfit := l.unfit(p); unfit != nil {
+			return cmp.Or(l.release(), unfit)
+		}
+		err = l.publishStored()
 	}
 	select {
 	case <-l.ended:
-		err = cmp.Or(err, l.publishStored(), l.release())
-		l.lose()
-		return err
+		return cmp.Or(err, l.release())
 	default:
 	}
 	if err != nil {
-		return err
-	}
-	if unfit != nil {
-		return cmp.Or(l.release(), unfit)
-	}
-	if err = l.publishStored(); err != nil {
 		_ = l.write(l.pointer)
 	}
 	return cmp.Or(err, l.failed)
@@ -149,8 +143,10 @@ func (l *lease) publishStored() error {
 	if l.saving > 0 { // the manifest names more than the process serves
 		return l.write(l.pointer)
 	}
-	if err := l.clean(); err != nil { // a full bucket gets room
-		return err
+	if time.Since(l.surveyed) > l.surveyEvery { // first, so that a full bucket gets room
+		if err := l.survey(); err != nil {
+			return err
+		}
 	}
 	next := l.manifest
 	next.Resources, next.Dates = l.cfg.Process.Serving(), maps.Collect(maps.All(next.Dates))
@@ -226,7 +222,7 @@ func (l *lease) publishAhead(files []snapshots.Packed) error {
 // publish makes a manifest the one of the fleet, and renews the lease.
 func (l *lease) publish(next manifest) (err error) {
 	p := l.pointer
-	if !reflect.DeepEqual(next, l.manifest) || !l.has(p.Manifest) {
+	if !reflect.DeepEqual(next, l.manifest) || !l.blobs[p.Manifest] {
 		next.PublishedAt = time.Now().UTC()
 		if p.Manifest, err = l.putJSON("manifest", next); err != nil {
 			return err
@@ -253,15 +249,9 @@ func (l *lease) putDate(dates map[string]string, date string, list map[string]st
 	return err
 }
 
-// has says whether the bucket has a blob, which is then needed.
-func (l *lease) has(digest string) bool {
-	delete(l.old, digest)
-	return l.blobs[digest]
-}
-
 // putFile puts a stored file and the documents that it names, and says whether the bucket has the file. One that cannot be read is left out.
 func (l *lease) putFile(file, digest string) (has bool, err error) {
-	if digest == "" || l.has(digest) {
+	if digest == "" || l.blobs[digest] {
 		return digest != "", nil
 	}
 	var all []string
@@ -293,7 +283,7 @@ func (l *lease) putJSON(name string, value any) (digest string, err error) {
 
 // putBlob puts a blob, unless the bucket has it. It renews the lease: a publication may have hundreds of blobs.
 func (l *lease) putBlob(name, digest string, body []byte) error {
-	if l.has(digest) {
+	if l.blobs[digest] {
 		return nil
 	}
 	err := l.bucket.put(digest, body, func() error {
@@ -323,9 +313,9 @@ func (l *lease) write(p pointer) (err error) {
 	return nil
 }
 
-// survey compares the bucket with the store: it finds the blobs that are lost, those that nothing names, and the dates.
+// survey compares the bucket with the store: it finds the blobs that are lost, and the dates, and removes what nothing named at the last survey either.
 func (l *lease) survey() (err error) {
-	if l.blobs, err = l.bucket.list(context.Background()); err != nil {
+	if l.blobs, err = l.bucket.list(); err != nil {
 		return err
 	}
 	l.surveyed = time.Now()
@@ -348,34 +338,15 @@ func (l *lease) survey() (err error) {
 	slices.Sort(l.todo)
 	l.todo = slices.Compact(l.todo)
 	slices.Reverse(l.todo)
-	l.old = map[string]bool{}
+	var removing errgroup.Group
+	removing.SetLimit(2 * fetchers)
 	for digest := range l.unused {
-		if _, twice := before[digest]; twice {
-			l.old[digest] = true
+		if _, twice := before[digest]; twice && time.Since(l.surveyed) < tickEvery { // publications wait meanwhile
+			delete(l.blobs, digest)
+			removing.Go(func() error { return l.bucket.remove(digest) })
 		}
 	}
-	return nil
-}
-
-// clean surveys the bucket when it is time, and removes some of what is old: publications wait meanwhile.
-func (l *lease) clean() error {
-	if time.Since(l.surveyed) > l.surveyEvery {
-		if err := l.survey(); err != nil {
-			return err
-		}
-	}
-	began := time.Now()
-	for digest := range l.old {
-		if time.Since(began) > tickEvery/4 {
-			return nil // the others at the next tick
-		}
-		if err := l.bucket.remove(context.Background(), digest); err != nil {
-			return fmt.Errorf("remove an old blob: %w", err)
-		}
-		delete(l.old, digest)
-		delete(l.blobs, digest)
-	}
-	return nil
+	return removing.Wait()
 }
 
 // release gives the lease up.

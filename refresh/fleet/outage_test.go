@@ -85,7 +85,7 @@ func TestLostBlobs(t *testing.T) {
 	a.save(pain, noise(300_000), friday)
 	o := newOperator(t, at)
 	a.stop()
-	must(t, o.remove(t.Context(), o.now().Manifest))
+	must(t, o.remove(o.now().Manifest))
 	must(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+o.files.Bucket()+".*.0"))) // as a put into a full bucket leaves the others
 	a = start(t, Flags{NATS: at}, a.dir, func(m *Member) { m.surveyEvery = 2 * time.Second })
 	until(t, "the member refreshes", a.refreshes)
@@ -94,7 +94,7 @@ func TestLostBlobs(t *testing.T) {
 	js, err := jetstream.New(o.conn)
 	must(t, err)
 	for what, lose := range map[string]func() error{
-		"one": func() error { return o.remove(t.Context(), a.store.Digest(snapshots.CurrentPath(pain))) },
+		"one": func() error { return o.remove(a.store.Digest(snapshots.CurrentPath(pain))) },
 		"all": func() error { return js.DeleteStream(t.Context(), "KV_"+o.files.Bucket()) },
 	} {
 		must(t, lose())
