@@ -461,8 +461,10 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 		return maps.Equal(e.files(), files)
 	})
 	until(t, "the edge shows the answers", func() bool { return e.shows(gamma, `"1"`) && e.shows(pain, `"1"`) })
-	a.save(gamma, `"2"`, friday.Add(time.Minute))
-	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
+	for i, size := range []int{1_000_000, 10, chunkBytes} {
+		a.save(pain, noise(size), friday.Add(time.Duration(i+1)*time.Minute))
+		until(t, "the edge shows the next answer", func() bool { return e.shows(pain, noise(size)) })
+	}
 	until(t, "the status of the edge says so", func() bool {
 		s := e.Status()
 		return s.Role == RoleEdge && s.Connected && s.Lease > 0 && s.SilentSince.IsZero() && s.Applied >= 43 && s.Lag > 0 && s.Err == nil && e.Complete()
@@ -504,9 +506,13 @@ func TestTakeOver(t *testing.T) {
 	if !b.shows(pain, `"last words"`) || !maps.Equal(a.files(), b.files()) {
 		t.Error("the second member went on without the last files")
 	}
-	c := join(t, at, t.TempDir(), false)
 	b.save(gamma, `"2"`, friday.Add(time.Minute))
-	until(t, "a third follows", func() bool { return c.shows(gamma, `"2"`) && c.shows(pain, `"last words"`) })
+	b.stop()
+	c := join(t, at, a.dir, false)
+	until(t, "the first refreshes again", c.refreshes)
+	if f, err := c.store.LoadCurrent(gamma); err != nil || string(f.Edition.Default.Data()) != `"2"` {
+		t.Errorf("it refreshes without the file of the lease that it has missed: %v", err)
+	}
 }
 
 // A refresher that is killed after it has published, and before it has stored, gets what the others have.

@@ -3,7 +3,6 @@ package fleet
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"strikecache/snapshots"
@@ -59,103 +59,88 @@ func TestCutOffAlone(t *testing.T) {
 	until(t, "the edge applies the manifest again", func() bool { return e.shows(gamma, `"1"`) && !e.toldSilent() })
 }
 
-// A member that was away for a whole lease gets the files of that lease, also while nobody holds it, and before it refreshes.
-func TestAMemberThatWasAway(t *testing.T) {
-	at := ownNATS(t)
-	a := refresher(t, at)
-	a.save(gamma, `"1"`, friday)
-	away := join(t, at, t.TempDir(), false)
-	until(t, "the other follows", func() bool { return away.shows(gamma, `"1"`) })
-	away.stop()
-	a.stop()
-	b := refresher(t, at)
-	b.save(gamma, `"2"`, friday.Add(time.Minute))
-	b.stop()
-	back := join(t, at, away.dir, false)
-	until(t, "the member that was away refreshes", back.refreshes)
-	if f, err := back.store.LoadCurrent(gamma); err != nil || string(f.Edition.Default.Data()) != `"2"` {
-		t.Errorf("it refreshes without the file of the lease that it has missed: %v\n%s", err, back.log.lines.String())
-	}
-}
-
-// NATS has lost blobs, as a server that lost its power does: the fleet goes on from the files of the members.
-func TestLostBlobs(t *testing.T) {
-	at := ownNATS(t)
-	a, _ := pair(t, at)
-	a.save(pain, noise(300_000), friday)
-	o := newOperator(t, at)
-	a.stop()
-	must(t, o.remove(o.now().Manifest))
-	must(t, o.stream.Purge(t.Context(), jetstream.WithPurgeSubject("$KV."+o.files.Bucket()+".*.0"))) // as a put into a full bucket leaves the others
-	a = start(t, Flags{NATS: at}, a.dir, func(m *Member) { m.surveyEvery = 2 * time.Second })
-	until(t, "the member refreshes", a.refreshes)
-	a.save(gamma, `"1"`, friday) // it has not followed, so it serves nothing yet
-	a.save(pain, noise(300_000), friday)
-	js, err := jetstream.New(o.conn)
-	must(t, err)
-	for what, lose := range map[string]func() error{
-		"one": func() error { return o.remove(a.store.Digest(snapshots.CurrentPath(pain))) },
-		"all": func() error { return js.DeleteStream(t.Context(), "KV_"+o.files.Bucket()) },
-	} {
-		must(t, lose())
-		e := join(t, at, t.TempDir(), true)
-		until(t, "a new edge has all after the loss of "+what, func() bool { return e.shows(pain, noise(300_000)) && e.shows(gamma, `"1"`) })
-		until(t, "the member refreshes", a.refreshes)
-	}
-}
-
-// Nonsense in the bucket does not end a fleet, nor does an operator who deletes the bucket: the next refresher fills it again. A file that it
-// cannot read holds up no other.
-func TestABucketThatIsBroken(t *testing.T) {
-	at := ownNATS(t)
-	a, e := pair(t, at)
-	a.save(pain, `"1"`, friday)
-	until(t, "the edge follows", func() bool { return e.shows(pain, `"1"`) })
-	o := newOperator(t, at)
-	o.write(pointer{Holder: "nobody", Term: 7, Manifest: "{{{"})
-	until(t, "the member has lost the lease", func() bool { return a.log.has("no longer holds") })
-	o.write(pointer{})
-	until(t, "the member refreshes again", a.refreshes)
-	if a.Status().Lease < 8 {
-		t.Errorf("lease %d after lease 7", a.Status().Lease)
-	}
-	a.save(gamma, `"2"`, friday.Add(time.Minute))
-	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
-	disk := filepath.Join(a.dir, "simulated", "2026-11-20", snapshots.FileName(pain))
-	b, err := os.ReadFile(disk)
-	must(t, err)
-	b[len(b)-3] ^= 1
-	must(t, os.WriteFile(disk, b, 0o600))
-	js, err := jetstream.New(o.conn)
-	must(t, err)
-	must(t, errors.Join(js.DeleteStream(t.Context(), "KV_strikecache-simulated"), js.DeleteStream(t.Context(), "KV_strikecache-simulated-files")))
-	until(t, "the log names the file", func() bool { return a.log.has("file not published") })
-	fresh := join(t, at, t.TempDir(), true)
-	until(t, "a new edge follows", func() bool { return fresh.shows(gamma, `"2"`) && fresh.Complete() })
-}
-
-// A NATS server that lost its last messages in a power failure does not end a fleet.
-func TestAServerThatWasSetBack(t *testing.T) {
+// Whatever NATS loses, and whatever stands in the bucket, the fleet goes on from the files of its members, and a new edge gets all of them. A file
+// that cannot be read holds up no other.
+func TestWhatNATSLoses(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	nats := startNATS(t, dir, 0)
-	at, port := urlOf(nats), portOf(nats)
-	a, e := pair(t, at)
-	stopNATS(nats)
-	before := t.TempDir()
-	must(t, os.CopyFS(before, os.DirFS(dir)))
-	nats = startNATS(t, dir, port)
-	for i := range 10 {
-		a.save(pain, fmt.Sprint(i), friday.Add(time.Duration(i)*time.Second))
+	type rig struct {
+		t    *testing.T
+		dir  string // of the NATS server
+		nats *server.Server
+		a    *node
+		o    operator
+		torn bool // the refresher cannot read a file
 	}
-	until(t, "the edge has the last", func() bool { return e.shows(pain, "9") })
-	stopNATS(nats)
-	must(t, errors.Join(os.RemoveAll(dir), os.CopyFS(dir, os.DirFS(before))))
-	startNATS(t, dir, port)
-	a.save(gamma, `"2"`, friday.Add(time.Minute))
-	until(t, "the edge shows the next answer", func() bool { return e.shows(gamma, `"2"`) })
-	fresh := join(t, at, t.TempDir(), true)
-	until(t, "a new edge has all files", func() bool { return maps.Equal(fresh.files(), a.files()) && fresh.shows(pain, "9") })
+	restart := func(r *rig, meanwhile func()) {
+		port := portOf(r.nats)
+		stopNATS(r.nats)
+		meanwhile()
+		r.nats = startNATS(r.t, r.dir, port)
+	}
+	drop := func(r *rig, streams ...string) {
+		js, err := jetstream.New(r.o.conn)
+		must(r.t, err)
+		for _, name := range streams {
+			must(r.t, js.DeleteStream(r.t.Context(), name))
+		}
+	}
+	often := func(m *Member) { m.surveyEvery = 2 * time.Second }
+	for what, harm := range map[string]func(*rig){
+		"one blob":  func(r *rig) { must(r.t, r.o.remove(r.a.store.Digest(snapshots.CurrentPath(pain)))) },
+		"all blobs": func(r *rig) { drop(r, "KV_"+r.o.files.Bucket()) },
+		"the first chunk of each blob, while nobody leads": func(r *rig) { // as a put into a full bucket leaves them
+			r.a.stop()
+			must(r.t, r.o.stream.Purge(r.t.Context(), jetstream.WithPurgeSubject("$KV."+r.o.files.Bucket()+".*.0")))
+			r.a = start(r.t, Flags{NATS: urlOf(r.nats)}, r.a.dir, often)
+			until(r.t, "the member refreshes", r.a.refreshes)
+			r.a.save(pain, noise(300_000), friday) // it has not followed, so it serves nothing yet
+		},
+		"all, and a file of the refresher is damaged": func(r *rig) {
+			disk := filepath.Join(r.a.dir, "simulated", "2026-11-20", snapshots.FileName(pain))
+			b, err := os.ReadFile(disk)
+			must(r.t, err)
+			b[len(b)-3] ^= 1
+			r.torn = true
+			must(r.t, os.WriteFile(disk, b, 0o600))
+			drop(r, "KV_"+r.o.name, "KV_"+r.o.files.Bucket())
+			until(r.t, "the log names the file", func() bool { return r.a.log.has("file not published") })
+		},
+		"the pointer to nonsense": func(r *rig) {
+			r.o.write(pointer{Holder: "nobody", Term: 7, Manifest: "{{{"})
+			until(r.t, "the member has lost the lease", func() bool { return r.a.log.has("no longer holds") })
+			r.o.write(pointer{})
+			until(r.t, "the member has a higher lease", func() bool { return r.a.refreshes() && r.a.Status().Lease == 8 })
+		},
+		"the last messages": func(r *rig) {
+			before := r.t.TempDir()
+			restart(r, func() { must(r.t, os.CopyFS(before, os.DirFS(r.dir))) })
+			for i := range 10 {
+				r.a.save(pain, fmt.Sprint(i), friday.Add(time.Duration(i)*time.Second))
+			}
+			r.a.save(pain, noise(300_000), friday.Add(time.Minute))
+			restart(r, func() { must(r.t, errors.Join(os.RemoveAll(r.dir), os.CopyFS(r.dir, os.DirFS(before)))) })
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			r := &rig{t: t, dir: t.TempDir()}
+			r.nats = startNATS(t, r.dir, 0)
+			at := urlOf(r.nats)
+			r.a = start(t, Flags{NATS: at}, t.TempDir(), often)
+			until(t, "the member refreshes", r.a.refreshes)
+			r.a.save(gamma, `"1"`, friday)
+			r.a.save(pain, noise(300_000), friday)
+			e := join(t, at, t.TempDir(), true)
+			until(t, "an edge follows", func() bool { return e.shows(gamma, `"1"`) && e.shows(pain, noise(300_000)) })
+			r.o = newOperator(t, at)
+			harm(r)
+			r.a.save(gamma, `"2"`, friday.Add(time.Minute))
+			fresh := join(t, at, t.TempDir(), true)
+			until(t, "the edge and a new one have all", func() bool {
+				return e.shows(gamma, `"2"`) && fresh.shows(gamma, `"2"`) && (r.torn || fresh.shows(pain, noise(300_000))) && fresh.Complete() && r.a.refreshes()
+			})
+		})
+	}
 }
 
 // When NATS comes back empty, the members whose answers are newer lead: a member that was emptied or restored waits for them. An answer that lost
@@ -237,20 +222,6 @@ func noise(n int) string {
 		text[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"[random.IntN(64)]
 	}
 	return fmt.Sprintf("%q", text)
-}
-
-// A file of several messages stays whole while it grows and shrinks.
-func TestFilesOfManySizes(t *testing.T) {
-	at := ownNATS(t)
-	a := refresher(t, at)
-	e := join(t, at, t.TempDir(), true)
-	for i, size := range []int{10, 128 << 10, 1_000_000, 10} {
-		a.save(pain, noise(size), friday.Add(time.Duration(i)*time.Minute))
-		until(t, "the edge follows", func() bool { return e.shows(pain, noise(size)) })
-	}
-	if e.log.has("refused") {
-		t.Errorf("the edge has refused a file:\n%s", e.log.text())
-	}
 }
 
 // The age of the answers is judged although the disk hangs, and although the NATS server says nothing.
