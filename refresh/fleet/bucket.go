@@ -17,10 +17,9 @@ import (
 
 // pointer is the one value of a fleet that changes.
 type pointer struct {
-	Holder   string `json:"holder"`             // name of the member that holds the lease
-	Term     uint64 `json:"term"`               // number of the lease; each has a higher one than the lease before
-	Manifest string `json:"manifest"`           // digest; "" before the first publication
-	Released bool   `json:"released,omitempty"` // the holder has given the lease up
+	Holder   string `json:"holder"`   // name of the member that holds the lease
+	Term     uint64 `json:"term"`     // number of the lease; each has a higher one than the lease before
+	Manifest string `json:"manifest"` // digest; "" before the first publication
 
 	sequence uint64    // of its message, 0 if there is none
 	at       time.Time // by the clock of the NATS server

@@ -23,16 +23,14 @@ type Flags struct {
 
 // Check returns an error that names the flag and the values that are allowed.
 func (f *Flags) Check() error {
-	switch {
-	case f.Edge && f.NATS == "":
-		return errors.New("--edge needs --nats")
-	case f.NATS == "" && f.NATSCA != "":
-		return errors.New("--nats-ca needs --nats")
-	case f.NATS == "" && f.NATSCreds != "":
-		return errors.New("--nats-creds needs --nats")
+	if f.NATS == "" {
+		if f.Edge || f.NATSCA != "" || f.NATSCreds != "" {
+			return errors.New("--edge, --nats-ca and --nats-creds need --nats")
+		}
+		return nil
 	}
 	for server := range strings.SplitSeq(f.NATS, ",") {
-		if u, err := url.Parse(strings.TrimSpace(server)); f.NATS != "" && (err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "") {
+		if u, err := url.Parse(strings.TrimSpace(server)); err != nil || u.Scheme != "nats" && u.Scheme != "tls" || u.Host == "" {
 			return errors.New("--nats must be URLs such as nats://10.0.0.1:4222 or tls://host, comma-separated") // it may have a password
 		}
 	}

@@ -141,6 +141,7 @@ type node struct {
 	followed map[string]Served // by the last Apply
 	silent   time.Time         // of the last UpdateFreshness
 	hang     chan struct{}     // unless nil: Accept waits until it is closed
+	dies     bool              // after it has published, before it stores
 	last     func()            // unless nil: the refresh that has begun when Refresh is to end
 	running  bool              // Refresh runs
 	doubt    error             // in the clock
@@ -182,7 +183,11 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 			if !n.refreshes() {
 				return func() {}, nil
 			}
-			return n.Publish(files)
+			stored, err := n.Publish(files)
+			if n.dies && err == nil {
+				err = errKilled
+			}
+			return stored, err
 		},
 		Loses: func(stored, next *snapshots.Snapshot) bool {
 			return strings.HasPrefix(string(stored.Data()), `"a track`) && len(next.Data()) < len(stored.Data())
@@ -240,6 +245,7 @@ func (n *node) unfit(doubt, failing error) {
 var (
 	errBack        = errors.New("the clock was set back")
 	errUnreachable = errors.New("the upstream is unreachable")
+	errKilled      = errors.New("killed")
 )
 
 func (n *node) Accept(path, digest string, file []byte) error {
@@ -487,7 +493,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 	})
 }
 
-// A member that may refresh waits. When the refresher stops, it goes on from the same files at once.
+// A member that may refresh waits. When the refresher stops, it goes on from the same files.
 func TestTakeOver(t *testing.T) {
 	at := ownNATS(t)
 	a := refresher(t, at)
@@ -519,30 +525,17 @@ func TestTakeOver(t *testing.T) {
 func TestKilledBeforeItStores(t *testing.T) {
 	url := ownNATS(t)
 	a, e := pair(t, url)
-	var files []snapshots.Packed
-	stop := errors.New("only packed")
-	packer, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: "simulated", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
-		Publish: func(packed []snapshots.Packed) (func(), error) {
-			files = packed
-			return nil, stop
-		}})
-	must(t, err)
+	a.dies = true
 	answer := sealed(t, "simulated", gamma, `"2"`, friday.Add(time.Minute))
 	answer.Current = true
-	if err := errors.Join(packer.Save([]snapshots.File{answer}, nil), packer.Close()); !errors.Is(err, stop) {
-		t.Fatal(err)
-	}
-	until(t, "the answer is published", func() bool {
-		_, err := a.Publish(files)
-		return err == nil
-	})
+	until(t, "the answer is published", func() bool { return errors.Is(a.store.Save([]snapshots.File{answer}, nil), errKilled) })
 	until(t, "the edge shows it", func() bool { return e.shows(gamma, `"2"`) })
 	path := snapshots.CurrentPath(gamma)
 	if d := a.store.Digest(path); d == e.store.Digest(path) {
 		t.Fatalf("it is stored as %s", d)
 	}
 	a.stop()
-	if _, err := a.Publish(files); !errors.Is(err, errLost) {
+	if _, err := a.Publish(nil); !errors.Is(err, errLost) {
 		t.Errorf("a member that has ended publishes: %v", err)
 	}
 	b := join(t, url, a.dir, false)
@@ -591,7 +584,7 @@ func TestAClockError(t *testing.T) {
 // it.
 func TestFailingRefreshes(t *testing.T) {
 	url := ownNATS(t)
-	impatient := func(m *Member) { m.yieldFor, m.keepFor = 2*time.Second, 2*time.Second }
+	impatient := func(m *Member) { m.keepFor = 2 * time.Second }
 	first := start(t, Flags{NATS: url}, t.TempDir(), impatient)
 	until(t, "the first refreshes", first.refreshes)
 	began := first.Status().Lease

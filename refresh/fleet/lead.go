@@ -32,7 +32,7 @@ type lease struct {
 	saving   int             // publications whose files are not yet stored
 	failed   error           // of the last publication
 	surveyed time.Time       // when the bucket was last compared with the store
-	todo     []string        // dates whose files are to be compared, newest first
+	todo     []string        // dates whose files are to be compared, newest last
 	blobs    map[string]bool // whether the bucket has a whole blob, by digest
 	unused   map[string]bool // what nothing named at the last survey: a member may be fetching it
 }
@@ -67,7 +67,7 @@ func (m *Member) unfit(p pointer) error {
 		m.offered, err = time.Now(), fmt.Errorf("the clock is %v ahead of that of the NATS server", -behind.Round(time.Minute))
 	}
 	if err != nil {
-		m.turn, m.left = time.Now().Add(m.yieldFor), fmt.Errorf("another member may take the lease: %w", err)
+		m.turn, m.left = time.Now().Add(yieldFor), fmt.Errorf("another member may take the lease: %w", err)
 		return m.left
 	}
 	return nil
@@ -80,7 +80,7 @@ func (m *Member) take(ctx context.Context, p pointer) (err error) {
 		return err
 	}
 	asked := time.Now()
-	p.Holder, p.Term, p.Released = m.name, max(p.Term, m.Status().Lease)+1, false
+	p.Holder, p.Term = m.name, max(p.Term, m.Status().Lease)+1
 	if p.sequence, err = m.bucket.swap(ctx, p); errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return nil
 	} else if err != nil {
@@ -123,13 +123,15 @@ func (l *lease) renew() error {
 	if err == nil {
 		l.pointer.sequence = p.sequence
 		if unfit := l.unfit(p); unfit != nil {
-			return cmp.Or(l.release(), unfit)
+			l.lose()
+			return unfit
 		}
 		err = l.publishStored()
 	}
 	select {
 	case <-l.ended:
-		return cmp.Or(err, l.release())
+		l.lose()
+		return err
 	default:
 	}
 	if err != nil {
@@ -163,8 +165,9 @@ func (l *lease) publishStored() error {
 			next.Resources[name] = Served{}
 		}
 	}
-	for began := time.Now(); len(l.todo) > 0 && time.Since(began) < tickEvery; l.todo = l.todo[1:] {
-		if err := l.putDate(next.Dates, l.todo[0], l.cfg.Store.Files(l.todo[0])); err != nil {
+	for began := time.Now(); len(l.todo) > 0 && time.Since(began) < tickEvery; l.todo = l.todo[:len(l.todo)-1] {
+		date := l.todo[len(l.todo)-1]
+		if err := l.putDate(next.Dates, date, l.cfg.Store.Files(date)); err != nil {
 			return err
 		}
 	}
@@ -337,7 +340,6 @@ func (l *lease) survey() (err error) {
 	}
 	slices.Sort(l.todo)
 	l.todo = slices.Compact(l.todo)
-	slices.Reverse(l.todo)
 	var removing errgroup.Group
 	removing.SetLimit(2 * fetchers)
 	for digest := range l.unused {
@@ -347,16 +349,6 @@ func (l *lease) survey() (err error) {
 		}
 	}
 	return removing.Wait()
-}
-
-// release gives the lease up.
-func (l *lease) release() error {
-	l.stop()
-	l.lose() // before another member takes it
-	p := l.pointer
-	p.Released = true
-	_, err := l.bucket.swap(context.Background(), p)
-	return err
 }
 
 // lose ends the lease: from now on this process publishes nothing and asks for nothing.

@@ -30,7 +30,7 @@ type Member struct {
 	offered  time.Time        // when it last did so because of its clock
 	now      func() time.Time // the clock that is compared with that of the NATS server
 
-	yieldFor, keepFor, surveyEvery time.Duration // the constants, but in tests
+	keepFor, surveyEvery time.Duration // the constants, but in tests
 
 	mu     sync.Mutex // guards the fields below; held only briefly
 	status Status
@@ -46,7 +46,7 @@ func New(cfg Config) *Member {
 	host, _ := os.Hostname() // only for people to read
 	m := &Member{
 		cfg: cfg, name: fmt.Sprintf("%s-%d-%s", cmp.Or(host, "host"), os.Getpid(), rand.Text()[:6]),
-		yieldFor: yieldFor, keepFor: keepFor, surveyEvery: surveyEvery, now: time.Now, heard: time.Now(),
+		keepFor: keepFor, surveyEvery: surveyEvery, now: time.Now, heard: time.Now(),
 	}
 	m.status.Refused = map[string]int64{}
 	for _, reason := range refusals {
@@ -102,7 +102,7 @@ func (m *Member) Complete() bool {
 	return m.status.Connected && m.status.complete
 }
 
-// Run takes part in the fleet until ctx ends. Then it publishes what the last refresh gives and releases the lease, within seconds.
+// Run takes part in the fleet until ctx ends. Then it publishes what the last refresh gives, within seconds, and renews the lease no more.
 func (m *Member) Run(ctx context.Context) {
 	var judging sync.WaitGroup
 	judging.Go(func() { m.updateFreshness(ctx) })
@@ -217,8 +217,6 @@ func (m *Member) free(p pointer) bool {
 	if p.Manifest == "" { // others may have newer answers
 		behind := uint64(max(0, m.cfg.Process.Behind()/time.Minute)) //nolint:gosec // G115: not negative
 		wait += min(8*time.Second, time.Duration(bits.Len64(behind))*500*time.Millisecond)
-	} else if p.Released {
-		return true
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

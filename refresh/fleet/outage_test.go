@@ -53,9 +53,7 @@ func TestCutOffAlone(t *testing.T) {
 	e.followed = nil
 	e.mu.Unlock()
 	o := newOperator(t, at)
-	p := o.now()
-	p.Released = false
-	o.write(p)
+	o.write(o.now())
 	until(t, "the edge applies the manifest again", func() bool { return e.shows(gamma, `"1"`) && !e.toldSilent() })
 }
 
