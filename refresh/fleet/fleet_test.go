@@ -112,13 +112,11 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.lines.Write(b)
 }
 
-func (l *log) text() string {
+func (l *log) has(text string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lines.String()
+	return strings.Contains(l.lines.String(), text)
 }
-
-func (l *log) has(text string) bool { return strings.Contains(l.text(), text) }
 
 const (
 	gamma = "gex/spx"

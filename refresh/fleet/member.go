@@ -185,13 +185,16 @@ func (m *Member) tick(ctx context.Context) error {
 	}
 	err = m.follow(ctx, p.Manifest)
 	m.update(func(s *Status) { s.complete = err == nil && (p.Manifest == "" || m.followed.is(complete, p.Manifest)) })
-	if lost := errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, errCorrupt) || errors.Is(err, errSize); lost {
+	if m.cfg.Edge {
+		return cmp.Or(err, m.followed.refuses)
+	}
+	if errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrInvalidKey) || errors.Is(err, errCorrupt) || errors.Is(err, errSize) {
 		p.Manifest = "" // NATS has lost blobs: who leads next puts those that it has
 	} else if err != nil {
 		return err
 	}
 	unfit := m.unfit(p)
-	if !m.cfg.Edge && unfit == nil && m.cfg.Store.DiskError() == nil && m.free(p) {
+	if unfit == nil && m.cfg.Store.DiskError() == nil && m.free(p) {
 		return m.take(ctx, p)
 	}
 	return cmp.Or(err, unfit, m.followed.refuses)

@@ -104,9 +104,9 @@ func TestWhatNATSLoses(t *testing.T) {
 			until(r.t, "the log names the file", func() bool { return r.a.log.has("file not published") })
 		},
 		"the pointer to nonsense": func(r *rig) {
-			r.o.write(pointer{Holder: "nobody", Term: 7, Manifest: "{{{"})
-			until(r.t, "the member has lost the lease", func() bool { return r.a.log.has("no longer holds") })
 			r.o.write(pointer{})
+			until(r.t, "the member has lost the lease", func() bool { return r.a.log.has("no longer holds") })
+			r.o.write(pointer{Holder: "nobody", Term: 7, Manifest: "{{{"})
 			until(r.t, "the member has a higher lease", func() bool { return r.a.refreshes() && r.a.Status().Lease == 8 })
 		},
 		"the last messages": func(r *rig) {
