@@ -10,6 +10,7 @@ type cell struct {
 	Connections int    `json:"connections"`        // keep-alive connections, or those of a burst
 	Churn       bool   `json:"churn,omitempty"`    // a new connection for each request
 	Idle        bool   `json:"idle,omitempty"`     // the memory of idle connections, and not CPU time
+	Refresh     bool   `json:"refresh,omitempty"`  // no requests: new chains come, and the unit is the floor
 	Requests    int    `json:"requests,omitempty"` // of each reading
 }
 
@@ -33,6 +34,8 @@ var allCells = []cell{
 	{Name: "1000", Title: "1,000 connections", Answer: "small", Connections: 1000},
 	{Name: "10000", Title: "10,000 connections", Answer: "small", Connections: 10_000},
 	{Name: "idle", Title: "memory of an idle connection", Answer: "small", Connections: idleConnections, Idle: true},
+	{Name: "refresh", Title: "a new SPX chain", Refresh: true, Requests: 1},
+	{Name: "round", Title: "new chains of the 15 default underlyings", Refresh: true, Requests: 1},
 }
 
 // chosen says whether a flag chooses a name. Without values, the flag chooses every name.

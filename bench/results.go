@@ -65,12 +65,12 @@ func medianOf(values []float64) float64 {
 }
 
 // readings returns the readings of a server in a cell, one value per round: the CPU time in nanoseconds per request, and as
-// a ratio to the bare loop, which is the first server; or, for a cell of idle connections, bytes and no ratios.
+// a ratio to the first server; or, for a cell of idle connections, bytes and no ratios.
 func (r *results) readings(server string, c cell) (values, ratios []float64) {
-	bare := map[int]float64{} // by round
+	unit := map[int]float64{} // by round
 	for _, x := range r.Raw {
-		if x.Server == r.Servers[0].Name && x.Cell == c.Name {
-			bare[x.Round] = float64(x.CPUNs)
+		if x.Cell == c.Name && x.Server == r.servers(c)[0] {
+			unit[x.Round] = float64(x.CPUNs)
 		}
 	}
 	for _, x := range r.Raw {
@@ -78,12 +78,22 @@ func (r *results) readings(server string, c cell) (values, ratios []float64) {
 		case x.Server != server || x.Cell != c.Name:
 		case c.Idle:
 			values = append(values, float64(x.Bytes))
-		case bare[x.Round] > 0:
+		case unit[x.Round] > 0:
 			values = append(values, float64(x.CPUNs)/float64(c.Requests))
-			ratios = append(ratios, float64(x.CPUNs)/bare[x.Round])
+			ratios = append(ratios, float64(x.CPUNs)/unit[x.Round])
 		}
 	}
 	return values, ratios
+}
+
+// servers returns the names of the servers of a cell, in the order of its readings: the bare loop first, or the floor.
+func (r *results) servers(c cell) (names []string) {
+	for _, x := range r.Raw {
+		if x.Cell == c.Name && !slices.Contains(names, x.Server) {
+			names = append(names, x.Server)
+		}
+	}
+	return names
 }
 
 // busy returns which share of the time the bare loop used the processor: the median of the rounds. A low share means that the
@@ -91,7 +101,7 @@ func (r *results) readings(server string, c cell) (values, ratios []float64) {
 func (r *results) busy(c cell) float64 {
 	var shares []float64
 	for _, x := range r.Raw {
-		if x.Server == r.Servers[0].Name && x.Cell == c.Name {
+		if x.Cell == c.Name && x.Server == r.servers(c)[0] {
 			shares = append(shares, float64(x.CPUNs)/float64(x.WallNs))
 		}
 	}
@@ -99,12 +109,17 @@ func (r *results) busy(c cell) float64 {
 }
 
 // text is the entry of a server in a cell.
-func (r *results) text(server int, c cell) string {
-	values, ratios := r.readings(r.Servers[server].Name, c)
+func (r *results) text(server string, c cell) string {
+	values, ratios := r.readings(server, c)
 	switch {
+	case len(values) == 0:
+		return "–"
 	case c.Idle:
 		return fmt.Sprintf("%.2f KB", medianOf(values)/1000)
-	case server == 0:
+	case server == r.servers(c)[0]:
+		if c.Refresh {
+			return fmt.Sprintf("1 (%.1f ms)", medianOf(values)/1e6)
+		}
 		return fmt.Sprintf("1 (%.2f µs)", medianOf(values)/1000)
 	default:
 		return fmt.Sprintf("%.2f (%.2f to %.2f)", medianOf(ratios), slices.Min(ratios), slices.Max(ratios))
@@ -115,9 +130,20 @@ func (r *results) text(server int, c cell) string {
 func (r *results) markdown() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "strikecache %s, measured on %s: %s, %d cores, %s, %s.\n", r.Version, r.Date.Format(time.DateOnly), r.CPU, r.Cores, r.Kernel, r.Go)
-	plain := func(c cell) bool { return c.Name == c.Answer }
-	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), func(c cell) bool { return !plain(c) }))
-	r.ratioTable(&b, slices.DeleteFunc(slices.Clone(r.Cells), plain))
+	var plain, others, refreshes []cell
+	for _, c := range r.Cells {
+		switch {
+		case c.Refresh:
+			refreshes = append(refreshes, c)
+		case c.Name == c.Answer:
+			plain = append(plain, c)
+		default:
+			others = append(others, c)
+		}
+	}
+	r.ratioTable(&b, "server CPU per request, × the bare loop", plain)
+	r.ratioTable(&b, "server CPU per request, × the bare loop", others)
+	r.ratioTable(&b, "CPU of a refresh, × the floor with SPX", refreshes)
 	r.notes(&b)
 	return b.String()
 }
@@ -138,19 +164,23 @@ func (a answer) title() string {
 }
 
 // ratioTable writes a table with a column for each of the cells, if there are any.
-func (r *results) ratioTable(b *strings.Builder, cells []cell) {
+func (r *results) ratioTable(b *strings.Builder, title string, cells []cell) {
 	if len(cells) == 0 {
 		return
 	}
-	b.WriteString("\n| server CPU per request, × the bare loop (lowest to highest round) |")
+	fmt.Fprintf(b, "\n| %s (lowest to highest round) |", title)
 	for _, c := range cells {
 		fmt.Fprintf(b, " %s |", r.title(c))
 	}
 	b.WriteString("\n|---|" + strings.Repeat("--:|", len(cells)) + "\n")
-	for i, s := range r.Servers {
-		fmt.Fprintf(b, "| %s |", strings.TrimSpace(s.Name+" "+s.Version))
+	for _, name := range r.servers(cells[0]) {
+		version := ""
+		if i := slices.IndexFunc(r.Servers, func(s server) bool { return s.Name == name }); i >= 0 {
+			version = r.Servers[i].Version
+		}
+		fmt.Fprintf(b, "| %s |", strings.TrimSpace(name+" "+version))
 		for _, c := range cells {
-			fmt.Fprintf(b, " %s |", r.text(i, c))
+			fmt.Fprintf(b, " %s |", r.text(name, c))
 		}
 		b.WriteString("\n")
 	}
@@ -162,7 +192,9 @@ func (r *results) notes(b *strings.Builder) {
 	if len(r.Absent) > 0 {
 		fmt.Fprintf(b, " Not installed: %s.", strings.Join(r.Absent, ", "))
 	}
-	b.WriteString(" The answers:\n\n")
+	if len(r.Answers) > 0 {
+		b.WriteString(" The answers:\n\n")
+	}
 	for _, a := range r.Answers {
 		if a.Name == notModified {
 			fmt.Fprintf(b, "* %s: `%s`, for a client that has the answer. A 304 has no body\n", a.title(), a.Resource)

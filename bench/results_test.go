@@ -35,7 +35,8 @@ func testResults() *results {
 	r := &results{CPU: "a CPU", Version: "v1", Rounds: 3, Absent: []string{"h2o"},
 		Answers: []answer{{Name: "small", Resource: "/a", Coding: "gzip", BodyBytes: 1049}, {Name: notModified, Resource: "/b", BodyBytes: 2000}},
 		Cells: []cell{{Name: "small", Answer: "small", Requests: 1000}, {Name: notModified, Answer: notModified, Requests: 1000},
-			{Name: "churn", Title: "new connections", Answer: "small", Requests: 1000}, {Name: "idle", Title: "idle", Answer: "small", Idle: true}},
+			{Name: "churn", Title: "new connections", Answer: "small", Requests: 1000}, {Name: "idle", Title: "idle", Answer: "small", Idle: true},
+			{Name: "refresh", Title: "a chain", Refresh: true, Requests: 1}},
 		Servers: []server{{Name: "bare"}, {Name: "ours"}, {Name: "nginx", Version: "1.2"}}}
 	for round := 1; round <= 3; round++ {
 		for i, s := range r.Servers {
@@ -51,6 +52,10 @@ func testResults() *results {
 	for _, s := range r.Servers {
 		r.Raw = append(r.Raw, reading{Round: 1, Server: s.Name, Cell: "idle", Bytes: 200})
 	}
+	for round := 1; round <= 3; round++ {
+		r.Raw = append(r.Raw, reading{Round: round, Server: "floor", Cell: "refresh", CPUNs: int64(round) * 20e6},
+			reading{Round: round, Server: "ours", Cell: "refresh", CPUNs: int64(round) * 90e6})
+	}
 	return r
 }
 
@@ -60,6 +65,7 @@ func TestRatiosAreMediansOfTheirRounds(t *testing.T) {
 		"| 1.0 KB | 304 |\n", "| bare | 1 (2.00 µs) | 1 (2.00 µs) |\n", "| ours | 2.00 (2.00 to 20.00) | 2.00 (2.00 to 20.00) |\n",
 		"| nginx 1.2 | 3.00 (3.00 to 3.00) | 3.00 (3.00 to 3.00) |\n", "| new connections | idle |\n", "| ours | 2.00 (2.00 to 20.00) | 0.20 KB |\n",
 		"* 1.0 KB: `/a` in the coding gzip, 1049 bytes of body\n", "* 304: `/b`, for a client", "strikecache v1,", "Not installed: h2o.",
+		"| a chain |\n|---|--:|\n| floor | 1 (40.0 ms) |\n| ours | 4.50 (4.50 to 4.50) |\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

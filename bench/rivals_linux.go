@@ -20,6 +20,7 @@ type linuxCommands struct {
 	Rivals  rivalsCommand  `cmd:"" help:"Measure strikecache beside other servers."`
 	Epoll   epollCommand   `cmd:"" hidden:"" help:"Serve as the bare epoll loop of rivals."`
 	NetHTTP netHTTPCommand `cmd:"" name:"nethttp" hidden:"" help:"Serve as the net/http server of rivals."`
+	Floor   floorCommand   `cmd:"" hidden:"" help:"Do the floor's work of rivals."`
 }
 
 // rivalsCommand measures strikecache beside other servers.
@@ -27,7 +28,7 @@ type rivalsCommand struct {
 	Before      string        `type:"existingfile" placeholder:"FILE" help:"Also measure this strikecache, such as one built before a change. Its row is \"strikecache before\". Its answers may differ."`
 	Out         string        `placeholder:"FILE" help:"Write all results to this file, as JSON."`
 	WriteReadme string        `placeholder:"FILE" help:"Put the tables between the markers of this file."`
-	Cells       []string      `enum:"small,medium,large,304,churn,1000,10000,idle" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
+	Cells       []string      `enum:"small,medium,large,304,churn,1000,10000,idle,refresh,round" placeholder:"CELL,..." help:"Measure only these: ${enum}."`
 	Only        []string      `enum:"net/http,nginx,lighttpd,h2o,strikecache" placeholder:"SERVER,..." help:"Measure only these rivals beside the bare loop and strikecache: ${enum}. \"strikecache\" means none of them."`
 	Rounds      int           `default:"5" help:"Interleaved rounds, 1 to 50 (default ${default})."`
 	Duration    time.Duration `default:"500ms" help:"CPU time of the bare loop in one reading, 50ms to 30s (default ${default}). The number of requests follows from it."`
@@ -37,7 +38,8 @@ type rivalsCommand struct {
 func (*rivalsCommand) Help() string {
 	return `The command starts strikecache with a market that stands still. On the same core it starts a bare epoll loop,
 net/http, and nginx, lighttpd and h2o if they are installed, and strikecache with --engine fasthttp. Each sends the same answers, byte for byte,
-to a generator on another core, in interleaved rounds. The command compares the servers' CPU time per request.
+to a generator on another core, in interleaved rounds. The command compares the servers' CPU time per request. Then it compares the
+CPU time of a refresh with that of the least work with the same chain: decode, one gamma a contract, encode, gzip, digest.
 
 With --before, another binary of strikecache takes part in the same rounds. It gets the same requests, and its answers may
 differ.
@@ -45,6 +47,7 @@ differ.
     go run ./bench rivals                                                   all, about 10 minutes
     go run ./bench rivals --cells small,churn --only nginx --rounds 3       a minute
     go run ./bench rivals --cells churn --only strikecache --before FILE    one change
+    go run ./bench rivals --cells refresh,round --before FILE               the cost of refreshes
 
 It installs nothing, listens on loopback only, and needs Linux and two cores.`
 }
@@ -130,6 +133,10 @@ func (b *comparison) measure(ctx context.Context) error {
 	if err := b.idleMemory(ctx); err != nil {
 		return fmt.Errorf("memory of idle connections: %w", err)
 	}
+	b.environment = nil
+	if err := b.refreshes(ctx); err != nil {
+		return fmt.Errorf("refreshes: %w", err)
+	}
 	return nil
 }
 
@@ -191,14 +198,16 @@ func (b *comparison) assemble(ctx context.Context, cells []cell) (sides []*side,
 	return sides, nil
 }
 
-// cells returns the chosen cells: those of idle connections, or the others.
-func (b *comparison) cells(idle bool) []cell {
-	return slices.DeleteFunc(slices.Clone(allCells), func(c cell) bool { return c.Idle != idle || !chosen(b.Cells, c.Name) })
+// cells returns the chosen cells of requests, of idle connections, or of refreshes.
+func (b *comparison) cells(idle, refresh bool) []cell {
+	return slices.DeleteFunc(slices.Clone(allCells), func(c cell) bool {
+		return c.Idle != idle || c.Refresh != refresh || !chosen(b.Cells, c.Name)
+	})
 }
 
 // ratios starts the servers and measures the cells of CPU time, round by round.
 func (b *comparison) ratios(ctx context.Context) error {
-	cells := b.cells(false)
+	cells := b.cells(false, false)
 	if len(cells) == 0 {
 		return nil
 	}
@@ -292,7 +301,7 @@ func (b *comparison) read(s *side, c cell) (reading, error) {
 // With its default settings, a Go program keeps free memory after each garbage collection, which hides a growth of up to
 // 6 KB per connection (2026-11-23). The memory limit makes it return free memory.
 func (b *comparison) idleMemory(ctx context.Context) error {
-	cells := b.cells(true)
+	cells := b.cells(true, false)
 	if len(cells) == 0 {
 		return nil
 	}

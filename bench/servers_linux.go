@@ -99,19 +99,32 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// serve starts a strikecache whose answers do not change any more: those of one instant of the simulated market, the same for
-// every strikecache. It waits until the server is ready, has filled in past dates and the tracks of today, and was idle for
-// three seconds in a row, because on a busy machine a server that waits for the processor looks idle, too. A further start under
-// the same name finds what was back-filled.
+// stillMarket is the flags of a strikecache whose answers do not change any more: those of one instant of the simulated market, the same
+// for every strikecache.
+var stillMarket = []string{"--sim-speed", "0", "--sim-start", "2026-11-20T16:00:00Z"}
+
+// serve starts a strikecache with the still market of three underlyings, and waits until it has filled in past dates and the tracks of
+// today, too. A further start under the same name finds what was back-filled.
 func (b *comparison) serve(ctx context.Context, name, binary string, flags ...string) (*side, error) {
+	done := `msg="history filled in"`
+	if _, err := os.Stat(b.dataOf(name)); err == nil {
+		done = ""
+	}
+	return b.serveUntil(ctx, done, name, binary, slices.Concat(stillMarket, []string{"--underlyings", "SPX,SPY,XLF"}, flags)...)
+}
+
+// dataOf returns the data directory of the strikecache of a name.
+func (b *comparison) dataOf(name string) string { return filepath.Join(b.dir, "data", name) }
+
+// serveUntil starts a strikecache and waits until it is ready, has logged a text, and was idle for three seconds in a row, because on a busy
+// machine a server that waits for the processor looks idle, too.
+func (b *comparison) serveUntil(ctx context.Context, done, name, binary string, flags ...string) (*side, error) {
 	address, err := freeAddress()
 	if err != nil {
 		return nil, err
 	}
-	data := filepath.Join(b.dir, "data", name)
-	_, absent := os.Stat(data)
-	args := append([]string{"serve", "--listen", address, "--data-dir", data, "--admin-listen", "", "--sim-speed", "0",
-		"--sim-start", "2026-11-20T16:00:00Z", "--underlyings", "SPX,SPY,XLF", "--max-connections", strconv.Itoa(maxConnections)}, flags...)
+	args := append([]string{"serve", "--listen", address, "--data-dir", b.dataOf(name), "--admin-listen", "",
+		"--max-connections", strconv.Itoa(maxConnections)}, flags...)
 	p, err := b.start(ctx, address, binary, args...)
 	if err != nil {
 		return nil, err
@@ -127,7 +140,7 @@ func (b *comparison) serve(ctx context.Context, name, binary string, flags ...st
 			idle = 0
 		}
 		x, err := exchangeWith(ctx, address, ask("/readyz", "identity", ""))
-		if err == nil && x.status == 200 && idle >= 3 && (absent == nil || strings.Contains(p.printed(), `msg="history filled in"`)) {
+		if err == nil && x.status == 200 && idle >= 3 && strings.Contains(p.printed(), done) {
 			return &side{server: server{Name: name}, process: p, ours: true}, nil
 		}
 	}
