@@ -13,9 +13,13 @@ import (
 func (l *loop) answerAll(p *peer, b []byte) (used int) {
 	l.out = l.out[:0]
 	r := Request{From: p.from, Now: l.now, Stopping: l.server.lifecycle.Stopping.Load()}
+	var last *remembered // pipelined requests are often alike
 	for used < len(b) && l.sent < maxTurn && !p.closing && p.unsent == nil && p.state != gone {
 		window := b[used:min(len(b), used+MaxHead)]
-		known, n := l.memo.find(window, l.now), 0
+		known, n := last, 0
+		if last == nil || !bytes.HasPrefix(window, last.request) {
+			known = l.memo.find(window, l.now)
+		}
 		if known != nil && !r.Stopping && l.handler.Again(&known.answer, l.now) {
 			n = len(known.request)
 		} else {
@@ -35,6 +39,7 @@ func (l *loop) answerAll(p *peer, b []byte) (used int) {
 		} else {
 			l.sendRemembered(p, known, used+n == len(b))
 		}
+		last = known
 		used += n
 	}
 	if len(l.out) > 0 && p.state != gone {
