@@ -47,24 +47,45 @@ func marshalFixed(x float64, decimals int) ([]byte, error) {
 	if !finite(x) {
 		return []byte("null"), nil
 	}
-	return strconv.AppendFloat(nil, roundTo(x, decimals)+0, 'f', -1, 64), nil // -0 + 0 is 0
+	text := make([]byte, 0, 24)
+	units := inLastPlace(x, decimals)
+	if !(math.Abs(units) < 1e15) { // up to 15 digits, the decimal is the shortest text of its float64
+		return strconv.AppendFloat(text, roundTo(x, decimals), 'f', -1, 64), nil
+	}
+	if units < 0 {
+		text = append(text, '-')
+	}
+	n, one := uint64(math.Abs(units)), uint64(pow10[decimals])
+	text = strconv.AppendUint(text, n/one, 10)
+	if n %= one; n > 0 {
+		text = append(text, '.')
+	}
+	for ; n > 0; n %= one {
+		n *= 10
+		text = append(text, byte('0'+n/one))
+	}
+	return text, nil
 }
 
 var pow10 = [...]float64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7}
 
-// roundTo rounds x half away from zero to the given number of decimals, 0 to 7. It first adds about one rounding error to a
-// small number. So 1.005, whose float64 is slightly less, rounds up as the decimal does.
+// roundTo rounds x half away from zero to the given number of decimals, 0 to 7.
 func roundTo(x float64, decimals int) float64 {
-	const noise = 4e-16
-	p := pow10[decimals]
-	if math.Abs(x) > 1<<53/p {
-		return x // every double this large is already a multiple of the last place
+	if p := pow10[decimals]; math.Abs(x) <= 1<<53/p {
+		return inLastPlace(x, decimals) / p
 	}
-	scaled := x * p
+	return x // every double this large is already a multiple of the last place
+}
+
+// inLastPlace returns x rounded half away from zero, in units of the last of the given number of decimals. It first adds about one
+// rounding error to a small number. So 1.005, whose float64 is slightly less, rounds up as the decimal does.
+func inLastPlace(x float64, decimals int) float64 {
+	const noise = 4e-16
+	scaled := x * pow10[decimals]
 	if math.Abs(scaled) < 1e9 {
 		scaled *= 1 + noise
 	}
-	return math.Round(scaled) / p
+	return math.Round(scaled)
 }
 
 // decimal rounds x to 9 decimals. Ratios of quotes and prices are compared with decimal thresholds. Without the rounding, a
