@@ -52,8 +52,8 @@ type lobe struct {
 
 // findFlips brackets the sign changes of G on the grid, drops the immaterial ones and refines the rest. Where only immaterial lobes lie
 // between two material ones of other signs, G crosses once: at the change of that direction that is nearest the spot.
-func (p *profile) findFlips() flipSearch {
-	spots, values := p.grid()
+func (s *sampled) findFlips() flipSearch {
+	spots, values := s.grid()
 	lobes := lobesOf(values)
 	if len(lobes) == 0 {
 		return flipSearch{status: FlipInsufficient}
@@ -68,11 +68,11 @@ func (p *profile) findFlips() flipSearch {
 		if last >= 0 && lobes[last].positive != l.positive {
 			root := math.Inf(1)
 			for j := last; j < i; j += 2 {
-				if x := p.bisect(spots[lobes[j].last], spots[lobes[j+1].first], l.positive); math.Abs(x-p.spot) < math.Abs(root-p.spot) {
+				if x := s.bisect(spots[lobes[j].last], spots[lobes[j+1].first], l.positive); math.Abs(x-s.of.spot) < math.Abs(root-s.of.spot) {
 					root = x
 				}
 			}
-			out.add(root, l.positive, p.spot)
+			out.add(root, l.positive, s.of.spot)
 		}
 		last = i
 	}
@@ -121,10 +121,10 @@ func lobesOf(values []float64) []lobe {
 const flipTolerance = 1e-4
 
 // bisect returns the root of G between lo and hi, where G has different signs. rising says that G is positive at hi.
-func (p *profile) bisect(lo, hi float64, rising bool) float64 {
-	for hi-lo > flipTolerance*p.point() {
+func (s *sampled) bisect(lo, hi float64, rising bool) float64 {
+	for hi-lo > flipTolerance*s.of.point() {
 		mid := 0.5 * (lo + hi)
-		g := p.at(mid)
+		g := s.at(mid)
 		switch {
 		case g == 0:
 			return mid

@@ -230,7 +230,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		ByExpiration:      e.byExpiration(),
 	}
 	g.OISettleDate, g.OIState = OpenInterestDate(chain.CapturedAt, cal)
-	base := e.profile(e.summed(), variant{volScale: 1})
+	base := e.profile(e.summed(), variant{volScale: 1}).sample()
 	found := base.findFlips()
 	g.Flips, g.FlipStatus, g.Flip = append([]Flip{}, found.flips...), found.status, found.nearest
 	if g.Flip != nil {
@@ -255,7 +255,7 @@ func GammaExposure(in GammaInput) GammaResult {
 		g.FlipBand = flipBand(g.Flip, g.Scenarios)
 		g.Regime = new(e.regime(g.Scenarios))
 		g.Exposures = e.greeks.exposures()
-		g.VolTrigger = e.profile(e.series, variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= triggerDays }}).findFlips().nearest
+		g.VolTrigger = e.profile(e.series, variant{volScale: 1, keep: func(s *series) bool { return s.Expiration-e.session <= triggerDays }}).sample().findFlips().nearest
 		e.levels(&g)
 	}
 	g.Profile = base.points()

@@ -26,7 +26,7 @@ func (e *exposure) scenarios() []Scenario {
 	out := make([]Scenario, len(variants))
 	for i, v := range variants {
 		p := e.profile(e.summed(), v.variant)
-		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: p.findFlips().nearest}
+		out[i] = Scenario{Name: v.name, Net: p.net(), Flip: p.sample().findFlips().nearest}
 	}
 	return out
 }
@@ -69,7 +69,7 @@ func (e *exposure) zeroDTE() (z ZeroDTE, unknown *string) {
 	if e.all.interest.complete() {
 		z.Share = percentOf(gross, e.gross())
 	}
-	z.Net, z.Flip = new(Dollars(net)), e.profile(expiring, variant{volScale: 1}).findFlips().nearest
+	z.Net, z.Flip = new(Dollars(net)), e.profile(expiring, variant{volScale: 1}).sample().findFlips().nearest
 	return z, nil
 }
 
@@ -87,9 +87,9 @@ func (e *exposure) conventions(net *Dollars, flip *Level) []Convention {
 			"own implied volatility per strike, forward from put-call parity, dealers long calls and short puts"},
 		{"published_gamma", e.publishedGamma(), nil,
 			"the upstream's gamma, rounded to 4 decimals; cannot be repriced, so it has no flip"},
-		{"perfiliev", perfiliev.net(), perfiliev.findFlips().nearest,
+		{"perfiliev", perfiliev.net(), perfiliev.sample().findFlips().nearest,
 			"each contract's published volatility, no rates, no carry, business days over 262"},
-		{"volume_weighted", volume.net(), volume.findFlips().nearest,
+		{"volume_weighted", volume.net(), volume.sample().findFlips().nearest,
 			"the session's volume in place of open interest, without the volume of contracts that have settled"},
 	}
 }
