@@ -44,27 +44,31 @@ func (x Count) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 0
 // marshalFixed returns x rounded half away from zero to at most the given number of decimals (0 to 7), without trailing
 // zeros and without a negative zero.
 func marshalFixed(x float64, decimals int) ([]byte, error) {
+	return appendFixed(make([]byte, 0, 24), x, decimals), nil
+}
+
+// appendFixed appends what [marshalFixed] returns.
+func appendFixed(b []byte, x float64, decimals int) []byte {
 	if !finite(x) {
-		return []byte("null"), nil
+		return append(b, "null"...)
 	}
-	text := make([]byte, 0, 24)
 	units := inLastPlace(x, decimals)
 	if !(math.Abs(units) < 1e15) { // up to 15 digits, the decimal is the shortest text of its float64
-		return strconv.AppendFloat(text, roundTo(x, decimals), 'f', -1, 64), nil
+		return strconv.AppendFloat(b, roundTo(x, decimals), 'f', -1, 64)
 	}
 	if units < 0 {
-		text = append(text, '-')
+		b = append(b, '-')
 	}
 	n, one := uint64(math.Abs(units)), uint64(pow10[decimals])
-	text = strconv.AppendUint(text, n/one, 10)
+	b = strconv.AppendUint(b, n/one, 10)
 	if n %= one; n > 0 {
-		text = append(text, '.')
+		b = append(b, '.')
 	}
 	for ; n > 0; n %= one {
 		n *= 10
-		text = append(text, byte('0'+n/one))
+		b = append(b, "0123456789"[n/one])
 	}
-	return text, nil
+	return b
 }
 
 var pow10 = [...]float64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7}
