@@ -52,14 +52,22 @@ type compressor interface {
 
 // A new compressor takes 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd. Its settings are constants that are valid.
 var compressors = [Codings]sync.Pool{
-	Gzip: {New: func() any {
-		z, _ := gzip.NewWriterLevel(nil, gzipLevel)
-		return z
-	}},
+	Gzip: {New: newGzip(gzipLevel)},
 	Brotli: {New: func() any {
 		return brotli.NewWriterOptions(nil, brotli.WriterOptions{Quality: brotliLevel, LGWin: brotliWindow})
 	}},
 	Zstd: {New: func() any { return newZstd(zstdWindow) }},
+}
+
+// rareGzip compresses what is sealed in gzip alone. Measured on max pain of 54 dates of SPX, 4.7 MB (2026-11): gzip-6 leaves 14.1 % in 39 ms,
+// gzip-1 15.7 % in 20 ms.
+var rareGzip = sync.Pool{New: newGzip(gzip.BestSpeed)}
+
+func newGzip(level int) func() any {
+	return func() any {
+		z, _ := gzip.NewWriterLevel(nil, level)
+		return z
+	}
 }
 
 func newZstd(window int) *zstd.Encoder {
@@ -68,11 +76,11 @@ func newZstd(window int) *zstd.Encoder {
 	return z
 }
 
-// compress returns b in a coding other than Identity. The compressed bytes end at a whole byte, but the stream is not ended, so
+// compress returns b in a coding other than Identity, by a compressor of the pool. The compressed bytes end at a whole byte, but the stream is not ended, so
 // that a tail of n bytes can follow. The result has capacity for room more bytes.
-func compress(c Coding, b []byte, n, room int) (coded []byte, err error) {
-	z := compressors[c].Get().(compressor)
-	defer compressors[c].Put(z)
+func compress(c Coding, by *sync.Pool, b []byte, n, room int) (coded []byte, err error) {
+	z := by.Get().(compressor)
+	defer by.Put(z)
 	out := bytes.NewBuffer(make([]byte, 0, len(b)/6)) // a usual body shrinks to less
 	z.Reset(out)
 	if _, err = z.Write(b); err == nil {

@@ -107,7 +107,7 @@ const (
 func Seal(data []byte, meta Meta) (*Snapshot, error) { return SealIn(data, meta, Brotli, Zstd) }
 
 // SealIn is [Seal] in Identity, Gzip and the given codings only. A refresh uses SealIn for answers that clients seldom ask for:
-// gzip takes a quarter of the time of all codings together.
+// gzip alone takes an eighth of the time of all codings together.
 func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 	if len(data) == 0 || !json.Valid(data) || data[0] <= ' ' || data[len(data)-1] <= ' ' || bytes.IndexByte(data, '\n') >= 0 {
 		return nil, errors.New("seal snapshot: data is not JSON on one line")
@@ -177,11 +177,14 @@ func newSnapshot(meta Meta, dataLen int) *Snapshot {
 func (s *Snapshot) seal(prefix, tail []byte, codings ...Coding) (err error) {
 	s.setIdentity(prefix)
 	for c := range Codings {
-		coded := prefix
+		coded, by := prefix, &compressors[c]
+		if c == Gzip && !slices.Contains(codings, Brotli) && !slices.Contains(codings, Zstd) {
+			by = &rareGzip
+		}
 		switch {
 		case c == Identity:
 		case c == Gzip || slices.Contains(codings, c):
-			if coded, err = compress(c, prefix, len(tail), len(tail)+MaxTail); err != nil {
+			if coded, err = compress(c, by, prefix, len(tail), len(tail)+MaxTail); err != nil {
 				return fmt.Errorf("%v: %w", c, err)
 			}
 		default:
