@@ -47,7 +47,7 @@ func TestFormsHaveTheValuesOfTheJSON(t *testing.T) {
 							t.Fatalf("%s: %s has no %s", when, resource, f.Name)
 						}
 						forms++
-						if want, err := f.Render(s.Data()); err != nil || !bytes.Equal(form.Body(snapshots.Identity), want) || !form.Has(snapshots.Zstd) {
+						if want, err := f.Render(s.Data()); err != nil || !bytes.Equal(form.Body(snapshots.Identity), want) || !form.Has(snapshots.Gzip) {
 							t.Errorf("%s: %s: the %s is not that of the JSON: %v", when, resource, f.Name, err)
 						}
 					}

@@ -9,7 +9,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Each form is sent as it was sealed, in every coding, with its type, its own strong tag and what meta says, and with the caching of
+// Each form is sent as it was sealed, in identity and gzip, with its type, its own strong tag and what meta says, and with the caching of
 // the JSON. format=json is the answer without format.
 func TestForms(t *testing.T) {
 	s := newFinder(t)
@@ -36,7 +36,7 @@ func TestForms(t *testing.T) {
 		}
 		for name, contentType := range formats {
 			form := answer.Form(name)
-			for _, coding := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip, snapshots.Brotli, snapshots.Zstd} {
+			for _, coding := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip} {
 				get, body := do(t, c, "GET", target+"f%6Frmat="+name, "Accept-Encoding", coding.String()+", identity;q=0.1")
 				if get.StatusCode != 200 || !bytes.Equal(body, form.Body(coding)) {
 					t.Fatalf("%s%s: %d %.300q", target, name, get.StatusCode, body)

@@ -15,8 +15,8 @@ type Form struct {
 	Body        []byte // at least two bytes
 }
 
-// WithForms returns the snapshot with these forms only. Each form is a snapshot without an envelope, sealed in the codings of s, with
-// entity tags of its own. WithForms keeps no body of a [Form].
+// WithForms returns the snapshot with these forms only. Each form is a snapshot without an envelope, sealed in Identity and Gzip,
+// because clients seldom ask for it, with entity tags of its own. WithForms keeps no body of a [Form].
 func (s *Snapshot) WithForms(forms ...Form) (*Snapshot, error) {
 	out := *s
 	out.forms = nil
@@ -26,7 +26,7 @@ func (s *Snapshot) WithForms(forms ...Form) (*Snapshot, error) {
 			return nil, fmt.Errorf("seal form %s: body has less than two bytes", f.Name)
 		}
 		sealed := s.newForm(f.Name, f.ContentType)
-		if err := sealed.seal(f.Body[:n:n], f.Body[n:], s.codings()...); err != nil {
+		if err := sealed.seal(f.Body[:n:n], f.Body[n:]); err != nil {
 			return nil, fmt.Errorf("seal form %s: %w", f.Name, err)
 		}
 		out.forms = append(out.forms, sealed)
