@@ -140,7 +140,7 @@ func computeLevels(in *Inputs) (*Answer, error) {
 		return nil, err
 	}
 	var pain *compute.MaxPain
-	pains := compute.MaxPains(chain, in.calendar)
+	pains := painsOf(in, chain)
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		pain = pains[i]
 	}

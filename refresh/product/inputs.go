@@ -20,6 +20,7 @@ type Inputs struct {
 	source     string               // name of the upstream
 	Documents  []*feed.Document     // in the order of the receipt: documents, those of the session before, states
 	gamma      *compute.GammaResult // of gammaOf; nil before its first call
+	pains      []*compute.MaxPain   // of painsOf; nil before its first call
 }
 
 // parameters are the settings of the receipt. Each product sets those that its data depends on.

@@ -30,13 +30,29 @@ type painSkipped struct {
 	Settled int `json:"settled" jsonschema:"minimum=0" unit:"rows"`
 }
 
+// gatherPain shares the result of [painsOf] with the levels of the batch, which come before.
+func gatherPain(p *Product, b *Batch, in *Inputs) error {
+	if levels := b.Answers[gammaOfUnderlying(p.Underlying)+"/levels"]; levels != nil {
+		in.pains = levels.Inputs.pains
+	}
+	return nil
+}
+
+// painsOf returns the max pain of each date of a chain. The products of one batch share the result.
+func painsOf(in *Inputs, chain *compute.Chain) []*compute.MaxPain {
+	if in.pains == nil {
+		in.pains = compute.MaxPains(chain, in.calendar)
+	}
+	return in.pains
+}
+
 func computeMaxPain(in *Inputs) (*Answer, error) {
 	d, a, err := in.described()
 	if err != nil {
 		return nil, err
 	}
 	chain := d.Chain
-	pains := compute.MaxPains(chain, in.calendar)
+	pains := painsOf(in, chain)
 	dates := []compute.Date{chain.Session(in.calendar)}
 	a.variants = map[string]*Variant{}
 	for _, p := range pains {

@@ -68,9 +68,9 @@ var table = []*Row{
 	},
 	{
 		pattern: "{u}-max-pain", Feed: Chains, Method: compute.MaxPainMethod,
-		notice:  "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
-		Compute: computeMaxPain,
-		deltas:  defaultOnly, Data: compute.MaxPain{}, Quality: painQuality{},
+		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
+		gather: gatherPain, Compute: computeMaxPain,
+		deltas: defaultOnly, Data: compute.MaxPain{}, Quality: painQuality{},
 	},
 	{
 		pattern: UnderlyingsResource, Feed: Chains, Method: underlyingsMethod, notice: modelledNotice,
