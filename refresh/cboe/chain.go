@@ -42,8 +42,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-json"
 
 	"strikecache/compute"
 )
@@ -58,39 +62,39 @@ type Quote struct {
 // ErrNoClock is the error of a well-formed document that does not say its time.
 var ErrNoClock = errors.New("document has no usable timestamp")
 
-// chainDocument is a chain document. A quote document has the same members but options.
+// chainDocument is a chain document without its rows. A quote document has the same members but options.
 type chainDocument struct {
 	Timestamp string `json:"timestamp"`
 	Symbol    string `json:"symbol"`
 	Data      struct {
-		Options   []chainRow `json:"options"`
-		Symbol    string     `json:"symbol"`
-		Security  string     `json:"security_type"`
-		Current   number     `json:"current_price"`
-		Close     number     `json:"close"`
-		Change    number     `json:"price_change"`
-		ChangePct number     `json:"price_change_percent"`
-		LastTrade string     `json:"last_trade_time"`
+		Options   json.RawMessage `json:"options"` // [cutRows] if there are rows
+		Symbol    string          `json:"symbol"`
+		Security  string          `json:"security_type"`
+		Current   number          `json:"current_price"`
+		Close     number          `json:"close"`
+		Change    number          `json:"price_change"`
+		ChangePct number          `json:"price_change_percent"`
+		LastTrade string          `json:"last_trade_time"`
 	} `json:"data"`
 }
 
-// chainRow is an element of options. An element that is not an object leaves it zero: a row without a symbol.
+// chainRow is an element of options. An absent number is NaN. An element that is not an object is a row without a symbol.
 type chainRow struct {
-	Option       string `json:"option"`
-	Bid          number `json:"bid"`
-	Ask          number `json:"ask"`
-	IV           number `json:"iv"`
-	OpenInterest number `json:"open_interest"`
-	Volume       number `json:"volume"`
-	Delta        number `json:"delta"`
-	Gamma        number `json:"gamma"`
-	Last         number `json:"last_trade_price"`
-	LastTrade    string `json:"last_trade_time"`
+	Option       string  `json:"option"`
+	Bid          float64 `json:"bid"`
+	Ask          float64 `json:"ask"`
+	IV           float64 `json:"iv"`
+	OpenInterest float64 `json:"open_interest"`
+	Volume       float64 `json:"volume"`
+	Delta        float64 `json:"delta"`
+	Gamma        float64 `json:"gamma"`
+	Last         float64 `json:"last_trade_price"`
+	LastTrade    string  `json:"last_trade_time"`
 }
 
 // DecodeQuote decodes a quote document. It keeps no reference to body.
 func DecodeQuote(body []byte) (*Quote, error) {
-	q, _, err := decodeDocument(body)
+	q, err := decodeDocument(body, func(*chainRow) {})
 	if err != nil {
 		return nil, fmt.Errorf("decode quote: %w", err)
 	}
@@ -100,17 +104,12 @@ func DecodeQuote(body []byte) (*Quote, error) {
 // DecodeChain decodes an option chain document, in any order of keys, and validates its rows. It keeps no reference to body.
 // The error of a chain without rows is [compute.ErrEmptyChain].
 func DecodeChain(body []byte) (*compute.Chain, error) {
-	q, rows, err := decodeDocument(body)
+	const rowBytes = 390 // of a usual row
+	var b compute.ChainBuilder
+	b.Grow(min(len(body)/rowBytes, compute.MaxRows))
+	q, err := decodeDocument(body, func(r *chainRow) { b.Add([]byte(r.Option), r.quote()) })
 	if err != nil {
 		return nil, fmt.Errorf("decode chain: %w", err)
-	}
-	if bytes.Count(body, []byte(`"options":`)) > 1 { // rows of a second array would change those of the first
-		return nil, fmt.Errorf("decode chain: %w: options twice", ErrMalformed)
-	}
-	var b compute.ChainBuilder
-	b.Grow(len(rows))
-	for i := range rows {
-		b.Add([]byte(rows[i].Option), rows[i].quote())
 	}
 	chain, err := b.Build(q.UnderlyingQuote)
 	if err != nil {
@@ -120,13 +119,113 @@ func DecodeChain(body []byte) (*compute.Chain, error) {
 	return chain, nil
 }
 
-const rowBytes = 390 // of a usual row
+// rowsBegin matches the beginning of the array of rows. cutRows is the array once its rows are cut out.
+var (
+	rowsBegin = regexp.MustCompile(`"options"\s*:\s*\[`)
+	cutRows   = []byte("[0]")
+)
 
-func decodeDocument(body []byte) (*Quote, []chainRow, error) {
+const space = " \t\r\n"
+
+// takeRows calls add for each row of a document, always with the same one, and returns the rest of the document: a copy of 2 KB, where the
+// rows have 12 MB. The rows are cut by their brackets, not copied. cut is false for a document without an array of rows.
+func takeRows(text []byte, add func(*chainRow)) (rest []byte, cut bool, err error) {
+	at := rowsBegin.FindIndex(text)
+	if at == nil {
+		return text, false, nil
+	}
+	rows, row := bytes.TrimLeft(text[at[1]:], space), &chainRow{}
+	for n := 0; n > 0 || !bytes.HasPrefix(rows, []byte("]")); n++ {
+		length, err := row.take(rows)
+		if err != nil {
+			return nil, true, err
+		}
+		if add(row); n >= compute.MaxRows {
+			return nil, true, fmt.Errorf("over %d rows", compute.MaxRows)
+		}
+		rows = bytes.TrimLeft(rows[length:], space)
+		if bytes.HasPrefix(rows, []byte("]")) {
+			break
+		}
+		if !bytes.HasPrefix(rows, []byte(",")) {
+			return nil, true, fmt.Errorf("no comma behind row %d", n+1)
+		}
+		rows = bytes.TrimLeft(rows[1:], space)
+	}
+	return slices.Concat(text[:at[1]-1], cutRows[:2], rows), true, nil
+}
+
+// take decodes the row at the beginning of a text, and returns its length. A row ends at the first closing brace, unless that is in a string
+// or closes an object in the row.
+func (r *chainRow) take(text []byte) (length int, err error) {
+	if bytes.HasPrefix(text, []byte("{")) {
+		if length = bytes.IndexByte(text, '}') + 1; r.decode(text[:length]) == nil {
+			return length, nil
+		}
+	}
+	length = len(text)
+	depth := 0
+	for i, c := range outside(text) {
+		switch c {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		if depth < 0 || depth == 0 && c == ',' {
+			length = i
+			break
+		}
+	}
+	return length, r.decode(text[:length])
+}
+
+var (
+	absent    = math.NaN()
+	absentRow = chainRow{
+		Bid: absent, Ask: absent, IV: absent, OpenInterest: absent, Volume: absent, Delta: absent, Gamma: absent, Last: absent,
+	}
+	// withoutCopies makes the texts of a row parts of the document.
+	withoutCopies = []json.DecodeOptionFunc{json.DecodeNoCopyString()}
+)
+
+// decode decodes a row. The error says that it is not JSON.
+func (r *chainRow) decode(text []byte) error {
+	if *r = absentRow; !bytes.HasPrefix(text, []byte("{")) {
+		if !json.Valid(text) {
+			return fmt.Errorf("row %.20q is not JSON", text)
+		}
+		return nil
+	}
+	err := json.UnmarshalWithOption(text, r, withoutCopies...)
+	if err == nil || !isMismatch(err) {
+		return err
+	}
+	numbers := map[string]number{} // one that overflows a float64 is bad, not absent
+	_ = json.Unmarshal(text, &numbers)
+	for name, x := range map[string]*float64{
+		"bid": &r.Bid, "ask": &r.Ask, "iv": &r.IV, "open_interest": &r.OpenInterest, "volume": &r.Volume, "delta": &r.Delta, "gamma": &r.Gamma,
+		"last_trade_price": &r.Last,
+	} {
+		*x = numbers[name].float()
+	}
+	return nil
+}
+
+func decodeDocument(body []byte, add func(*chainRow)) (*Quote, error) {
 	var d chainDocument
-	d.Data.Options = make([]chainRow, 0, min(len(body)/rowBytes, compute.MaxRows))
-	if err := decode(body, &d, 3, compute.MaxRows); err != nil {
-		return nil, nil, err
+	cut := false
+	err := decode(body, func(text []byte) (err error) {
+		if text, cut, err = takeRows(text, add); err != nil {
+			return err
+		}
+		return json.Unmarshal(text, &d)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if o := d.Data.Options; cut && !bytes.Equal(o, cutRows) || !cut && bytes.HasPrefix(o, cutRows[:1]) {
+		return nil, fmt.Errorf("%w: options twice, or spelled in another way", ErrMalformed)
 	}
 	q := &Quote{}
 	q.Symbol = strings.ReplaceAll(strings.TrimLeft(cmp.Or(d.Data.Symbol, d.Symbol), "^_"), "/", ".") // ^SPX and _SPX are SPX, BRK/B is BRK.B
@@ -146,15 +245,15 @@ func decodeDocument(body []byte) (*Quote, []chainRow, error) {
 		}
 	}
 	if math.IsNaN(q.Spot) {
-		return nil, nil, compute.ErrNoSpot
+		return nil, compute.ErrNoSpot
 	}
 	var okCaptured, okAsOf bool
 	q.CapturedAt, okCaptured = parseClock(d.Timestamp, time.UTC)
 	q.AsOf, okAsOf = parseClock(d.Data.LastTrade, compute.NewYork)
 	if !okCaptured || !okAsOf {
-		return nil, nil, fmt.Errorf("%w: timestamp %.40q, last_trade_time %.40q", ErrNoClock, d.Timestamp, d.Data.LastTrade)
+		return nil, fmt.Errorf("%w: timestamp %.40q, last_trade_time %.40q", ErrNoClock, d.Timestamp, d.Data.LastTrade)
 	}
-	return q, d.Data.Options, nil
+	return q, nil
 }
 
 // usable returns a number if it is in the range of its kind, otherwise NaN, and counts a bad one. 0 stands for an absent price.
@@ -169,8 +268,7 @@ func (q *Quote) usable(kind compute.NumberKind, n number) float64 {
 
 func (r *chainRow) quote() compute.Quote {
 	q := compute.Quote{
-		Bid: r.Bid.float(), Ask: r.Ask.float(), Last: r.Last.float(), OpenInterest: r.OpenInterest.float(), Volume: r.Volume.float(),
-		IV: r.IV.float(), Gamma: r.Gamma.float(), Delta: r.Delta.float(),
+		Bid: r.Bid, Ask: r.Ask, Last: r.Last, OpenInterest: r.OpenInterest, Volume: r.Volume, IV: r.IV, Gamma: r.Gamma, Delta: r.Delta,
 	}
 	if at, traded := parseClock(r.LastTrade, compute.NewYork); traded {
 		q.LastTrade = at.Unix()

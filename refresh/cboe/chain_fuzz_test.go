@@ -49,6 +49,7 @@ func FuzzDecodeChain(f *testing.F) {
 		strings.Replace(whole, rowP, rowP+","+rowP+","+rowC+`,{},[],{"option":"XLK260821C00157500"},{"option":"SPX260821C07400000","open_interest":-1}`, 1),
 		strings.Replace(whole, `"bid":330.1`, `"bid":1e999,"bid":1e-9,"bid":"x"`, 1), strings.Replace(whole, `7728.2002`, `null`, 1), strings.Replace(whole, `"2026-08-11T10:31:50"`, `"2026-11-01 01:30:00.5"`, 1),
 		strings.Replace(whole, `"symbol":"^SPX"`, `"symbol":7`, 1), strings.Replace(whole, `"data":{`, `"data":{"options":{},"x":[[[]]],`, 1), strings.Replace(whole, `"^SPX"`, `"XLK"`, 1),
+		strings.Replace(whole, `"tick":"up"`, `"tick":"u}p","x":{"y":[{}],"z":"]"}`, 1), strings.Replace(whole, `"tick":"up"`, `"bid":1e999,"ask":"x"`, 1),
 		strings.ReplaceAll(strings.Replace(whole, "SPXW260821C", "XLK1260230C", 1), ",", " ,\n"), `{"data":{},"data":{}}`, strings.Replace(whole, `"data":{`, `"data":{"options":[{}],`, 1), strings.Replace(whole, "7728.2002", "1e7", 1), strings.Replace(whole, `"option":`, `"option":null,"option":`, 2),
 	} {
 		f.Add([]byte(s))

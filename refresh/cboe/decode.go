@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -29,6 +30,7 @@ var (
 // The most rows of a price history and of a settlement file. 50 years have 12,600 sessions, and a real file has 55 rows.
 const (
 	maxHistoryRows    = 50_000
+	historyMembers    = 8 // of a row, at most; a real one has 6
 	maxSettlementRows = 5_000
 )
 
@@ -49,10 +51,9 @@ func textOf(body []byte) ([]byte, error) {
 	return text, nil
 }
 
-// decode decodes a document that is one JSON object, as encoding/json does, but a member of another type than its field counts
-// as absent. The error is [ErrHTML] or [ErrMalformed]. Rows are what has depth brackets around it. A document with many more
-// than maxRows rows is malformed: an empty row has 3 bytes in the text and over 100 in memory.
-func decode(body []byte, into any, depth, maxRows int) error {
+// decode decodes a document that is one JSON object. unmarshal does it as encoding/json does, but a member of another type than its field
+// counts as absent. The error is [ErrHTML] or [ErrMalformed].
+func decode(body []byte, unmarshal func(text []byte) error) error {
 	text, err := textOf(body)
 	if err != nil {
 		return err
@@ -60,51 +61,40 @@ func decode(body []byte, into any, depth, maxRows int) error {
 	if text[0] != '{' {
 		return fmt.Errorf("%w: not an object", ErrMalformed)
 	}
-	commas, word := scan(text, depth)
-	switch {
-	case word >= 0:
-		length := len(text[word:]) - len(bytes.TrimLeftFunc(text[word:], unicode.IsLetter))
-		return fmt.Errorf("%w: %.20s at byte %d is not JSON", ErrMalformed, text[word:word+length], len(body)-len(text)+word)
-	case commas > maxRows+maxMembers:
-		return fmt.Errorf("%w: over %d rows", ErrMalformed, maxRows)
+	if err = unmarshal(text); err == nil || isMismatch(err) {
+		return nil
 	}
-	d := json.NewDecoder(bytes.NewReader(text)) // [json.Unmarshal] keeps a copy of the body in a pool: 12 MB of a chain
-	err = d.Decode(into)
-	if mismatch := (*json.UnmarshalTypeError)(nil); err != nil && !errors.As(err, &mismatch) {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: text behind the object", ErrMalformed)
-	}
-	return nil
-}
-
-const maxMembers = 100 // outside the rows; a chain has 25
-
-// scan returns how many commas of a JSON text have at most depth brackets around them and are not in a string, and where the first NaN or
-// Infinity is that is not in a string, -1 without one: no other word of JSON has an N or an I.
-func scan(text []byte, depth int) (commas, word int) {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case '{', '[':
-			depth--
-		case '}', ']':
-			depth++
-		case ',':
-			if depth >= 0 {
-				commas++
-			}
-		case 'N', 'I':
-			return commas, i
+	for i, c := range outside(text) {
+		if c == 'N' || c == 'I' { // NaN or Infinity: no word of JSON has these letters
+			length := len(text[i:]) - len(bytes.TrimLeftFunc(text[i:], unicode.IsLetter))
+			return fmt.Errorf("%w: %.20s at byte %d is not JSON", ErrMalformed, text[i:i+length], len(body)-len(text)+i)
 		}
 	}
-	return commas, -1
+	return fmt.Errorf("%w: %w", ErrMalformed, err)
+}
+
+// isMismatch says whether all of a text is JSON, but a value of it is of another type than its field.
+func isMismatch(err error) bool {
+	mismatch := (*json.UnmarshalTypeError)(nil)
+	return errors.As(err, &mismatch)
+}
+
+// outside yields the bytes of a JSON text that are not in a string, without the quotation marks that end strings.
+func outside(text []byte) iter.Seq2[int, byte] {
+	return func(yield func(int, byte) bool) {
+		for i := 0; i < len(text); i++ {
+			if !yield(i, text[i]) {
+				return
+			}
+			if text[i] == '"' {
+				for i++; i < len(text) && text[i] != '"'; i++ {
+					if text[i] == '\\' {
+						i++
+					}
+				}
+			}
+		}
+	}
 }
 
 // number is a JSON number. One that is missing or not a number is zero: absent.
@@ -151,10 +141,16 @@ func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close
 			Close numberOrText `json:"close"`
 		} `json:"data"`
 	}
-	err = decode(body, &document, 2, maxHistoryRows)
-	if err == nil && len(document.Data) > maxHistoryRows {
-		err = fmt.Errorf("%w: over %d rows", ErrMalformed, maxHistoryRows)
-	}
+	err = decode(body, func(text []byte) error {
+		if bytes.Count(text, []byte(",")) > historyMembers*maxHistoryRows { // an empty row has 3 bytes in the text and over 40 in memory
+			return fmt.Errorf("over %d rows", maxHistoryRows)
+		}
+		err := json.Unmarshal(text, &document)
+		if len(document.Data) > maxHistoryRows {
+			return fmt.Errorf("over %d rows", maxHistoryRows)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, 0, fmt.Errorf("decode history: %w", err)
 	}
