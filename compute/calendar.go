@@ -81,7 +81,9 @@ func (d Date) AddMonths(n int) Date {
 func (d Date) String() string { return d.Midnight().Format(time.DateOnly) }
 
 // MarshalJSON implements [encoding/json.Marshaler].
-func (d Date) MarshalJSON() ([]byte, error) { return []byte(`"` + d.String() + `"`), nil }
+func (d Date) MarshalJSON() ([]byte, error) {
+	return marshalled(func(b []byte) []byte { return d.Midnight().AppendFormat(b, `"`+time.DateOnly+`"`) }), nil
+}
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler].
 func (d *Date) UnmarshalJSON(b []byte) error {

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -32,7 +33,9 @@ func (r Right) String() string {
 }
 
 // MarshalJSON implements [encoding/json.Marshaler].
-func (r Right) MarshalJSON() ([]byte, error) { return []byte(`"` + r.String() + `"`), nil }
+func (r Right) MarshalJSON() ([]byte, error) {
+	return marshalled(func(b []byte) []byte { return strconv.AppendQuote(b, r.String()) }), nil
+}
 
 // UnmarshalJSON implements [encoding/json.Unmarshaler].
 func (r *Right) UnmarshalJSON(b []byte) error {
@@ -65,7 +68,9 @@ func (s Settlement) String() string {
 }
 
 // MarshalJSON implements [encoding/json.Marshaler].
-func (s Settlement) MarshalJSON() ([]byte, error) { return []byte(`"` + s.String() + `"`), nil }
+func (s Settlement) MarshalJSON() ([]byte, error) {
+	return marshalled(func(b []byte) []byte { return strconv.AppendQuote(b, s.String()) }), nil
+}
 
 // Instant returns the settlement instant of an expiration date. What expires on a day without a session settles in the last session
 // before: PM at its close, AM at its opening.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // The number types of every result. Each holds an unrounded value and is rounded, half away from zero, only
@@ -44,7 +45,7 @@ func (x Count) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 0
 // marshalFixed returns x rounded half away from zero to at most the given number of decimals (0 to 7), without trailing
 // zeros and without a negative zero.
 func marshalFixed(x float64, decimals int) ([]byte, error) {
-	return appendFixed(make([]byte, 0, 24), x, decimals), nil
+	return marshalled(func(b []byte) []byte { return appendFixed(b, x, decimals) }), nil
 }
 
 // appendFixed appends what [marshalFixed] returns.
@@ -69,6 +70,29 @@ func appendFixed(b []byte, x float64, decimals int) []byte {
 		b = append(b, "0123456789"[n/one])
 	}
 	return b
+}
+
+// chunks are blocks of memory that hold the JSON of many values, so that not each value of a matrix needs an allocation.
+var chunks = sync.Pool{New: func() any { return new([]byte) }}
+
+const (
+	chunkSize = 4 << 10
+	mostText  = 32 // of a usual value; a longer one gets memory of its own
+)
+
+// marshalled returns what write appends. It is the caller's, like all of the block but what others have of it.
+func marshalled(write func([]byte) []byte) []byte {
+	chunk := chunks.Get().(*[]byte)
+	if cap(*chunk)-len(*chunk) < mostText {
+		*chunk = make([]byte, 0, chunkSize)
+	}
+	start := len(*chunk)
+	text := write((*chunk)[start:start:cap(*chunk)])
+	if cap(text) == cap(*chunk)-start { // it is in the block
+		*chunk = (*chunk)[:start+len(text)]
+	}
+	chunks.Put(chunk)
+	return text[:len(text):len(text)]
 }
 
 var pow10 = [...]float64{1, 10, 100, 1e3, 1e4, 1e5, 1e6, 1e7}

@@ -16,30 +16,32 @@ func form[T any](name, contentType string, render func(data T) ([]byte, error)) 
 		var decoded T
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.UseNumber()
-		if err := d.Decode(&decoded); err != nil {
+		if err := d.DecodeWithOption(&decoded, json.DecodeNoCopyString()); err != nil {
 			return nil, err
 		}
 		return render(decoded)
 	}}
 }
 
-// csvForm is a table as CSV (RFC 4180). table returns its rows, the names of the columns first.
-func csvForm[T any](table func(data T) [][]any) Form {
+// csvForm is a table as CSV (RFC 4180). table writes its rows, the names of the columns first, each perhaps into the memory of the last.
+func csvForm[T any](table func(data T, write func(row []string))) Form {
 	return form("csv", "text/csv; charset=utf-8", func(data T) ([]byte, error) {
 		var out bytes.Buffer
 		w := csv.NewWriter(&out)
 		w.UseCRLF = true
-		var records [][]string
-		for _, row := range table(data) {
-			var record []string
-			for _, value := range row {
-				record = append(record, text(value))
-			}
-			records = append(records, record)
-		}
-		err := w.WriteAll(records)
-		return out.Bytes(), err
+		table(data, func(row []string) { _ = w.Write(row) })
+		w.Flush()
+		return out.Bytes(), w.Error()
 	})
+}
+
+// texts returns the texts of decoded values, in the memory of another row.
+func texts(row []string, values []any) []string {
+	row = row[:0]
+	for _, v := range values {
+		row = append(row, text(v))
+	}
+	return row
 }
 
 // text returns the text of a decoded value: empty for null, a list with "; " between its values, which may have spaces, and else as in
@@ -48,48 +50,53 @@ func text(value any) string {
 	switch value := value.(type) {
 	case nil:
 		return ""
+	case string:
+		return value
+	case json.Number:
+		return value.String()
 	case []any:
-		var texts []string
-		for _, v := range value {
-			texts = append(texts, text(v))
-		}
-		return strings.Join(texts, "; ")
+		return strings.Join(texts(nil, value), "; ")
 	}
 	return fmt.Sprint(value)
 }
 
 // tableCSV is the CSV of data with the fields columns and rows, which are lists of values.
 var tableCSV = csvForm(func(table struct {
-	Columns []any
+	Columns []string
 	Rows    [][]any
-}) [][]any {
-	return append([][]any{table.Columns}, table.Rows...)
+}, write func([]string)) {
+	write(table.Columns)
+	var row []string
+	for _, values := range table.Rows {
+		row = texts(row, values)
+		write(row)
+	}
 })
 
 // listCSV is the CSV of a list of objects in a field of data. item is a zero value of an object's Go type: its fields are the columns.
 // The field b of an object in the field a is the column a_b.
 func listCSV(field string, item any) Form {
 	paths := pathsOf(nil, reflect.TypeOf(item))
-	var names []any
+	var names []string
 	for _, path := range paths {
 		names = append(names, strings.Join(path, "_"))
 	}
-	return csvForm(func(data map[string]any) [][]any {
-		rows := [][]any{names}
+	return csvForm(func(data map[string]any, write func([]string)) {
+		write(names)
 		items, _ := data[field].([]any)
+		var row []string
 		for _, value := range items {
-			var row []any
+			row = row[:0]
 			for _, path := range paths {
 				v := value
 				for _, name := range path {
 					object, _ := v.(map[string]any)
 					v = object[name]
 				}
-				row = append(row, v)
+				row = append(row, text(v))
 			}
-			rows = append(rows, row)
+			write(row)
 		}
-		return rows
 	})
 }
 
@@ -113,18 +120,19 @@ func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
 
 // matrixCSV is the CSV of a matrix: one row for each of its cells, strike by strike.
 var matrixCSV = csvForm(func(m struct {
-	Strikes     []struct{ Strike any }
-	Expirations []struct{ Expiration, Settlement any }
-	Net         [][]any `json:"net_gex_dollars"`
-}) [][]any {
-	rows := [][]any{{"strike", "expiration", "settlement", "net_gex_dollars"}}
+	Strikes     []struct{ Strike json.Number }
+	Expirations []struct{ Expiration, Settlement string }
+	Net         [][]json.Number `json:"net_gex_dollars"`
+}, write func([]string)) {
+	row := []string{"strike", "expiration", "settlement", "net_gex_dollars"}
+	write(row)
 	for i, cells := range m.Net {
 		for j, net := range cells {
 			e := m.Expirations[j]
-			rows = append(rows, []any{m.Strikes[i].Strike, e.Expiration, e.Settlement, net})
+			row[0], row[1], row[2], row[3] = m.Strikes[i].Strike.String(), e.Expiration, e.Settlement, net.String()
+			write(row)
 		}
 	}
-	return rows
 })
 
 // levelsLine is the levels in one line, as chart scripts take it: $SPX: Call Wall, 6000, Put Wall, 5800.
