@@ -166,7 +166,11 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		}
 		return err
 	case "replay":
-		recorded, err := folder.NewRecorded(s.Folder)
+		var chains []upstream.Name
+		for _, u := range cfg.Underlyings {
+			chains = append(chains, feed.ChainOf(u))
+		}
+		recorded, err := folder.NewRecorded(s.Folder, chains...)
 		if err != nil {
 			return err
 		}

@@ -203,8 +203,9 @@ type Recorded struct {
 	now         time.Time
 }
 
-// NewRecorded indexes a folder. It fails when the folder holds no document. A document that cannot be read is an error of Fetch.
-func NewRecorded(dir string) (*Recorded, error) {
+// NewRecorded indexes a folder. Of the chains, it reads and has only those that are named, or all if none is. It fails when the folder
+// holds no such document. A document that cannot be read is an error of Fetch.
+func NewRecorded(dir string, chains ...upstream.Name) (*Recorded, error) {
 	r := &Recorded{dir: dir, captured: map[upstream.Name]time.Time{}}
 	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -213,11 +214,14 @@ func NewRecorded(dir string) (*Recorded, error) {
 		case err != nil: // of a folder that cannot be read
 			return fs.SkipDir
 		}
-		r.index(upstream.Name(strings.TrimSuffix(path, packed)))
+		name := upstream.Name(strings.TrimSuffix(path, packed))
+		if kind, _ := name.Split(); kind != upstream.OptionsKind || chains == nil || slices.Contains(chains, name) {
+			r.index(name)
+		}
 		return nil
 	})
 	if err == nil && len(r.captured) == 0 {
-		err = errors.New("holds no document: want options/SYMBOL.json, quotes/SYMBOL.json, charts/historical/SYMBOL.json or " +
+		err = errors.New("holds no document of an underlying or a fund: want options/SYMBOL.json, quotes/SYMBOL.json, charts/historical/SYMBOL.json or " +
 			"settlement/YYYY-MM-DD.csv, each also as .gz")
 	}
 	if err != nil {

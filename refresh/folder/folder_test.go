@@ -207,16 +207,16 @@ func FuzzName(f *testing.F) {
 		documents[name] = "body of " + string(name)
 		store(f, filepath.Join(dir, string(name)), []byte(documents[name]))
 	}
-	for _, beside := range []string{"../secret.json", "../secret.csv", "options/deep/secret.json"} { // Fetch must never return them
+	for _, beside := range []string{"../secret.json", "../secret.csv", "options/deep/secret.json", "options/SPY.json"} { // Fetch must never return them
 		store(f, filepath.Join(dir, beside), []byte(secretText))
 	}
-	source, err := NewRecorded(dir)
+	source, err := NewRecorded(dir, upstream.Options("_SPX"))
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, s := range []string{
 		"options/_SPX.json", "quotes/XLK.json", "charts/historical/XLK.json", "settlement/2026-10-05.csv", "settlement/2026-10-04.csv", "settlement/2026-01-01.csv", "settlement/9.csv", "settlement/../secret.csv", "options/../../secret.json", "options/..%2f..%2fsecret.json",
-		"options/deep/secret.json", "../secret.json", "options/", "options/.json", "/etc/passwd", "options/_SPX.json.gz", "options/_SPX.json/../_SPX.json", "options\\_SPX.json", "options/_SPX.json\x00", "Options/_SPX.json", "settlement/\xff.csv", "", "quotes//XLK.json", "options/./_SPX.json",
+		"options/deep/secret.json", "options/SPY.json", "../secret.json", "options/", "options/.json", "/etc/passwd", "options/_SPX.json.gz", "options/_SPX.json/../_SPX.json", "options\\_SPX.json", "options/_SPX.json\x00", "Options/_SPX.json", "settlement/\xff.csv", "", "quotes//XLK.json", "options/./_SPX.json",
 	} {
 		f.Add(s)
 	}
