@@ -92,14 +92,14 @@ func RunJob(r *Refresher, ctx context.Context, name string) (ok bool) {
 func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	var errs []error
 	for _, j := range r.list() {
-		errs = append(errs, r.own(func() error { return j.run(ctx) }))
+		errs = append(errs, r.inTurn(func() error { return j.run(ctx) }))
 	}
 	return errors.Join(append(errs, Reseal(r))...)
 }
 
 // RefreshSPX runs the SPX job alone.
 func RefreshSPX(r *Refresher, ctx context.Context) error {
-	return r.own(func() error { return r.refreshChain(ctx, r.cfg.first()) })
+	return r.inTurn(func() error { return r.refreshChain(ctx, r.cfg.first()) })
 }
 
 // Reseal runs the reseal that ends every job.

@@ -98,14 +98,17 @@ func (j *jobs) closing(p *product.Product, d compute.Date) (names []upstream.Nam
 func (j *jobs) past(ctx context.Context, memory *product.Memory, names []upstream.Name, at time.Time) (*product.Batch, error) {
 	b := j.newBatch()
 	b.At, b.Accepted, b.Memory = at, nil, memory
-	for _, name := range names {
-		var doc *upstream.Document
-		var err error
-		j.leave(func() { doc, err = j.cfg.Past.At(name, at) })
-		if feed.IsUnknown(err) {
+	documents, errs := make([]*upstream.Document, len(names)), make([]error, len(names))
+	j.leave(func() { // once: a refresh comes each time
+		for i, name := range names {
+			documents[i], errs[i] = j.cfg.Past.At(name, at)
+		}
+	})
+	for i, doc := range documents {
+		if feed.IsUnknown(errs[i]) {
 			continue
 		}
-		if err = errors.Join(err, ctx.Err()); err != nil {
+		if err := errors.Join(errs[i], ctx.Err()); err != nil {
 			return nil, err
 		}
 		d, err := feed.New(doc)

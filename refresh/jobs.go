@@ -25,6 +25,7 @@ type jobs struct {
 	schedules map[string][]schedule     // by resource: those of the jobs that refresh it
 	scheduled atomic.Pointer[[]*retry]  // the jobs of the run that goes on; nil: none goes on
 	progress  atomic.Pointer[time.Time] // see advance
+	turn      sync.Mutex                // held by a refresh while it owns the state or waits for it
 	reading   sync.Mutex                // held from the read of a file in a folder until its document is decoded
 }
 
@@ -52,11 +53,28 @@ func (j *jobs) own(f func() error) error {
 	return f()
 }
 
+// inTurn is own for a refresh. All refreshes together wait for the state as one: so history, which waits for it too, comes after each of
+// them, and does not starve when they follow each other without a break.
+func (j *jobs) inTurn(f func() error) error {
+	j.turn.Lock()
+	defer j.turn.Unlock()
+	return j.own(f)
+}
+
 // leave calls f while others may own the state.
 func (j *jobs) leave(f func()) {
 	j.state.Unlock()
 	defer j.state.Lock()
 	f()
+}
+
+// await is leave for a refresh.
+func (j *jobs) await(f func()) {
+	j.leave(func() {
+		j.turn.Unlock()
+		defer j.turn.Lock()
+		f()
+	})
 }
 
 // arrived is the answer of the source to a request.
@@ -74,7 +92,7 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 		since[name] = j.intake.Since(name)
 	}
 	failed := 0
-	j.leave(func() {
+	j.await(func() {
 		for _, name := range names {
 			one := arrived{err: &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}}
 			if j.cfg.Lease == nil || j.cfg.Lease() {
@@ -105,7 +123,7 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 // Others may own the state meanwhile.
 func (j *jobs) fetch(ctx context.Context, name upstream.Name) (*feed.Document, error) {
 	if j.cfg.Version != nil { // the files of a folder are read one by one: the bytes of many would wait in memory
-		j.leave(j.reading.Lock)
+		j.await(j.reading.Lock)
 		defer j.reading.Unlock()
 	}
 	got := j.ask(ctx, name)[0]

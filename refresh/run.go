@@ -207,8 +207,11 @@ func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 		}
 	}()
 	own := j.own
-	if one.stateless {
+	switch {
+	case one.stateless:
 		own = func(f func() error) error { return f() }
+	case one.reads != nil:
+		own = j.inTurn
 	}
 	err := own(func() error { return j.observed(ctx, one) })
 	if ctx.Err() != nil {

@@ -50,7 +50,7 @@ func TestFirstSettlement(t *testing.T) {
 		now := ny(t, "2026-11-20 19:00:00")
 		r := New(Config{Source: source, Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
 		b := r.newBatch()
-		err := r.own(func() error { return r.fetchSettlement(t.Context(), b, settlementDue(now, cal)) })
+		err := r.inTurn(func() error { return r.fetchSettlement(t.Context(), b, settlementDue(now, cal)) })
 		if f := b.Settlement(); f == nil || f.Date.String() != "2026-11-18" || (err == nil) != (want == "") || err != nil && reasonOf(err) != want {
 			t.Errorf("%.20q: %v, want the file of 2026-11-18, and %q", newest, err, want)
 		}
@@ -90,7 +90,7 @@ func TestFetchSettlement(t *testing.T) {
 			r := New(Config{Source: c.source, Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
 			due := settlementDue(now, cal)
 			b := r.newBatch()
-			err := r.own(func() error { return r.fetchSettlement(t.Context(), b, due) })
+			err := r.inTurn(func() error { return r.fetchSettlement(t.Context(), b, due) })
 			var got upstream.Reason
 			if err != nil {
 				got = reasonOf(err)
