@@ -19,8 +19,8 @@ import (
 
 // unusual are targets that are no path, and paths with bytes that no target has, with the status of their answer.
 var unusual = map[string]int{
-	"http://a/": 200, "http://a/api/v1/gex/spx": 200, "HTTP://A:80/api/v1/gex/spx?x": 200, "https://b/api/v1/gex/spx": 200, "http://a/api/v1/gex/spx/": 404, "http://a//api/v1/gex/spx": 404, "*": 404,
-	"": 400, " /": 400, "/ /": 400, "#": 400, "api/v1/gex/spx": 400, "a:443": 400, "http://[::1/api/v1/gex/spx": 400, "http://%zz/": 400,
+	"http://a/": 200, "http://a/api/v1/gex/spx": 200, "HTTP://A:80/api/v1/gex/spx?x": 200, "https://b/api/v1/gex/spx": 200, "http://a/api/v1/gex/spx/": 404, "http://a//api/v1/gex/spx": 404,
+	"*": 400, "": 400, " /": 400, "/ /": 400, "#": 400, "api/v1/gex/spx": 400, "a:443": 400, "http://[::1/api/v1/gex/spx": 400, "http://%zz/": 400,
 }
 
 // parameter is a public parameter with a valid value.

@@ -122,7 +122,7 @@ func (h *head) splitTarget() bool {
 	rest := h.target
 	switch {
 	case rest[0] == '/':
-	case string(rest) == "*", string(h.method) == "CONNECT":
+	case string(h.method) == "CONNECT", string(rest) == "*" && (string(h.method) == "OPTIONS" || string(h.method) == "PRI"): // PRI is HTTP/2
 		return true
 	default:
 		scheme, after, found := bytes.Cut(rest, []byte("://"))
