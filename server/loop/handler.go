@@ -53,7 +53,7 @@ type Answer struct {
 	Linger bool // with Close: the client may still be sending, so the loop reads and drops bytes before it closes
 
 	// Repeats says that a head with the same bytes gets the same answer until the second of Request.Now ends or Again returns false.
-	// Such an answer has no Tail.
+	// The Tail of such an answer must never change, too.
 	Repeats bool
 	Version uint64 // for the handler, in Again
 	Label   uint32 // for the handler, in Again

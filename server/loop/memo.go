@@ -24,7 +24,7 @@ type memo struct {
 type remembered struct {
 	request []byte // the head of the request
 	second  int64  // of the answer, in Unix time; -1 for an empty slot
-	wire    []byte // Head and Body of the answer, contiguous
+	wire    []byte // Head, Body and Tail of the answer, contiguous
 	answer  Answer // without its Head
 }
 
@@ -50,11 +50,11 @@ func (m *memo) find(b []byte, now time.Time) *remembered {
 // slot already has an answer of this second and version, remember returns nil and changes nothing.
 func (m *memo) remember(request []byte, a *Answer, start int, now time.Time) *remembered {
 	r := m.slot(request)
-	if len(a.Body) > memoBody || r.second == now.Unix() && r.answer.Version == a.Version {
+	if len(a.Body)+len(a.Tail) > memoBody || r.second == now.Unix() && r.answer.Version == a.Version {
 		return nil
 	}
 	r.request, r.second = append(r.request[:0], request...), now.Unix()
-	r.wire = append(append(r.wire[:0], a.Head[start:]...), a.Body...)
+	r.wire = append(append(append(r.wire[:0], a.Head[start:]...), a.Body...), a.Tail...)
 	r.answer = *a
 	r.answer.Head = nil
 	return r

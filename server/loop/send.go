@@ -64,15 +64,17 @@ func (l *loop) send(p *peer) {
 // collected, it sends the answer with one write. If the kernel does not take all of it, the rest of the body is sent from the
 // handler's memory, so slow clients share one copy.
 func (l *loop) sendRemembered(p *peer, r *remembered, alone bool) {
-	head := r.wire[:len(r.wire)-len(r.answer.Body)]
+	body, tail := r.answer.Body, r.answer.Tail
+	head := r.wire[:len(r.wire)-len(body)-len(tail)]
 	if !alone || len(l.out) > 0 {
-		l.answer = Answer{Head: append(l.out, head...), Body: r.answer.Body}
+		l.answer = Answer{Head: append(l.out, head...), Body: body, Tail: tail}
 		l.send(p)
 		return
 	}
 	if sent := l.transmit(p, r.wire, 0); p.state != gone && sent < len(r.wire) {
 		n := min(sent, len(head))
-		l.suspend(p, head[n:], r.answer.Body[sent-n:], nil)
+		m := min(sent-n, len(body))
+		l.suspend(p, head[n:], body[m:], tail[sent-n-m:])
 	}
 }
 
