@@ -181,7 +181,7 @@ func FuzzEveryFigureIsFinite(f *testing.F) {
 			curve, quality, _ := compute.VIXTermStructure(h.curve())
 			for _, v := range []any{
 				gamma.Data, gamma.Matrix, gamma.Quality, gamma.Volatility.With(h.history(), cal), compute.NewKeyLevels(&gamma, pain, in.Chain.CapturedAt, cal), pains,
-				flow.Items, compute.MergeFlow([]compute.ChainFlow{flow}), rotation, curve, quality,
+				flow, rotation, curve, quality,
 			} {
 				if path := notFinite(reflect.ValueOf(v)); path != "" {
 					t.Errorf("%s%s", strings.TrimPrefix(fmt.Sprintf("%T", v), "compute."), path)

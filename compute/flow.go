@@ -9,24 +9,24 @@ import (
 )
 
 // FlowMethod names the method of [UnusualFlow] in receipts.
-const FlowMethod = "flow/4"
+const FlowMethod = "flow/5"
 
-// MaxFlowItems is the greatest number of observations in a [Flow] and in a [ChainFlow].
+// MaxFlowItems is the greatest number of observations in a [Flow].
 const MaxFlowItems = 100
 
-// Flow is the highest-scoring observations of the newest session, the `data` of options/flow/unusual. A row is one contract of
+// Flow is the highest-scoring observations of a session, the `data` of options/flow/{u} and options/flow/unusual. A row is one contract of
 // an aggregate delayed chain. A row never describes a print, sweep or block.
 type Flow struct {
 	// At most `limit` observations, highest score first. Observations with equal scores are sorted by premium, largest first,
 	// then by contract.
 	Items       []FlowItem   `json:"items" jsonschema:"maxItems=100"`
 	Count       int          `json:"count" jsonschema:"minimum=0,maximum=100" unit:"observations"` // Number of `items`.
-	Universe    []string     `json:"universe"`                                                     // Underlyings whose chains were scored, sorted.
+	Universe    []string     `json:"universe"`                                                     // Underlyings whose chains were scored, sorted: of options/flow/{u} one.
 	Rejected    FlowRejected `json:"rejected"`
 	SessionDate Date         `json:"session_date"` // Session of the observations.
 }
 
-// FlowRejected are the contracts of all chains that were not scored, each by the first reason that applied.
+// FlowRejected are the contracts of the chains that were not scored, each by the first reason that applied.
 type FlowRejected struct {
 	// The contract had settled when the quotes were made.
 	Settled int `json:"settled" jsonschema:"minimum=0" unit:"contracts"`
@@ -116,13 +116,10 @@ func (c FlowComponents) sum() float64 {
 	return float64(c.VolumeOI + c.Premium + c.SizeSurprise + c.QuoteLocation + c.IVChange)
 }
 
-// ChainFlow is the unusual flow of one chain. [MergeFlow] merges the flows of several chains.
+// ChainFlow is the unusual flow of one chain.
 type ChainFlow struct {
-	Symbol   string
-	Session  Date
-	Items    []FlowItem // the best, at most MaxFlowItems, in the order they are served
+	Flow
 	Eligible int
-	Rejected FlowRejected
 	Split    bool // the shares were split since the previous session: no change of volatility is known
 }
 
@@ -173,7 +170,7 @@ const leastPrice = 0.05
 func UnusualFlow(in FlowInput) ChainFlow {
 	chain := in.Chain
 	session := chain.Session(in.Calendar)
-	out := ChainFlow{Symbol: chain.Symbol, Session: session}
+	out := ChainFlow{Flow: Flow{Universe: []string{chain.Symbol}, SessionDate: session}}
 	if b := in.Before; b != nil && chain.splitSince(maps.All(b.iv), chain.Spot/b.spot, in.Calendar) {
 		out.Split, in.Before = true, nil
 	}
@@ -214,41 +211,18 @@ func UnusualFlow(in FlowInput) ChainFlow {
 			cmp.Compare(math.Round(b.premium), math.Round(a.premium)), cmp.Compare(a.symbol, b.symbol))
 	})
 	scored = scored[:min(len(scored), MaxFlowItems)]
-	out.Items = make([]FlowItem, len(scored))
+	out.Items, out.Count = make([]FlowItem, len(scored)), len(scored)
 	for i := range scored {
 		out.Items[i] = scored[i].item(chain, session)
 	}
 	return out
 }
 
-// MergeFlow merges the flows of chains of the same session. It keeps the best items of all chains, at most [MaxFlowItems].
-func MergeFlow(chains []ChainFlow) Flow {
-	f := Flow{Items: []FlowItem{}, Universe: []string{}}
-	for _, c := range chains {
-		f.SessionDate = max(f.SessionDate, c.Session)
-	}
-	for _, c := range chains {
-		if c.Session != f.SessionDate {
-			continue
-		}
-		f.Items = append(f.Items, c.Items...)
-		f.Universe = append(f.Universe, c.Symbol)
-		f.Rejected.Settled += c.Rejected.Settled
-		f.Rejected.NotThisSession += c.Rejected.NotThisSession
-		f.Rejected.LowVolume += c.Rejected.LowVolume
-		f.Rejected.LowPrice += c.Rejected.LowPrice
-		f.Rejected.LowPremium += c.Rejected.LowPremium
-	}
-	slices.Sort(f.Universe)
-	slices.SortFunc(f.Items, func(a, b FlowItem) int {
-		return cmp.Or(cmp.Compare(b.Score, a.Score), cmp.Compare(b.Premium, a.Premium), cmp.Compare(a.Contract, b.Contract))
-	})
-	return f.Limit(MaxFlowItems)
-}
-
-// Limit returns the flow with its first n items.
-func (f Flow) Limit(n int) Flow {
-	f.Items = f.Items[:min(n, len(f.Items))]
-	f.Count = len(f.Items)
-	return f
+// Add adds the counts of another chain.
+func (r *FlowRejected) Add(other FlowRejected) {
+	r.Settled += other.Settled
+	r.NotThisSession += other.NotThisSession
+	r.LowVolume += other.LowVolume
+	r.LowPrice += other.LowPrice
+	r.LowPremium += other.LowPremium
 }

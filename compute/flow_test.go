@@ -92,37 +92,6 @@ func TestFlowOrder(t *testing.T) {
 	}
 }
 
-// Chains of an older session are left out, also of the universe. Rejected contracts are summed. At most 100 items are kept.
-func TestMergeFlow(t *testing.T) {
-	chain := func(symbol string, session string, best compute.Score) compute.ChainFlow {
-		f := compute.ChainFlow{Symbol: symbol, Session: day(session), Rejected: compute.FlowRejected{Settled: 1, NotThisSession: 2, LowVolume: 3, LowPrice: 4, LowPremium: 5}}
-		for i := range 70 {
-			f.Items = append(f.Items, compute.FlowItem{ID: fmt.Sprint(symbol, i), Score: best - compute.Score(i)})
-		}
-		return f
-	}
-	xlk, spy, old := chain("XLK", "2026-08-11", 100), chain("SPY", "2026-08-11", 99.5), chain("QQQ", "2026-08-10", 99)
-	f := compute.MergeFlow([]compute.ChainFlow{old, xlk, spy})
-	equal(t, "universe", fmt.Sprint(f.Universe), "[SPY XLK]")
-	equal(t, "session", f.SessionDate, day("2026-08-11"))
-	equal(t, "rejected", f.Rejected, compute.FlowRejected{Settled: 2, NotThisSession: 4, LowVolume: 6, LowPrice: 8, LowPremium: 10})
-	equal(t, "count", f.Count, 100)
-	for i := range f.Items {
-		equal(t, "item", f.Items[i].ID, fmt.Sprint([]string{"XLK", "SPY"}[i%2], i/2))
-	}
-	reversed := compute.MergeFlow([]compute.ChainFlow{spy, xlk, old})
-	equal(t, "order of the chains", string(marshal(t, reversed)), string(marshal(t, f)))
-
-	few := f.Limit(3)
-	equal(t, "limited", len(few.Items), 3)
-	equal(t, "limited count", few.Count, 3)
-	equal(t, "the whole is left", len(f.Items), 100)
-	equal(t, "more than there is", f.Limit(1000).Count, 100)
-	empty := compute.MergeFlow(nil)
-	equal(t, "empty", string(marshal(t, empty.Items))+string(marshal(t, empty.Universe)), "[][]")
-	equal(t, "two sessions", compute.MergeFlow([]compute.ChainFlow{xlk, old}).SessionDate, day("2026-08-11"))
-}
-
 // A number that equals a threshold as a decimal counts as equal: labels agree with the rounded number beside them.
 func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	contract := func(values ...float64) compute.VIXCurve {

@@ -151,7 +151,9 @@ func (p *publisher) save(b *product.Batch, answers []*product.Answer) error {
 	var objects []snapshots.Object
 	for _, a := range answers {
 		f := a.File(b.Dated(a))
-		f.Current = b.Accepted != nil
+		if f.Current = b.Accepted != nil; !f.Current {
+			f.Served = nil // hundreds of dates would take much memory
+		}
 		files = append(files, f)
 		objects = append(objects, a.Objects()...)
 	}

@@ -192,7 +192,7 @@ func (k *checker) chain(d *feed.Document) {
 	}
 	const rate = 0.04 // no count depends on it
 	in := product.FirstInputs(product.Settings{Calendar: cal, RiskFreeRate: rate}, k.Clock.Now(), d)
-	for _, p := range product.All([]string{chain.Symbol}).OfChain(chain.Symbol) {
+	for _, p := range product.All([]string{chain.Symbol}).Where(func(p *product.Product) bool { return p.Underlying != "" }) {
 		a, err := p.Answer(in)
 		if err == nil {
 			err = a.Usable()
@@ -210,6 +210,6 @@ func (k *checker) chain(d *feed.Document) {
 	}
 	k.say("%s-max-pain has %d expirations", u, len(compute.MaxPains(chain, cal)))
 	flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal})
-	k.say("%s scores %d contracts; left out: %s", product.FlowResource, flow.Eligible, feed.Counts(flow.Rejected))
+	k.say("options/flow/%s scores %d contracts; left out: %s", u, flow.Eligible, feed.Counts(flow.Rejected))
 	k.say("it is used if --underlyings names %s", chain.Symbol)
 }

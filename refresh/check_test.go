@@ -68,7 +68,7 @@ func TestCheckMinimalChain(t *testing.T) {
 	report, err := checked(t, "options/_SPX.json", minimal())
 	says(t, "whole", report, "accepted as options/_SPX.json", "SPX: price 7500", "last trade 2026-11-20T19:00:00Z, made 2026-11-20T19:15:00Z",
 		"40 rows, 40 contracts of 1 expirations", "40 contracts with open_interest over 0", "gex/spx rests on 40 contracts; left out: none",
-		"spx-max-pain has 1 expirations", "options/flow/unusual scores 40 contracts; left out: none")
+		"spx-max-pain has 1 expirations", "options/flow/spx scores 40 contracts; left out: none")
 	if err != nil || strings.Contains(report, "skipped") {
 		t.Errorf("%v\n%s", err, report)
 	}
@@ -80,7 +80,7 @@ func TestCheckMinimalChain(t *testing.T) {
 		}
 	}
 	const all, none, unusable = "gex/spx rests on 40 contracts", "gex/spx rests on 0 contracts", "no contract of the chain can be used: "
-	const scored, unscored = "options/flow/unusual scores 40 contracts", "options/flow/unusual scores 0 contracts"
+	const scored, unscored = "options/flow/spx scores 40 contracts", "options/flow/spx scores 0 contracts"
 	for field, want := range map[string][]string{ // what each missing field costs
 		"open_interest":    {"REFUSED as open_interest_missing: the open interest of 40 of 40 contracts cannot be read\n"},
 		"bid":              {"0 contracts with bid and ask: ", all, scored},
@@ -205,7 +205,7 @@ func TestCheckEveryKind(t *testing.T) {
 	now := ny(t, "2026-11-20 15:00")
 	market := simulated.New(simulated.Config{Seed: 7, Now: func() time.Time { return now }, Calendar: calendar})
 	for name, want := range map[upstream.Name]string{
-		upstream.Options("XLF"): "options/flow/unusual scores", upstream.Quotes("XLK"): "sectors/rotation rests on", upstream.Quotes("_VIX"): "vix-term-structure takes the close",
+		upstream.Options("XLF"): "options/flow/xlf scores", upstream.Quotes("XLK"): "sectors/rotation rests on", upstream.Quotes("_VIX"): "vix-term-structure takes the close",
 		upstream.Quotes("_SKEW"): "the newest level of the index",
 		upstream.History("XLK"):  "price history: ", upstream.Quotes("XLZ"): "NOT USED", upstream.Settlement("2026-11-19"): "vix-term-structure has 9 months",
 	} {

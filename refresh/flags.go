@@ -42,7 +42,7 @@ func FlagVars() map[string]string {
 	}
 }
 
-// historyBytes is the most memory that the store uses to cache gamma answers and tracks of past dates.
+// historyBytes is the most memory that the store uses to cache answers of past dates.
 const historyBytes = 64 << 20
 
 // Open opens the store of the source below dataDir, and makes the stored answers current. Nothing is fetched before [Refresher.Start].
@@ -54,7 +54,8 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 	}
 	r := &Refresher{}
 	options := snapshots.Options{
-		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(f.Underlyings), Deltas: product.All(f.Underlyings).Deltas(), HistoryBytes: historyBytes, Log: log,
+		Dir: dataDir, Source: f.Name(), DatedProducts: DatedResources(f.Underlyings), Deltas: product.All(f.Underlyings).Deltas(), HistoryBytes: historyBytes,
+		Reopen: product.All(f.Underlyings).Reopen(), Log: log,
 		Latest: func() time.Time { return cfg.Clock.Now().Add(feed.MaxAhead) }, Loses: product.LosesRows,
 	}
 	if f.Fleet.NATS != "" {
@@ -318,7 +319,7 @@ func (s *ScheduleFlags) check() error {
 	return nil
 }
 
-// snapshotMaxAge is how long the dated files of the products that expire are kept: levels, max pain, matrix, series, flow and underlyings.
+// snapshotMaxAge is how long the dated files of the products that expire are kept: levels, max pain, matrix, series and underlyings.
 const snapshotMaxAge = 30 * 24 * time.Hour
 
 // apply sets the calendar, the intervals, the rate and the ages of cfg. The intervals depend on the source.

@@ -15,7 +15,7 @@ import (
 // rareVariant says whether an answer is one that clients seldom ask for: a limit of the flow, or an expiration of max pain.
 func rareVariant(resource string, s *snapshots.Snapshot, e *snapshots.Edition) bool {
 	whole := e.Variants["100"]
-	return s != e.Default && (whole == nil || s.Meta.Receipt.DataSHA256 != whole.Meta.Receipt.DataSHA256) && (strings.HasSuffix(resource, "-max-pain") || resource == product.FlowResource)
+	return s != e.Default && (whole == nil || s.Meta.Receipt.DataSHA256 != whole.Meta.Receipt.DataSHA256) && (strings.HasSuffix(resource, "-max-pain") || strings.HasPrefix(resource, "options/flow/"))
 }
 
 // Every form of every answer is made of the JSON beside it, in its codings: when it is refreshed and restored. An answer that was

@@ -63,7 +63,7 @@ func (j *jobs) playSessions(ctx context.Context) error {
 			if ctx.Err() != nil {
 				return nil // the next start goes on with it
 			}
-			if err == nil && len(b.Documents) > 0 {
+			if err == nil && (len(b.Documents) > 0 || missing[0].EveryChain()) {
 				err = j.accept("backfill", b, missing)
 				stored += len(b.Answers)
 			}
@@ -90,7 +90,10 @@ func (j *jobs) closing(p *product.Product, d compute.Date) (names []upstream.Nam
 	case product.Settlements:
 		return vixDocuments(d), d.At(18, 45, 0, compute.NewYork)
 	}
-	return []upstream.Name{feed.ChainOf(p.Underlying)}, j.cal.Close(d).Add(afterClose)
+	if !p.EveryChain() { // else the answers to each chain are enough
+		names = []upstream.Name{feed.ChainOf(p.Underlying)}
+	}
+	return names, j.cal.Close(d).Add(afterClose)
 }
 
 // past returns the documents that the upstream had at an instant, without those that it does not have any more. No other documents than these

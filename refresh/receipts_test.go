@@ -37,7 +37,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 				t.Errorf("%s: receipt %+v with parameters %s, want %s and inputs %q", resource, receipt, receipt.Parameters, parameters, names)
 			}
 		}
-		const spx, xlf = string(spxDocument), string(xlfDocument)
+		const spx = string(spxDocument)
 		var funds []string
 		for _, symbol := range compute.FundSymbols() {
 			funds = append(funds, string(upstream.Quotes(symbol)), string(upstream.History(symbol)))
@@ -57,16 +57,17 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			if math.Abs(of.Rate-0.04) > 1e-4 {
 				t.Errorf("the quotes, made at 4 %%, give a rate of %v", of.Rate)
 			}
-			gamma, flow, parameters := []string{spx}, []string{spx, xlf}, fmt.Sprintf(`{"risk_free_rate":%v,"risk_free_rate_source":"document"}`, of.Rate)
+			gamma, parameters := []string{spx}, fmt.Sprintf(`{"risk_free_rate":%v,"risk_free_rate_source":"document"}`, of.Rate)
 			first := at.session == "2026-11-18"
 			if !first {
-				gamma, flow = append(gamma, "previous/"+spx), append(flow, "previous/"+spx, "previous/"+xlf)
+				gamma = append(gamma, "previous/"+spx)
 			}
 			check(product.MatrixResource, parameters, spx)
 			check(product.GammaResource, parameters, gamma...)
 			check(product.SeriesResource, `{}`, spx, "state/series-rows")
 			check(product.PainResource, `{}`, spx)
-			check(product.FlowResource, `{}`, flow...)
+			check("options/flow/spx", `{}`, gamma...)
+			check(product.FlowResource, `{}`, "state/flow/SPX", "state/flow/XLF")
 			// Without the session before, the changes of volatilities are unknown, and the quality says so.
 			data := string(r.store.Current(product.FlowResource).Variants["100"].Data())
 			items, unknown := strings.Count(data, `"iv_change":`)/2, strings.Count(data, `"iv_change":null`) // each item has it twice
@@ -89,7 +90,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 		must(t, json.Unmarshal([]byte(inputOf(t, r.dir, product.SeriesResource, "2026-11-19", "state/series-rows")), &rows))
 		for i, date := range []string{"2026-11-18", "2026-11-19"} {
 			past, err := r.store.Historical(product.GammaResource, date)
-			if err != nil || len(rows) != 2 || rows[i].Snapshot != past.Meta.Receipt.DataSHA256 {
+			if err != nil || len(rows) != 2 || rows[i].Snapshot != past.Default.Meta.Receipt.DataSHA256 {
 				t.Errorf("%s: %v, rows of the snapshots %v", date, err, rows)
 			}
 		}

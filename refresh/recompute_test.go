@@ -94,11 +94,11 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		identical(t, dir, "2026-11-20", quoted...)
 		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
 		for i, date := range dates {
-			stored := []string{"gex/spx", "gex/xlf", "volatility/spx", "volatility/xlf", product.SectorsResource, product.VIXResource}
+			stored := []string{"gex/spx", "gex/xlf", "volatility/spx", "volatility/xlf", "options/flow/spx", "options/flow/xlf", product.FlowResource, product.SectorsResource, product.VIXResource}
 			identical(t, dir, date, stored...)
 			curve, err := restarted.store.Historical(product.VIXResource, date)
 			must(t, err)
-			data := string(curve.Data())
+			data := string(curve.Default.Data())
 			for _, want := range []string{`"settlement_date":"` + date, `"stale_sessions":0,`, `"vvix":{`, `"as_of":"` + date + `T21:14:59Z"`} {
 				if !strings.Contains(data, want) {
 					t.Errorf("%s: want %s in %s", date, want, data)
@@ -119,8 +119,8 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 	})
 	for product, rests := range map[string]bool{
 		"the session before":            inputOf(t, dir, product.GammaResource, "2026-11-20", "previous/options/_SPX.json") != "",
-		"volatilities of SPX":           inputOf(t, dir, product.FlowResource, "2026-11-20", "previous/options/_SPX.json") != "",
-		"volatilities of another chain": inputOf(t, dir, product.FlowResource, "2026-11-20", "previous/options/XLF.json") != "",
+		"volatilities of SPX":           inputOf(t, dir, "options/flow/spx", "2026-11-20", "previous/options/_SPX.json") != "",
+		"volatilities of another chain": inputOf(t, dir, "options/flow/xlf", "2026-11-20", "previous/options/XLF.json") != "",
 		"earlier sessions":              strings.Contains(inputOf(t, dir, "volatility/spx", "2026-11-20", "state/volatility-history"), `{"session":"2026-11-19","close":`),
 		"settlements of the day before": strings.Contains(inputOf(t, dir, product.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
 	} {

@@ -64,7 +64,7 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 	}
 	var err error
 	cfg.Store, err = snapshots.Open(snapshots.Options{
-		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(underlyings), Deltas: product.All(underlyings).Deltas(), HistoryBytes: 1 << 20, Log: cfg.Log,
+		Dir: dir, Source: "simulated", DatedProducts: refresh.DatedResources(underlyings), Deltas: product.All(underlyings).Deltas(), Reopen: product.All(underlyings).Reopen(), HistoryBytes: 1 << 20, Log: cfg.Log,
 		Latest: func() time.Time { return clock.Now().Add(feed.MaxAhead) },
 	})
 	must(t, err)

@@ -21,9 +21,9 @@ func (s *Server) decide(h *head, from netip.Addr, now time.Time, rep *response) 
 		return
 	}
 	final := false
-	value, form, e := rep.route.values(h.query)
+	asked, e := rep.route.parse(h.query)
 	if e == nil {
-		final, e = s.find(rep, value, form)
+		final, e = s.find(rep, asked)
 	}
 	if e != nil {
 		s.fail(rep, e)

@@ -16,49 +16,42 @@ type Finder interface {
 	// Publications counts the publications that have begun and those that have ended. It is odd while Current may return the
 	// editions from before and from after a publication.
 	Publications() uint64
-	// Historical returns the stored answer of a dated resource, such as gex/spx or gex/spx/intraday, of a UTC date YYYY-MM-DD, or the
+	// Historical returns the stored edition of a dated resource, such as gex/spx or gex/spx/intraday, of a UTC date YYYY-MM-DD, or the
 	// newest for "". The error is [snapshots.ErrNoSnapshot] when no such answer is stored, and [snapshots.ErrBusy] when too many files
 	// are being read.
-	Historical(resource, date string) (*snapshots.Snapshot, error)
+	Historical(resource, date string) (*snapshots.Edition, error)
 	// DatesOf returns the UTC dates of the stored answers of a dated resource, YYYY-MM-DD, rising.
 	DatesOf(resource string) []string
 }
 
-// find sets the snapshot of a response. value is the value of the route's parameter, nil when absent, and form the requested format,
-// "" for JSON. final says that the snapshot never changes.
-func (s *Server) find(rep *response, value []byte, form string) (final bool, e *apiError) {
+// find sets the snapshot of a response to what was asked. final says that the snapshot never changes.
+func (s *Server) find(rep *response, asked query) (final bool, e *apiError) {
 	r := rep.route
-	if rep.past = r.past || r.dated != "" && value != nil; rep.past {
-		rep.snapshot, final, e = s.historical(r, value)
-	} else {
-		rep.snapshot, e = s.current(r, value)
+	var edition *snapshots.Edition
+	if rep.past = r.past || asked.date != nil; rep.past {
+		edition, final, e = s.historical(r, asked.date)
+	} else if edition = s.cfg.Finder.Current(r.endpoint); edition == nil {
+		e = s.notReady(r.endpoint)
 	}
-	if e != nil || form == "" {
-		return final, e
+	if e != nil {
+		return false, e
 	}
-	switch rep.snapshot = rep.snapshot.Form(form); {
+	if rep.snapshot = edition.Default; asked.value != nil {
+		if rep.snapshot = edition.Variants[string(asked.value)]; rep.snapshot == nil {
+			return false, r.unknown(edition, asked.value)
+		}
+	}
+	if asked.form == "" {
+		return final, nil
+	}
+	switch rep.snapshot = rep.snapshot.Form(asked.form); {
 	case rep.snapshot != nil:
 		rep.contentType = rep.snapshot.ContentType
 		return final, nil
 	case rep.past: // an older version stored the answer
-		return false, s.noSnapshot(r, value)
+		return false, s.noSnapshot(r, asked.date)
 	}
 	return false, s.notReady(r.endpoint) // an older version made the answer; it has the form when it is computed again
-}
-
-// current finds the current answer for the value of the route's parameter, nil when absent.
-func (s *Server) current(r *route, value []byte) (*snapshots.Snapshot, *apiError) {
-	e := s.cfg.Finder.Current(r.endpoint)
-	switch {
-	case e == nil:
-		return nil, s.notReady(r.endpoint)
-	case value == nil:
-		return e.Default, nil
-	}
-	if variant, ok := e.Variants[string(value)]; ok {
-		return variant, nil
-	}
-	return nil, r.unknown(e, value)
 }
 
 func noLimit(*snapshots.Edition, []byte) *apiError { return errLimit }
@@ -90,8 +83,8 @@ func (s *Server) notReady(resource string) *apiError {
 	return errNotReady
 }
 
-// historical finds the stored answer of the date in value, the newest if value is nil. final says that the answer never changes.
-func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapshot, final bool, _ *apiError) {
+// historical finds the stored edition of the date in value, the newest if value is nil. final says that it never changes.
+func (s *Server) historical(r *route, value []byte) (edition *snapshots.Edition, final bool, _ *apiError) {
 	date := ""
 	if value != nil {
 		dates := s.cfg.Finder.DatesOf(r.dated)
@@ -103,10 +96,10 @@ func (s *Server) historical(r *route, value []byte) (snapshot *snapshots.Snapsho
 		var buffer [len(time.DateOnly)]byte
 		final = i < len(dates)-1 && (s.cfg.Complete == nil || s.cfg.Complete()) && date < string(s.cfg.Now().Add(-finalAfter).AppendFormat(buffer[:0], time.DateOnly))
 	}
-	snapshot, err := s.cfg.Finder.Historical(r.dated, date)
+	edition, err := s.cfg.Finder.Historical(r.dated, date)
 	switch {
 	case err == nil:
-		return snapshot, final, nil
+		return edition, final, nil
 	case errors.Is(err, snapshots.ErrNoSnapshot) && value == nil:
 		return nil, false, s.notReady(r.dated)
 	case errors.Is(err, snapshots.ErrNoSnapshot): // the file is damaged, or was removed

@@ -16,14 +16,15 @@ func TestForms(t *testing.T) {
 	c := clientOf(t, newServer(s))
 	flow := s.editions["options/flow/unusual"]
 	for target, answer := range map[string]*snapshots.Snapshot{
-		"/api/v1/gex/spx/series?":                     s.editions["gex/spx/series"].Default,
-		"/api/v1/gex/spx/matrix?":                     s.editions["gex/spx/matrix"].Default,
-		"/api/v1/gex/spx/levels?x=1&":                 s.editions["gex/spx/levels"].Default,
-		"/api/v1/gex/spx/intraday?":                   s.editions["gex/spx/intraday"].Default,
-		"/api/v1/gex/spx/intraday?date=2026-11-20&":   s.past["gex/spx/intraday"]["2026-11-20"],
-		"/api/v1/gex/spx/intraday?date=2026-11-18&":   s.past["gex/spx/intraday"]["2026-11-18"], // immutable
-		"/api/v1/options/flow/unusual?":               flow.Default,
-		"/api/v1/options/flow/unusual?limit=100&a=b&": flow.Variants["100"],
+		"/api/v1/gex/spx/series?":                                 s.editions["gex/spx/series"].Default,
+		"/api/v1/gex/spx/matrix?":                                 s.editions["gex/spx/matrix"].Default,
+		"/api/v1/gex/spx/levels?x=1&":                             s.editions["gex/spx/levels"].Default,
+		"/api/v1/gex/spx/intraday?":                               s.editions["gex/spx/intraday"].Default,
+		"/api/v1/gex/spx/intraday?date=2026-11-20&":               s.past["gex/spx/intraday"]["2026-11-20"],
+		"/api/v1/gex/spx/intraday?date=2026-11-18&":               s.past["gex/spx/intraday"]["2026-11-18"], // immutable
+		"/api/v1/options/flow/unusual?":                           flow.Default,
+		"/api/v1/options/flow/unusual?limit=100&a=b&":             flow.Variants["100"],
+		"/api/v1/options/flow/unusual?limit=100&date=2026-11-18&": s.limited["100"], // immutable
 	} {
 		plain, body := do(t, c, "GET", strings.TrimRight(target, "&?="), "Accept-Encoding", "identity")
 		again, same := do(t, c, "GET", target+"format=json", "Accept-Encoding", "identity")

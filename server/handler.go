@@ -99,7 +99,7 @@ func (h *handler) Answer(b []byte, r loop.Request, a *loop.Answer) (used int) {
 		return len(b)
 	}
 	h.respond(s.targets[string(h.head.path)], r, a)
-	a.Repeats = len(a.Tail) == 0 && rep.route != nil && rep.err == nil && !rep.past && !a.Close && rep.entry == nil &&
+	a.Repeats = rep.route != nil && rep.err == nil && !rep.past && !a.Close && rep.entry == nil &&
 		s.cfg.Addresses == nil && publications%2 == 0
 	a.Version = publications
 	return h.head.length
@@ -110,7 +110,7 @@ func (h *handler) Again(a *loop.Answer, arrived time.Time) bool {
 	if h.server.cfg.Finder.Publications() != a.Version {
 		return false
 	}
-	h.server.countLabel(a.Label, len(a.Body), arrived)
+	h.server.countLabel(a.Label, len(a.Body)+len(a.Tail), arrived)
 	return true
 }
 

@@ -79,6 +79,7 @@ const (
 type finder struct {
 	editions     map[string]*snapshots.Edition
 	past         map[string]map[string]*snapshots.Snapshot // by resource and date
+	limited      map[string]*snapshots.Snapshot            // of each date of the unusual flow, by limit
 	err          error
 	publications atomic.Uint64
 }
@@ -89,7 +90,7 @@ func (f *finder) Publications() uint64 { return f.publications.Load() }
 
 func (f *finder) DatesOf(resource string) []string { return slices.Sorted(maps.Keys(f.past[resource])) }
 
-func (f *finder) Historical(resource, date string) (*snapshots.Snapshot, error) {
+func (f *finder) Historical(resource, date string) (*snapshots.Edition, error) {
 	if f.err != nil {
 		return nil, f.err
 	}
@@ -97,7 +98,7 @@ func (f *finder) Historical(resource, date string) (*snapshots.Snapshot, error) 
 		date = dates[len(dates)-1]
 	}
 	if snapshot := f.past[resource][date]; snapshot != nil {
-		return snapshot, nil
+		return &snapshots.Edition{Default: snapshot, Variants: f.limited}, nil
 	}
 	return nil, snapshots.ErrNoSnapshot
 }
@@ -123,9 +124,12 @@ var now = time.Date(2026, 11, 20, 0, 14, 59, 0, time.UTC)
 
 func newFinder(t testing.TB) *finder {
 	flow := map[string]*snapshots.Snapshot{}
-	for _, n := range []string{"1", "20", "100"} {
+	for _, n := range []string{"20", "100"} {
 		flow[n] = seal(t, "options/flow/unusual", `{"count":`+n+`}`)
 	}
+	cuts, err := flow["100"].Cut([]snapshots.Cut{{End: len(`{"count":1`), Rest: []byte("}")}})
+	must(t, err)
+	flow["1"] = cuts[0]
 	december, november := seal(t, "spx-max-pain", `{"expiration":"2026-12-18"}`), seal(t, "spx-max-pain", `{"expiration":"2026-11-27"}`)
 	f := &finder{
 		editions: map[string]*snapshots.Edition{
@@ -133,9 +137,10 @@ func newFinder(t testing.TB) *finder {
 			"spx-max-pain":         {Default: december, Variants: map[string]*snapshots.Snapshot{"2026-12-18": december, "2026-11-27": november}},
 			"options/flow/unusual": {Default: flow["20"], Variants: flow},
 		},
-		past: map[string]map[string]*snapshots.Snapshot{},
+		past:    map[string]map[string]*snapshots.Snapshot{},
+		limited: map[string]*snapshots.Snapshot{"1": seal(t, "options/flow/unusual", `{"count":1,"of":"a date"}`), "100": formed(t, seal(t, "options/flow/unusual", `{"count":100,"of":"a date"}`))},
 	}
-	for resource, days := range map[string]string{"gex/spx": "17 19 20", "gex/spx/intraday": "18 20", "sectors/rotation": "13 16 19", "vix-term-structure": "13 16 19", "volatility/spx": "19"} {
+	for resource, days := range map[string]string{"gex/spx": "17 19 20", "gex/spx/intraday": "18 20", "sectors/rotation": "13 16 19", "vix-term-structure": "13 16 19", "volatility/spx": "19", "options/flow/unusual": "18 19"} {
 		f.past[resource] = map[string]*snapshots.Snapshot{}
 		for _, day := range strings.Fields(days) {
 			f.past[resource]["2026-11-"+day] = sealOf(t, "2026-11-"+day, resource, `{"day":`+day+`}`)

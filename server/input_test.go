@@ -173,8 +173,9 @@ func asked(method, target, fields string) string {
 // would otherwise give an answer that nobody asked for.
 func inputsOfTargets() (inputs []input) {
 	const (
-		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/vix-term-structure"
-		formed = "/api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/v1/options/flow/unusual, /api/public/vix-term-structure/series"
+		flows  = "/api/v1/options/flow/spx, /api/v1/options/flow/unusual"
+		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, " + flows + ", /api/public/vix-term-structure"
+		formed = "/api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, " + flows + ", /api/public/vix-term-structure/series"
 	)
 	for _, e := range []struct {
 		target         string
@@ -206,6 +207,9 @@ func inputsOfTargets() (inputs []input) {
 		"/api/v1/options/flow/unusual?limit=0&format=json":              "limit must be a whole number from 1 to 100",
 		"/api/v1/options/flow/unusual?limit=1&format=csv":               "limit must be 20 or 100 with format=csv",
 		"/api/v1/options/flow/unusual?expiration=2026-12-18":            "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
+		"/api/v1/options/flow/unusual?limit=0&date=2026-11-18":          "limit must be a whole number from 1 to 100",
+		"/api/v1/options/flow/unusual?underlying=QQQ":                   "/api/v1/options/flow/unusual takes no underlying; one underlying is at /api/v1/options/flow/qqq",
+		"/api/v1/options/flow/unusual?limit=5&Symbol=%5eSPX":            "/api/v1/options/flow/unusual takes no symbol; one underlying is at /api/v1/options/flow/spx",
 		"/api/public/spx-max-pain?expiration=2026-12-32":                "expiration must be YYYY-MM-DD, a calendar date",
 		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":                "EXPIRATION must be written expiration",
 		"/api/public/spx-max-pain?format=csv":                           "/api/public/spx-max-pain takes no format; it is a parameter of " + formed,
@@ -220,7 +224,7 @@ func inputsOfTargets() (inputs []input) {
 		"/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000):  "date must be YYYY-MM-DD, a UTC calendar date",
 		"/api/v1/gex/spx/historical?Date=2026-11-19":                    "Date must be written date",
 		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":           "dAte must be written date",
-		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; it is a parameter of /api/v1/options/flow/unusual",
+		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; it is a parameter of " + flows,
 		"/api/v1/gex/spx/historical?format=json&date=2026-11-17":        "/api/v1/gex/spx/historical takes no format; it is a parameter of " + formed,
 		"/api/v1/gex/spx/intraday?date=today":                           "date must be YYYY-MM-DD, a UTC calendar date",
 		"/api/v1/gex/spx/intraday?date=2000-01-01&format=x":             "format must be json or csv on /api/v1/gex/spx/intraday",
@@ -228,7 +232,7 @@ func inputsOfTargets() (inputs []input) {
 		"/api/v1/gex/spx/levels?format=csv%0d%0aX-Injected:%201":        "format must be json, csv or line on /api/v1/gex/spx/levels",
 		"/api/v1/gex/spx/levels?format=csv&format=csv":                  "format is given more than once",
 		"/api/v1/gex/spx/levels?Format=csv":                             "Format must be written format",
-		"/api/v1/gex/spx/levels?format=csv&limit=5":                     "/api/v1/gex/spx/levels takes no limit; it is a parameter of /api/v1/options/flow/unusual",
+		"/api/v1/gex/spx/levels?format=csv&limit=5":                     "/api/v1/gex/spx/levels takes no limit; it is a parameter of " + flows,
 		"/api/v1/gex/spx/series?format=line":                            "format must be json or csv on /api/v1/gex/spx/series",
 		"/api/v1/gex/spx/series?format=":                                "format must be json or csv on /api/v1/gex/spx/series",
 		"/api/v1/gex/spx/series?format=CSV":                             "format must be json or csv on /api/v1/gex/spx/series",

@@ -17,23 +17,23 @@ func choose(header []byte, s *snapshots.Snapshot, delta *snapshots.Delta) snapsh
 	best := snapshots.Identity
 	for c, q := range quality {
 		c := snapshots.Coding(c)
-		size := len(bodyIn(c, s, delta))
-		if size > 0 && q > 0 && (q > quality[best] || q == quality[best] && size < len(s.Body(best))) {
+		size := sizeIn(c, s, delta)
+		if size > 0 && q > 0 && (q > quality[best] || q == quality[best] && size < s.Size(best)) {
 			best = c
 		}
 	}
 	return best
 }
 
-// bodyIn returns the body in a coding: delta for dcz, else of the snapshot. It returns nil if there is no such body.
-func bodyIn(c snapshots.Coding, s *snapshots.Snapshot, delta *snapshots.Delta) []byte {
+// sizeIn returns the length of the body in a coding: of delta for dcz, else of the snapshot; 0 if there is no such body.
+func sizeIn(c snapshots.Coding, s *snapshots.Snapshot, delta *snapshots.Delta) int {
 	switch {
 	case c != snapshots.DCZ:
-		return s.Body(c)
+		return s.Size(c)
 	case delta == nil:
-		return nil
+		return 0
 	}
-	return delta.Body
+	return len(delta.Body)
 }
 
 // negotiate returns the quality, 0 to 1000, that an Accept-Encoding header gives each coding. Names are case-insensitive, *

@@ -91,7 +91,7 @@ func FuzzChoose(f *testing.F) {
 		}{{all, nil}, {small, nil}, {few, nil}, {all, &snapshots.Delta{Body: []byte("small")}}, {all, &snapshots.Delta{Body: make([]byte, 8000)}}} {
 			s := x.Snapshot
 			got := choose(header, s, x.delta)
-			if bodyIn(got, s, x.delta) == nil {
+			if sizeIn(got, s, x.delta) == 0 {
 				t.Fatalf("%q: coding %d", header, got)
 			}
 			weights, wellFormed := acceptable(string(header))
@@ -112,8 +112,8 @@ func FuzzChoose(f *testing.F) {
 			}
 			best := snapshots.Identity // also when every coding is refused
 			for c := range snapshots.DCZ + 1 {
-				w, b, body := weightOf(c), weightOf(best), bodyIn(c, s, x.delta)
-				if body != nil && w > 0 && (w > b || w == b && len(body) < len(bodyIn(best, s, x.delta))) {
+				w, b, size := weightOf(c), weightOf(best), sizeIn(c, s, x.delta)
+				if size > 0 && w > 0 && (w > b || w == b && size < sizeIn(best, s, x.delta)) {
 					best = c
 				}
 			}

@@ -14,56 +14,70 @@ var parameters = func() (names []string) {
 			names = append(names, name)
 		}
 	}
-	return append(names, format)
+	return append(names, dateParameter, format)
 }()
 
-// format is the name of the parameter that asks for another form of an answer.
-const format = "format"
+// The parameters that ask for a stored date and for another form of an answer.
+const (
+	dateParameter = "date"
+	format        = "format"
+)
 
 func (r *route) takes(parameter string) bool {
-	return parameter == r.parameter || parameter == format && r.formats != nil
+	return parameter == r.parameter || parameter == dateParameter && r.dated != "" || parameter == format && r.formats != nil
 }
 
-// values returns the decoded value of the route's parameter in a query, nil when the parameter is absent, and the requested format, ""
-// for JSON. A parameter of another route, or one with upper-case letters, is an error: without it, the client would get an answer that
-// it did not request. Unknown parameters are ignored.
-func (r *route) values(query []byte) (value []byte, form string, _ *apiError) {
+// query is what a request asks for.
+type query struct {
+	value, date []byte // decoded values of the route's parameter and of date; nil: absent
+	form        string // the requested format, "" for JSON
+}
+
+// parse returns what a query asks for. A parameter of another route, or one with upper-case letters, is an error: without it, the client
+// would get an answer that it did not request. Unknown parameters are ignored.
+func (r *route) parse(text []byte) (q query, _ *apiError) {
 	var asked []byte
-	for len(query) > 0 {
+	for len(text) > 0 {
 		var pair []byte
-		pair, query, _ = bytes.Cut(query, []byte{'&'})
+		pair, text, _ = bytes.Cut(text, []byte{'&'})
 		key, v, _ := bytes.Cut(pair, []byte{'='})
 		key = unescape(key)
+		if r.ofOne != "" && (equalFold(key, "underlying") || equalFold(key, "symbol")) {
+			return q, r.ofAll(string(key), string(unescape(v)))
+		}
 		for _, known := range parameters {
 			if !equalFold(key, known) {
 				continue
 			}
-			into := &value
-			if known == format {
+			into := &q.value
+			switch known {
+			case dateParameter:
+				into = &q.date
+			case format:
 				into = &asked
 			}
 			switch {
 			case string(key) != known || !r.takes(known):
-				return nil, "", r.misplaced(string(key), known)
+				return q, r.misplaced(string(key), known)
 			case *into != nil:
-				return nil, "", invalid(known, known+" is given more than once")
+				return q, invalid(known, known+" is given more than once")
 			}
 			*into = unescape(v)
 		}
 	}
 	if asked == nil || string(asked) == "json" {
-		return value, "", nil
+		return q, nil
 	}
-	for _, form = range r.formats {
-		if string(asked) == form {
-			if value != nil && r.formed != nil && !slices.Contains(r.formed, string(value)) {
-				return nil, "", invalid(r.parameter, r.parameter+" must be "+strings.Join(r.formed, " or ")+" with format="+form)
+	for _, q.form = range r.formats {
+		if string(asked) == q.form {
+			if q.value != nil && r.formed != nil && !slices.Contains(r.formed, string(q.value)) {
+				return q, invalid(r.parameter, r.parameter+" must be "+strings.Join(r.formed, " or ")+" with format="+q.form)
 			}
-			return value, form, nil
+			return q, nil
 		}
 	}
 	last := len(r.formats) - 1
-	return nil, "", invalid(format, "format must be "+strings.Join(append([]string{"json"}, r.formats[:last]...), ", ")+" or "+r.formats[last]+" on "+r.path)
+	return q, invalid(format, "format must be "+strings.Join(append([]string{"json"}, r.formats[:last]...), ", ")+" or "+r.formats[last]+" on "+r.path)
 }
 
 // misplaced returns the error for a parameter that the route does not take, or that has upper-case letters. given is its name in the
@@ -80,6 +94,14 @@ func (r *route) misplaced(given, known string) *apiError {
 		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, ", ")
 	}
 	return invalid(known, message)
+}
+
+// ofAll returns the error for a parameter that names an underlying on a route of all. It names the path of that underlying.
+func (r *route) ofAll(given, symbol string) *apiError {
+	if !symbolForm.MatchString(symbol) {
+		symbol = example
+	}
+	return invalid(strings.ToLower(given), r.path+" takes no "+strings.ToLower(given)+"; one underlying is at "+strings.Replace(r.ofOne, placeholder, strings.ToLower(symbol), 1))
 }
 
 // unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is malformed:

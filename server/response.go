@@ -46,7 +46,7 @@ func (rep *response) reset(headOnly bool) {
 }
 
 // body returns the body after rep.start in two parts. The first part is shared: the caller must not change it. The second part is
-// valid until the next request of the connection.
+// valid until the next request of the connection. If user returns nil and the response is no error, it is shared, too.
 func (rep *response) body() (prepared, tail []byte) {
 	switch {
 	case rep.snapshot == nil:
@@ -56,7 +56,10 @@ func (rep *response) body() (prepared, tail []byte) {
 	case rep.user() != nil:
 		return rep.snapshot.Prefix(rep.coding)[len(rep.start):], rep.tail
 	}
-	return bodyIn(rep.coding, rep.snapshot, rep.delta), nil
+	if rep.coding == snapshots.DCZ {
+		return rep.delta.Body, nil
+	}
+	return rep.snapshot.Parts(rep.coding)
 }
 
 // user returns the key whose `usage` is in the body. It returns nil for a request without a key, and for a format, such as CSV, that

@@ -14,10 +14,11 @@ type route struct {
 	path       string
 	endpoint   string   // the canonical name, as meta.endpoint has it
 	underlying string   // in small letters; "" if the resource does not belong to one underlying
-	parameter  string   // the only query parameter besides format; "" for none
+	parameter  string   // the only query parameter besides date and format; "" for none
 	formats    []string // the values of the parameter format besides json
 	formed     []string // the values of parameter whose answers have these formats; nil: all
 	dated      string   // the resource whose stored dates are the values of the parameter date; "" for none
+	ofOne      string   // the path of the same rows of one underlying; "" if there is none
 	past       bool     // also without the parameter date, the answer is that of a stored date
 	longest    int      // the largest max-age in seconds, for the first underlying only; 0: the refresh interval
 	// unknown returns the error for a value of parameter for which the resource has no answer.
@@ -27,24 +28,29 @@ type route struct {
 // routes is the table of the public resources. {u} stands for an underlying.
 var routes = []route{
 	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}", longest: gammaInterval},
-	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", parameter: "date", dated: "gex/{u}", past: true, longest: gammaInterval},
-	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", parameter: "date", dated: "gex/{u}/intraday", formats: table},
+	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", dated: "gex/{u}", past: true, longest: gammaInterval},
+	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", dated: "gex/{u}/intraday", formats: table},
 	{path: "/api/v1/gex/{u}/levels", endpoint: "gex/{u}/levels", formats: []string{"csv", "line"}},
 	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix", formats: table},
 	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series", formats: table},
 	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}"},
-	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", parameter: "date", dated: "volatility/{u}", past: true},
+	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", dated: "volatility/{u}", past: true},
 	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},
 	{path: "/api/v1/underlyings", endpoint: "underlyings"},
-	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", parameter: "date", dated: "sectors/rotation"},
+	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", dated: "sectors/rotation"},
 	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration},
-	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, formats: table, formed: []string{"20", "100"}},
-	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", parameter: "date", dated: "vix-term-structure"},
+	{path: flowPath, endpoint: "options/flow/{u}", parameter: "limit", unknown: noLimit, dated: "options/flow/{u}", formats: table, formed: allForms},
+	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, dated: "options/flow/unusual", ofOne: flowPath, formats: table, formed: allForms},
+	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", dated: "vix-term-structure"},
 	{path: "/api/public/vix-term-structure/series", endpoint: "vix-term-structure/series", formats: table},
 }
 
-// table has the formats of a resource that is a table.
-var table = []string{"csv"}
+const flowPath = "/api/v1/options/flow/{u}"
+
+var (
+	table    = []string{"csv"}       // the formats of a resource that is a table
+	allForms = []string{"20", "100"} // the limits of a flow that have them
+)
 
 // placeholder stands for an underlying in the table of routes.
 const placeholder = "{u}"

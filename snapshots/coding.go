@@ -15,7 +15,7 @@ import (
 // Coding is a content coding in which a snapshot may be sealed.
 type Coding uint8
 
-// The codings, in the order in which files keep them. Every snapshot is sealed in the first two.
+// The codings, in the order in which files keep them. Every snapshot but a cut is sealed in the first two.
 const (
 	Identity Coding = iota
 	Gzip

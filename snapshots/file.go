@@ -122,6 +122,8 @@ type fileEntry struct {
 type File struct {
 	Product string
 	Edition *Edition
+	// Served is what [Options.Reopen] would return, of a product that it has; nil: the first request for the date makes it. It is not stored.
+	Served *Edition
 	// Inputs are the documents and states of the receipt, in its order.
 	Inputs []StoredInput
 	// Build is the toolchain and the architecture that computed the answer.

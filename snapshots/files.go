@@ -138,14 +138,14 @@ type Packed struct {
 	Path   string
 	SHA256 string // what [Store.Digest] returns
 	Body   []byte
-	Answer *Snapshot // the default of a file; nil for an object
+	Answer *Edition // what a request for the date of the file gets; nil: it is in the file, or it is an object
 
 	key      key
 	entry    *entry
 	replaces string // digest of the other answer that was stored in its place; "" if there was none
 }
 
-func packed(k key, body []byte, e *entry, answer *Snapshot) Packed {
+func packed(k key, body []byte, e *entry, answer *Edition) Packed {
 	e.size = int64(len(body))
 	return Packed{Path: k.String(), SHA256: e.digest, Body: body, Answer: answer, key: k, entry: e}
 }

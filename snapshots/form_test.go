@@ -68,7 +68,7 @@ func TestForms(t *testing.T) {
 	for range 2 {
 		got, err := store.Historical(gamma, friday)
 		must(t, err)
-		sameForms(t, "of a date", got, s)
+		sameForms(t, "of a date", got.Default, s)
 		store = reopen(t, store)
 	}
 	verified(t, store.opts.Dir)

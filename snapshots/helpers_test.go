@@ -334,7 +334,7 @@ func historicalOf(t testing.TB, s *Store, product, date string) string {
 	case err != nil || snapshot == nil:
 		t.Fatalf("historical %q: %v, %v", date, snapshot, err)
 	}
-	return strings.Trim(string(snapshot.Data()), `"`)
+	return strings.Trim(string(snapshot.Default.Data()), `"`)
 }
 
 // passedOver is what a store logs about a file that it cannot use.

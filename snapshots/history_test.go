@@ -31,7 +31,7 @@ func occupy(s *Store) (free func()) {
 
 // reading begins a read of the answer of monday that ends with an answer when end is called.
 func reading(s *Store, answer *Snapshot) (end func()) {
-	r, digest := &pastRead{done: make(chan struct{}), snapshot: answer}, s.digest(key{monday, "gex-spx"})
+	r, digest := &pastRead{done: make(chan struct{}), edition: &Edition{Default: answer}}, s.digest(key{monday, "gex-spx"})
 	s.reads[digest] = r
 	return func() {
 		s.reading.Lock()
@@ -140,7 +140,7 @@ func TestHistoricalSingleFlight(t *testing.T) {
 		var wg sync.WaitGroup
 		for range many {
 			wg.Go(func() {
-				if got, err := s.Historical(gamma, monday); got != want {
+				if got, err := s.Historical(gamma, monday); err != nil || got.Default != want {
 					t.Errorf("%v, %v", got, err)
 				}
 			})
@@ -225,7 +225,7 @@ func TestOverwriteDuringARead(t *testing.T) {
 		})
 		must(t, save(s, gamma, monday, next))
 		for _, when := range []string{"right after Save", "for good"} {
-			if got, err := s.Historical(gamma, monday); err != nil || !strings.HasPrefix(string(got.Data()), want) {
+			if got, err := s.Historical(gamma, monday); err != nil || !strings.HasPrefix(string(got.Default.Data()), want) {
 				t.Errorf("overwrite %d: the old answer %s, %v", n, when, err)
 			}
 			wg.Wait()

@@ -23,8 +23,9 @@ type memory struct {
 	dated, names []string                   // the dated products, and the names of their files
 	current      atomic.Pointer[generation] // never nil
 	publications atomic.Uint64              // see Publications
-	history      *ristretto.Cache[string, *Snapshot]
-	hangs        atomic.Bool // a request has waited in vain for a file, and no read has ended since
+	history      *ristretto.Cache[string, *Edition]
+	reopen       map[string]func(*Edition) (*Edition, error) // [Options.Reopen], by the names of the files
+	hangs        atomic.Bool                                 // a request has waited in vain for a file, and no read has ended since
 
 	reading sync.Mutex           // guards reads; held only briefly
 	reads   map[string]*pastRead // those under way for requests, by the digest of the file; at most concurrentReads
@@ -42,15 +43,18 @@ const longestWait = time.Second
 // ErrBusy says that requests are reading too many files at this moment, or that the file cannot be read now.
 var ErrBusy = errors.New("too many historical reads at once")
 
-// open makes a memory of the dated products with a history of up to room bytes.
-func (m *memory) open(f *files, dated []string, room int64) (err error) {
-	m.files, m.dated, m.reads = f, dated, map[string]*pastRead{}
-	for _, product := range dated {
+// open makes a memory of the dated products with a history of up to HistoryBytes.
+func (m *memory) open(f *files, opts *Options) (err error) {
+	m.files, m.dated, m.reads, m.reopen = f, opts.DatedProducts, map[string]*pastRead{}, map[string]func(*Edition) (*Edition, error){}
+	for _, product := range m.dated {
 		m.names = append(m.names, FileName(product))
+		if reopen := opts.Reopen[product]; reopen != nil {
+			m.reopen[FileName(product)] = reopen
+		}
 	}
 	m.current.Store(&generation{})
-	m.history, err = ristretto.NewCache(&ristretto.Config[string, *Snapshot]{
-		NumCounters: 1e5, MaxCost: room, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
+	m.history, err = ristretto.NewCache(&ristretto.Config[string, *Edition]{
+		NumCounters: 1e5, MaxCost: opts.HistoryBytes, BufferItems: 64, IgnoreInternalCost: true, Metrics: true,
 	})
 	if err != nil {
 		err = fmt.Errorf("create cache: %w", err)
@@ -74,14 +78,23 @@ func (m *memory) Current(resource string) *Edition { return (*m.current.Load())[
 // so. As long as it is even and the same, Current returns the same editions.
 func (m *memory) Publications() uint64 { return m.publications.Load() }
 
-// keep puts the answers of dated files into the history, in place of those that they replace. A request after keep finds them there.
+// served returns what is served of a file, nil if it must be reopened for that.
+func (m *memory) served(f *File) *Edition {
+	if m.reopen[FileName(f.Product)] != nil {
+		return f.Served
+	}
+	return f.Edition
+}
+
+// keep puts the answers of dated files into the history, in place of those that they replace. A request after keep finds them there, but for
+// those that must be reopened.
 func (m *memory) keep(batch []Packed) {
 	for _, p := range batch {
 		if p.key.rank() != rankDated {
 			continue
 		}
 		m.history.Del(p.replaces)
-		if slices.Contains(m.names, p.key.name) {
+		if p.Answer != nil && slices.Contains(m.names, p.key.name) {
 			m.history.Set(p.SHA256, p.Answer, p.Answer.cost())
 		}
 	}
@@ -97,11 +110,11 @@ func (m *memory) DatesOf(product string) []string {
 	return m.files.datesOf(FileName(product))
 }
 
-// Historical returns the stored answer of a date of a dated product; an empty date is the newest that can be served. It
+// Historical returns what a dated product serves of a date; an empty date is the newest that can be served. It
 // reads the file only if the date is indexed and its answer is not in memory. It returns ErrNoSnapshot if the date has no
 // answer that can be served, and ErrBusy if the file cannot be read now or within a second. The read then goes on, and a later
 // call finds the answer. It does not allocate if the answer is in memory.
-func (m *memory) Historical(product, date string) (*Snapshot, error) {
+func (m *memory) Historical(product, date string) (*Edition, error) {
 	i := slices.Index(m.dated, product)
 	if i < 0 || date == currentDir {
 		return nil, ErrNoSnapshot
@@ -110,22 +123,22 @@ func (m *memory) Historical(product, date string) (*Snapshot, error) {
 		return m.past(key{date, m.names[i]})
 	}
 	for _, date := range slices.Backward(m.files.datesOf(m.names[i])) {
-		snapshot, err := m.past(key{date, m.names[i]})
+		e, err := m.past(key{date, m.names[i]})
 		if !errors.Is(err, ErrNoSnapshot) {
-			return snapshot, err
+			return e, err
 		}
 	}
 	return nil, ErrNoSnapshot
 }
 
 // past returns the answer of a date. If it is not in memory, one caller reads the file for all callers.
-func (m *memory) past(k key) (*Snapshot, error) {
+func (m *memory) past(k key) (*Edition, error) {
 	digest := m.files.digest(k)
 	if digest == "" {
 		return nil, ErrNoSnapshot
 	}
-	if snapshot, ok := m.history.Get(digest); ok {
-		return snapshot, nil
+	if e, ok := m.history.Get(digest); ok {
+		return e, nil
 	}
 	m.reading.Lock()
 	r := m.reads[digest]
@@ -152,23 +165,26 @@ func (m *memory) past(k key) (*Snapshot, error) {
 			return nil, ErrBusy
 		}
 	}
-	return r.snapshot, r.err
+	return r.edition, r.err
 }
 
 // pastRead is a read of a past answer, for all callers that wait for it.
 type pastRead struct {
-	done     chan struct{} // closed at the end; then the fields below do not change
-	snapshot *Snapshot
-	err      error
+	done    chan struct{} // closed at the end; then the fields below do not change
+	edition *Edition
+	err     error
 }
 
 // readFor reads the file of a date, keeps the answer in memory, and ends r, which is the read of a digest.
 func (m *memory) readFor(r *pastRead, k key, digest string) {
 	f, err := m.files.load(k)
+	if reopen := m.reopen[k.name]; err == nil && reopen != nil {
+		f.Edition, err = reopen(f.Edition)
+	}
 	switch {
 	case err == nil:
-		r.snapshot = f.Edition.Default
-		m.history.Set(f.entry.digest, r.snapshot, r.snapshot.cost())
+		r.edition = f.Edition
+		m.history.Set(f.entry.digest, r.edition, r.edition.cost())
 		if m.files.digest(k) != f.entry.digest { // the file was replaced meanwhile: no request asks for this digest
 			m.history.Del(f.entry.digest)
 		}

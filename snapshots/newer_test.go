@@ -43,7 +43,7 @@ func TestOlderNeverReplacesNewer(t *testing.T) {
 		o.Log = log.logger(slog.LevelWarn)
 		sent := map[string][]Packed{}
 		o.Publish = func(files []Packed) (func(), error) {
-			sent[string(files[0].Answer.Data())] = files
+			sent[string(files[0].Answer.Default.Data())] = files
 			return func() {}, nil
 		}
 		first, next, other := of(t, "first", asOf, &late, 0), of(t, "next", c.at, c.captured, c.computed), of(t, "other", asOf.Add(-day), nil, 0)

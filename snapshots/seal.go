@@ -85,7 +85,7 @@ type Input struct {
 	// Path of the document at the upstream. `previous/` before a path: the document of the last snapshot of the session before.
 	// `state/` and a name: a state. `state/track-rows`: the rows of the track before the newest. `state/series-rows`: the rows
 	// of a series, those of gex/spx/series each with the `data_sha256` of its gamma snapshot. `state/vix-history`: values of the VIX curves of earlier
-	// dates. `state/closed-dates`: closures of the exchange that the operator added.
+	// dates. `state/flow/` and a symbol: an answer of options/flow/{u}. `state/closed-dates`: closures of the exchange that the operator added.
 	Name string `json:"name"`
 	// SHA-256 of the decoded, uncompressed bytes, hexadecimal.
 	SHA256 string `json:"sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
@@ -136,6 +136,9 @@ func SealIn(data []byte, meta Meta, codings ...Coding) (*Snapshot, error) {
 
 // Reseal returns the snapshot with other meta around the same data, in the same codings and forms.
 func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
+	if s.head != nil {
+		return cutOf(s.head, s.bodies[Identity][:s.data[1]-len(s.head)], meta)
+	}
 	again, err := SealIn(s.Data(), meta, s.codings()...)
 	if err != nil {
 		return nil, err
@@ -206,7 +209,7 @@ func (s *Snapshot) setIdentity(prefix []byte) {
 // the tags depend on every byte of the body. The tags of a page are derived from the whole body, and those of a form also from its
 // header fields: a client that polls a form learns of another freshness.
 func (s *Snapshot) setTags() {
-	stem := Digest(append([]byte(s.Lines), s.bodies[Identity][s.data[1]:]...))[:32]
+	stem := Digest(append([]byte(s.Lines), s.bodies[Identity][s.data[1]-len(s.head):]...))[:32]
 	for c := range Codings {
 		s.tags[c] = `"` + stem + c.tagSuffix() + `"`
 	}
@@ -231,11 +234,14 @@ func (s *Snapshot) AppendStart(dst []byte, c Coding, usage []byte) []byte {
 
 // AppendTail appends to dst the bytes that complete [Snapshot.Prefix] to a whole body with the given usage, one JSON value.
 // It returns the extended buffer. It keeps neither argument, allocates nothing when dst has room for len(usage) + [MaxTail]
-// bytes, and may be called by any number of goroutines. A usage that is empty or over MaxUsage bytes becomes null.
+// bytes and the bytes of a cut that it does not share, and may be called by any number of goroutines. A usage that is empty or over MaxUsage bytes becomes null.
 // AppendTail appends nothing if the snapshot is not sealed in the coding.
 func (s *Snapshot) AppendTail(dst []byte, c Coding, usage []byte) []byte {
 	if !s.Has(c) {
 		return dst
+	}
+	if s.head != nil {
+		dst = append(dst, s.bodies[c][:s.prefix[c]]...)
 	}
 	return s.appendTail(dst, c, usageOrNull(usage), envelopeEnd)
 }

@@ -31,8 +31,9 @@ type Snapshot struct {
 	// each with its line end.
 	ContentType, Lines string
 
-	bodies   [Codings][]byte // nil: not sealed in this coding
-	prefix   [Codings]int    // bytes of a body before its coded usage
+	head     []byte          // of a cut, the begin of the identity body, which it shares; nil of others
+	bodies   [Codings][]byte // nil: not sealed in this coding; the identity body without head
+	prefix   [Codings]int    // bytes of a body, without head, before its coded usage
 	crc      uint32          // of the identity prefix
 	tags     [Codings]string
 	changed  time.Time // see ModifiedAfter
@@ -49,15 +50,41 @@ type Snapshot struct {
 }
 
 // Body returns the whole response body in a coding, with the usage of an anonymous caller, or nil if the snapshot is not
-// sealed in the coding. Every snapshot is sealed in Identity and Gzip. The bytes must not be changed.
-func (s *Snapshot) Body(c Coding) []byte { return s.bodies[c] }
+// sealed in the coding. Every snapshot is sealed in Identity and, but for a cut, in Gzip. The bytes must not be changed.
+// That of a cut is a copy; see [Snapshot.Parts].
+func (s *Snapshot) Body(c Coding) []byte {
+	head, rest := s.Parts(c)
+	if rest == nil {
+		return head
+	}
+	return slices.Concat(head, rest)
+}
+
+// Parts returns [Snapshot.Body] in two parts without a copy. The second is nil but for a cut.
+func (s *Snapshot) Parts(c Coding) (body, rest []byte) {
+	if s.head != nil && c == Identity {
+		return s.head, s.bodies[Identity]
+	}
+	return s.bodies[c], nil
+}
+
+// Size returns the length of [Snapshot.Body], 0 if the snapshot is not sealed in the coding.
+func (s *Snapshot) Size(c Coding) int {
+	body, rest := s.Parts(c)
+	return len(body) + len(rest)
+}
 
 // Has says whether the snapshot is sealed in a coding.
 func (s *Snapshot) Has(c Coding) bool { return s.bodies[c] != nil }
 
-// Prefix returns the part of [Snapshot.Body] before the coded value of usage, or nil if the snapshot is not sealed in the
-// coding. It shares the body's memory and must not be changed or appended to.
-func (s *Snapshot) Prefix(c Coding) []byte { return s.bodies[c][:s.prefix[c]:s.prefix[c]] }
+// Prefix returns the part of [Snapshot.Body] before the coded value of usage, of a cut only the part that it shares, or nil if the
+// snapshot is not sealed in the coding. It shares the body's memory and must not be changed or appended to.
+func (s *Snapshot) Prefix(c Coding) []byte {
+	if s.head != nil && c == Identity {
+		return s.head
+	}
+	return s.bodies[c][:s.prefix[c]:s.prefix[c]]
+}
 
 // ETag returns the strong entity tag of a coding, with its quotes, even of a coding that the snapshot is not sealed in.
 func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
@@ -100,10 +127,10 @@ func (s *Snapshot) Date() string { return s.date }
 
 const httpTime = "Mon, 02 Jan 2006 15:04:05 GMT"
 
-// Data returns the bytes of the envelope's data. They must not be changed.
-func (s *Snapshot) Data() []byte { return s.bodies[Identity][s.data[0]:s.data[1]] }
+// Data returns the bytes of the envelope's data. They must not be changed. Those of a cut are a copy.
+func (s *Snapshot) Data() []byte { return s.Body(Identity)[s.data[0]:s.data[1]] }
 
-// cost returns how many bytes of memory the bodies take, with those of the forms.
+// cost returns how many bytes of memory the bodies take, with those of the forms, without what a cut shares.
 func (s *Snapshot) cost() int64 {
 	n := 0
 	for _, b := range s.bodies {
@@ -154,6 +181,18 @@ func (e *Edition) answer(variant string) *Snapshot {
 		return e.Default
 	}
 	return e.Variants[variant]
+}
+
+// cost returns how many bytes of memory the snapshots take.
+func (e *Edition) cost() (n int64) {
+	counted := map[*Snapshot]bool{}
+	for _, s := range e.snapshots {
+		if !counted[s] {
+			n += s.cost()
+		}
+		counted[s] = true
+	}
+	return n
 }
 
 // snapshots yields every snapshot of the edition once, with its variant name; the default comes first.

@@ -21,6 +21,8 @@ type Options struct {
 	// Deltas has the parameter values whose answers come with deltas against the last four answers before them, by product.
 	// "" stands for the default answer, and comes first.
 	Deltas map[string][]string
+	// Reopen returns, by product, what is served of the edition in a file of a date. Of a product that it does not have, that is the edition.
+	Reopen map[string]func(stored *Edition) (*Edition, error)
 	// HistoryBytes bounds the memory for past answers.
 	HistoryBytes int64
 	// Publish, unless nil, is called by Save with all that Save is to write, objects first and files of dates last, before
@@ -67,7 +69,7 @@ func Open(opts Options) (*Store, error) {
 	}
 	err := s.files.open()
 	if err == nil {
-		err = s.memory.open(s.files, opts.DatedProducts, opts.HistoryBytes)
+		err = s.memory.open(s.files, &opts)
 	}
 	if err != nil {
 		err = errors.Join(err, s.release())
@@ -170,7 +172,7 @@ func (s *Store) begin(answers []File, objects []Object) (batch []Packed, stored 
 			return nil, nil, fmt.Errorf("save %s: %w", f.Product, err)
 		}
 		at := func(dir string) Packed {
-			return packed(key{dir, FileName(f.Product)}, body, newEntry(h, body, f.Edition.Default.Meta.age()), f.Edition.Default)
+			return packed(key{dir, FileName(f.Product)}, body, newEntry(h, body, f.Edition.Default.Meta.age()), s.served(f))
 		}
 		if f.Current {
 			batch = append(batch, at(currentDir))

@@ -41,7 +41,7 @@ func TestStoreFromManyGoroutines(t *testing.T) {
 	})
 	for range 4 {
 		work(400, func(date string) error {
-			if got, err := s.Historical(gamma, date); err != nil && !errors.Is(err, ErrBusy) || err == nil && string(got.Data()) != `"`+date+`"` {
+			if got, err := s.Historical(gamma, date); err != nil && !errors.Is(err, ErrBusy) || err == nil && string(got.Default.Data()) != `"`+date+`"` {
 				return fmt.Errorf("historical %s: %v, %w", date, got, err)
 			}
 			return nil

@@ -92,5 +92,5 @@ func (s *Store) vet(k key, file []byte, products []string, notAfter time.Time) (
 			return p, fmt.Errorf("%w: an answer of %.40q from source %.40q", ErrForeign, one.Meta.Endpoint, one.Meta.Source)
 		}
 	}
-	return packed(k, file, f.entry, f.Edition.Default), nil
+	return packed(k, file, f.entry, s.served(&f)), nil
 }

@@ -2107,7 +2107,7 @@ def verify_vix(table, answer, inputs):
     table.check("§6.2 unknown.cash", [field for field in CASH if re.search(rf"\b{field}\b", text, re.I)], unknown)
 
 
-# §5: options/flow/unusual
+# §5: options/flow/{u} and options/flow/unusual
 
 PREMIUM, VOLUME = collections.defaultdict(lambda: 25_000, SPX=250_000), collections.defaultdict(lambda: 100, SPX=500)
 REJECTED = "settled not_this_session low_volume low_price low_premium".split()
@@ -2231,35 +2231,47 @@ FLOW_TOLERANCES = {"volume_oi_ratio": 1e-4, "premium": 0.51, "last_price": 0.006
                    "moneyness_pct": 1e-4, "underlying_price": 0.006, "direction_confidence": 1e-4, "quality": 1e-4, "score": 0.051, "strike": 0.006}
 
 
-def verify_flow(table, answer, inputs, limit):
-    data, quality = answer["data"], answer["meta"]["quality"]
-    chains = {x.symbol: x for name, x in sorted(inputs.items()) if name.startswith("options/")}
-    session = max((chain.session for chain in chains.values()), default=None)
-    own, rejected, rows = {}, collections.Counter(), {}
-    for symbol in sorted(chains):
-        chain, previous = chains[symbol], next((x for name, x in inputs.items() if name.startswith("previous/") and x.symbol == symbol), None)
-        if chain.session != session:
-            continue
-        split = previous and was_split(chain, previous, chain.spot, previous.spot)
-        table.check(f"§5 {symbol}: quality names a split", f"split of {symbol} " in (quality["iv_change"] or ""), bool(split))
-        z, (found, failed) = surprises(chain), eligible(chain)
-        rejected.update(failed)
-        rows[symbol] = {"as_of": rfc3339(chain.as_of), "listed": chain.listed, "skipped": sum(chain.skipped[reason] for reason in SKIPPED[:4]),
-                        "eligible": len(found), "considered": min(len(found), 100), "previous_session_iv": previous is not None, "bad_numbers": chain.bad_numbers}
-        for row, premium in found:
-            before = previous.contracts.get(row.symbol) if previous and not split else None
-            own[row.symbol] = flow_item(chain, row, premium, z.get(row.symbol), before and before.iv)
-    newest = [chain for chain in chains.values() if chain.session == session]
-    table.check("§5 as_of", answer["meta"]["as_of"], rfc3339(max(chain.as_of for chain in newest)))
-    table.check("§5 captured_at", answer["meta"]["captured_at"], rfc3339(max(chain.captured_at for chain in newest)))
-    table.check("§5 session_date", data["session_date"], str(session))
-    table.check("§5 universe", data["universe"], list(rows))
+def verify_flow(table, answer, chain, previous, limit):
+    """The flow of one chain."""
+    data, quality, own = answer["data"], answer["meta"]["quality"], {}
+    split = previous and was_split(chain, previous, chain.spot, previous.spot)
+    table.check("§5 quality names a split", f"split of {chain.symbol} " in (quality["iv_change"] or ""), bool(split))
+    z, (found, rejected) = surprises(chain), eligible(chain)
+    for row, premium in found:
+        before = previous.contracts.get(row.symbol) if previous and not split else None
+        own[row.symbol] = flow_item(chain, row, premium, z.get(row.symbol), before and before.iv)
+    table.check("§5 session_date", data["session_date"], str(chain.session))
+    table.check("§5 universe", data["universe"], [chain.symbol])
     for reason in REJECTED:
         table.check(f"§5 rejected.{reason}", data["rejected"][reason], rejected[reason])
-    table.columns("§5 chains", {row["symbol"]: {"bad_numbers": 0, **row} for row in quality["chains"] if row["symbol"] in rows}, rows,
-                  dict.fromkeys(next(iter(rows.values()), {}), 0))
+    table.check("§5 chains", [{"bad_numbers": 0, **row} for row in quality["chains"]], [{
+        "symbol": chain.symbol, "as_of": rfc3339(chain.as_of), "listed": chain.listed, "skipped": sum(chain.skipped[reason] for reason in SKIPPED[:4]),
+        "eligible": len(found), "considered": min(len(found), 100), "previous_session_iv": previous is not None, "bad_numbers": chain.bad_numbers}])
     table.check("§5 count", data["count"], len(data["items"]))
     verify_items(table, data["items"], own, limit)
+
+
+def verify_merged(table, answer, inputs, known, limit):
+    """The flow of all chains: of the answers that the inputs have, and these are those of this call, where they are among them."""
+    meta, data = answer["meta"], answer["data"]
+    flows = [(name, x) for name, x in sorted(inputs.items()) if name.startswith("state/flow/")]
+    items = sorted((item for _, x in flows for item in x["data"]["items"]), key=lambda item: (-item["score"], -item["premium"], item["contract"]))
+    items = items[:min(limit or len(data["items"]) or 100, 100)]
+    chains = [row for _, x in flows for row in x["quality"]["chains"]]
+    table.check("§5 items", data["items"], items)
+    table.check("§5 count", data["count"], len(items))
+    table.check("§5 universe", data["universe"], [name.rpartition("/")[2] for name, _ in flows])
+    table.check("§5 session_date", [data["session_date"]] * len(flows), [x["data"]["session_date"] for _, x in flows])
+    for reason in REJECTED:
+        table.check(f"§5 rejected.{reason}", data["rejected"][reason], sum(x["data"]["rejected"][reason] for _, x in flows))
+    table.check("§5 chains", meta["quality"]["chains"], chains)
+    notes = dict.fromkeys(x["quality"]["iv_change"] for _, x in flows if x["quality"]["iv_change"])
+    table.check("§5 quality.iv_change", meta["quality"]["iv_change"], "; ".join(notes) or None)
+    table.check("§5 as_of", meta["as_of"], max(row["as_of"] for row in chains))
+    table.check("§5 captured_at", meta["captured_at"], max(x["captured_at"] for _, x in flows))
+    for name, x in flows:
+        if flow := known.get(x["data_sha256"]):
+            table.check(f"§5 {name}", [x["data"], x["quality"], x["captured_at"]], [flow["data"], flow["meta"]["quality"], flow["meta"]["captured_at"]])
 
 
 def verify_items(table, items, own, limit):
@@ -2417,7 +2429,7 @@ def verify(table, answer, inputs, known, where, strike):
     chain, previous = (inputs.get(prefix + names[0]) for prefix in ("", "previous/")) if len(names) == 1 else (None, None)
     as_of = dt.datetime.fromisoformat(meta["as_of"][:-1]).replace(tzinfo=dt.timezone.utc)
     table.check("§0 session_date", meta["session_date"], str(on_or_before(in_new_york(as_of).date())))
-    if chain and method != "flow":
+    if chain:
         table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
         table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
         table.show("§0 q, the quote instant", rfc3339(chain.q))
@@ -2439,7 +2451,11 @@ def verify(table, answer, inputs, known, where, strike):
         verify_pain(table, answer, chain)
     elif method == "flow":
         limit = re.search(r"limit=(\d+)", where)
-        verify_flow(table, answer, inputs, int(limit[1]) if limit else 20 if "://" in where else None)
+        limit = int(limit[1]) if limit else 20 if "://" in where else None
+        if chain:
+            verify_flow(table, answer, chain, previous, limit)
+        else:
+            verify_merged(table, answer, inputs, known, limit)
     elif method == "sectors":
         verify_sectors(table, answer, inputs)
     elif method == "vix":
@@ -2480,7 +2496,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/6 track/3 series/2 underlyings/3 levels/3 volatility/2 maxpain/3 flow/4 sectors/3 vix/5 vixseries/2".split()
+METHODS = "gex/6 track/3 series/2 underlyings/3 levels/3 volatility/2 maxpain/3 flow/5 sectors/3 vix/5 vixseries/2".split()
 
 
 def fetch(where):
@@ -2510,15 +2526,15 @@ def walk(base, history):
     base, unfed = base.rstrip("/"), json.loads(fetch(base.rstrip("/") + "/readyz"))["unfed"]
     for row in read(base + "/api/v1/underlyings")[0]["data"]["rows"]:
         u = row["symbol"].replace(".", "").lower()
-        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "volatility/{}", "gex/{}/series", "volatility/{}/series"):
+        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "volatility/{}", "gex/{}/series", "volatility/{}/series",
+                     "options/flow/{}?limit=100"):
             yield f"{base}/api/v1/{path.format(u)}"
         pain = f"{base}/api/public/{u}-max-pain"
         yield from (f"{pain}?expiration={row['expiration']}" for row in read(pain)[0]["data"]["expirations"])
         dates = [row[0] for row in read(f"{base}/api/v1/gex/{u}/series")[0]["data"]["rows"]] if history else ()
         for date in dates:
             yield from (f"{base}/api/v1/{path}?date={date}" for path in (f"gex/{u}/historical", f"volatility/{u}/historical"))
-            track = f"{base}/api/v1/gex/{u}/intraday?date={date}"
-            yield from [track] if exists(track) else []
+            yield from filter(exists, (f"{base}/api/v1/{path}date={date}" for path in (f"gex/{u}/intraday?", f"options/flow/{u}?limit=100&")))
     for path in ("v1/options/flow/unusual?limit=100", "v1/options/flow/unusual", "v1/sectors/rotation", "public/vix-term-structure",
                  "public/vix-term-structure/series", "v1/underlyings"):
         name = path.split("/", 1)[1].split("?")[0]
@@ -2526,9 +2542,10 @@ def walk(base, history):
             print(f"{base}/api/{path} has no answer: the source has no documents for it")
             continue
         yield f"{base}/api/{path}"
-        if history and name in ("sectors/rotation", "vix-term-structure"):
+        if history and name in ("sectors/rotation", "vix-term-structure", "options/flow/unusual"):
             series = f"{base}/api/public/vix-term-structure/series" if "vix" in name else f"{base}/api/v1/gex/{u}/series"
-            yield from (f"{base}/api/{path}?date={row[0]}" for row in read(series)[0]["data"]["rows"])
+            dated = (f"{base}/api/{path}{'&' if '?' in path else '?'}date={row[0]}" for row in read(series)[0]["data"]["rows"])
+            yield from filter(exists, dated) if "flow" in name else dated
 
 
 class Run:
@@ -2547,7 +2564,7 @@ class Run:
                 self.missing += 1
                 continue
             meta = answer["meta"]
-            if meta["receipt"]["method"].split("/")[0] in ("series", "vixseries", "underlyings"):
+            if meta["receipt"]["method"].split("/")[0] in ("series", "vixseries", "underlyings") or meta["endpoint"].endswith("/unusual"):
                 self.later.append((where, answer, data))  # their rows are those of other answers
                 continue
             self.one(where, answer, data)

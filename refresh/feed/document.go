@@ -39,7 +39,7 @@ type Document struct {
 
 	Underlying compute.UnderlyingQuote // what a chain or a quote says of its underlying; it stays when the chain is released
 	Bad        int                     // numbers that count as absent because they are outside the range of their kind
-	Derived    any                     // what a product has computed from a chain and needs again; it goes with the document
+	Derived    any                     // what products have computed from a chain of the session before and need again
 	mark       mark                    // for the guard
 }
 

@@ -210,7 +210,7 @@ func (l *lease) publishAhead(files []snapshots.Packed) error {
 			}
 			dates[date][f.Path] = f.SHA256
 		} else if f.Answer != nil {
-			next.Resources[f.Answer.Meta.Endpoint] = Served{f.SHA256, f.Answer.Meta.Freshness}
+			next.Resources[f.Answer.Default.Meta.Endpoint] = Served{f.SHA256, f.Answer.Default.Meta.Freshness}
 		}
 	}
 	for date, list := range dates {

@@ -31,6 +31,7 @@ type Answer struct {
 	// request without the parameter gets. storedVariant is the only value that the file stores; "" stores all values.
 	variants                 map[string]*Variant
 	byDefault, storedVariant string
+	cuts                     []flowCut // variants that are cut from the stored one
 	// RestsOn are the symbols whose failed fetches can make the answer stale; nil: every failure of the product counts.
 	RestsOn []string
 
@@ -44,11 +45,12 @@ type Answer struct {
 
 // Variant is the data for one value of a parameter. Values with the same data share it.
 type Variant struct {
-	data any // a pointer
+	data any // a pointer; nil if JSON is there at once, with finite figures
 	// rare says that clients seldom ask for the variant. To save time, it is sealed in identity and gzip only, and has no other form than JSON.
-	rare  bool
-	JSON  []byte // of data
-	Forms []snapshots.Form
+	rare    bool
+	JSON    []byte // of data
+	Forms   []snapshots.Form
+	encoded bool
 }
 
 // seriesRow is a row of a series with the snapshot that it was taken from.
@@ -117,7 +119,7 @@ func (a *Answer) encode() (err error) {
 	}
 	unknown := notFinite(reflect.ValueOf(a.quality))
 	for name, v := range a.variants {
-		if v.JSON != nil {
+		if v.encoded {
 			continue
 		}
 		if err := v.encode(a.Product.Forms); err != nil {
@@ -140,7 +142,10 @@ func (a *Answer) encode() (err error) {
 
 // encode fills in the JSON and the other forms of a variant.
 func (v *Variant) encode(forms []Form) (err error) {
-	if v.JSON, err = json.Marshal(v.data); err != nil || v.rare {
+	if v.encoded = true; v.JSON == nil {
+		v.JSON, err = json.Marshal(v.data)
+	}
+	if err != nil || v.rare {
 		return err
 	}
 	for _, f := range forms {

@@ -78,12 +78,9 @@ type Memory struct {
 	store    Stored
 	calendar *compute.Calendar
 	log      *slog.Logger
-	before   map[previousKey]previousChain
+	before   map[string]previousChain    // by underlying
 	closes   map[closeKey]*feed.Document // quotes of VIX and VIX3M; nil: those of the stored curve are not looked at yet
 }
-
-// previousKey names a chain of the session before, by its underlying, and the product that needs it.
-type previousKey struct{ product, symbol string }
 
 // previousChain is the chain that the gex/{u} stored under a date names.
 type previousChain struct {
@@ -99,14 +96,14 @@ type closeKey struct {
 
 // NewMemory returns the memory of a store.
 func NewMemory(store Stored, cal *compute.Calendar, log *slog.Logger) *Memory {
-	return &Memory{store: store, calendar: cal, log: log, before: map[previousKey]previousChain{}}
+	return &Memory{store: store, calendar: cal, log: log, before: map[string]previousChain{}}
 }
 
 // previous returns the chain of an underlying that the answer of gex/{u} stored under the date of the session before names, after
-// read has taken from it what the product needs. It returns nil if the answer or the chain is not stored or not readable.
-func (m *Memory) previous(p *Product, symbol string, session compute.Date, read func(*feed.Document) error) *feed.Document {
-	k, date := previousKey{p.Name, symbol}, m.calendar.Previous(session)
-	if known := m.before[k]; known.date == date {
+// read has taken from it what the product needs; see [reference]. It returns nil if the answer or the chain is not stored or not readable.
+func (m *Memory) previous(symbol string, session compute.Date, read func(*feed.Document) error) *feed.Document {
+	date := m.calendar.Previous(session)
+	if known := m.before[symbol]; known.date == date {
 		return known.chain
 	}
 	f, err := m.store.Load(gammaOfUnderlying(symbol), date.String())
@@ -126,7 +123,7 @@ func (m *Memory) previous(p *Product, symbol string, session compute.Date, read 
 		}
 		d = nil
 	}
-	m.before[k] = previousChain{date, d}
+	m.before[symbol] = previousChain{date, d}
 	return d
 }
 

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -21,46 +22,9 @@ const (
 	allFlow     = "100" // the stored limit: its rows include those of every other limit
 )
 
-// flowPart is the unusual flow of one chain, before the parts of all chains are merged.
-type flowPart struct {
-	flow          compute.ChainFlow
-	quality       flowChainQuality
-	sessionBefore *feed.Document // published volatilities of the session before; nil: not known
-}
+func flowOfUnderlying(symbol string) string { return "options/flow/" + compute.PathOf(symbol) }
 
-// gatherFlow adds the chains of the newest session, sorted by symbol, and for each chain the chain of the session before.
-func gatherFlow(p *Product, b *Batch, in *Inputs) error {
-	var chains []*feed.Document
-	var newest compute.Date
-	for _, u := range b.Underlyings {
-		d := b.Document(feed.ChainOf(u))
-		if d == nil {
-			continue
-		}
-		session, err := d.Session(b.Calendar)
-		if err != nil {
-			return err
-		}
-		if session > newest {
-			chains, newest = nil, session
-		}
-		if session == newest {
-			chains = append(chains, d)
-		}
-	}
-	slices.SortFunc(chains, func(a, b *feed.Document) int { return cmp.Compare(a.Symbol(), b.Symbol()) })
-	in.add(chains...)
-	for _, d := range chains {
-		before := b.Memory.previous(p, d.Symbol(), newest, readBefore)
-		if part, scored := d.Derived.(*flowPart); scored && part.sessionBefore != before {
-			d.Derived = nil // it was scored before this document was stored
-		}
-		in.add(before)
-	}
-	return nil
-}
-
-// flowQuality is `meta.quality` of options/flow/unusual.
+// flowQuality is `meta.quality` of options/flow/{u} and options/flow/unusual.
 type flowQuality struct {
 	Chains []flowChainQuality `json:"chains"` // The chains, by symbol.
 	// Why `iv_change` of some items is `null`. `null` when every chain has the previous session's volatilities, and none was split.
@@ -74,7 +38,7 @@ type flowChainQuality struct {
 	Listed   int       `json:"listed" jsonschema:"minimum=0" unit:"rows"`        // Rows of the document.
 	Skipped  int       `json:"skipped" jsonschema:"minimum=0" unit:"rows"`       // Rows that cannot be read.
 	Eligible int       `json:"eligible" jsonschema:"minimum=0" unit:"contracts"` // Contracts that were scored.
-	// Best of the scored contracts. They were merged with the best contracts of the other chains.
+	// Best of the scored contracts. In options/flow/unusual, they were merged with the best contracts of the other chains.
 	Served    int  `json:"considered" jsonschema:"minimum=0,maximum=100" unit:"contracts"`
 	IVHistory bool `json:"previous_session_iv"` // Whether the chain of the previous session is stored.
 	// Numbers of the document that count as absent because no market has them. Absent when every number is usable.
@@ -83,102 +47,233 @@ type flowChainQuality struct {
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
 
+// gatherChainFlow adds the chain of the session before.
+func gatherChainFlow(p *Product, b *Batch, in *Inputs) error {
+	session, err := in.Documents[0].Session(b.Calendar)
+	if err == nil {
+		in.add(b.Memory.previous(p.Underlying, session, func(d *feed.Document) error {
+			_, err := chainBefore(d)
+			return err
+		}))
+	}
+	return err
+}
+
+// chainBefore returns what the flow needs of a chain of the session before.
+func chainBefore(d *feed.Document) (*compute.ChainBefore, error) {
+	r, err := referenceOf(d)
+	if err != nil {
+		return nil, err
+	}
+	d.Release()
+	return r.before, nil
+}
+
+// computeChainFlow scores one chain.
+func computeChainFlow(in *Inputs) (*Answer, error) {
+	d, a, err := in.described()
+	if err != nil {
+		return nil, err
+	}
+	input := compute.FlowInput{Chain: d.Chain, Calendar: in.calendar}
+	q := flowQuality{}
+	if before := in.named(feed.PreviousDir + d.Name); before == nil {
+		q.IVChange = new(noIVHistory)
+	} else if input.Before, err = chainBefore(before); err != nil {
+		return nil, err
+	}
+	flow := compute.UnusualFlow(input)
+	if flow.Split {
+		q.IVChange = new(fmt.Sprintf("split of %s since the previous session: its iv_change is null and scores 0", d.Symbol()))
+	}
+	q.Chains = []flowChainQuality{{
+		Symbol: d.Symbol(), AsOf: d.Chain.AsOf, Listed: d.Chain.Listed, Skipped: d.Chain.Skipped.Total(),
+		Eligible: flow.Eligible, Served: flow.Count, IVHistory: input.Before != nil, BadNumbers: d.Chain.BadNumbers,
+	}}
+	a.quality = q
+	whole, err := json.Marshal(&flow.Flow)
+	if err != nil {
+		return nil, err
+	}
+	return a, a.setFlow(whole)
+}
+
+// flowState begins the names of the states of options/flow/unusual; the symbol of a chain follows.
+const flowState = "flow/"
+
+// chainFlow is such a state: of the answer of options/flow/{u}, what the merged flow takes. Its items stay as they are encoded.
+type chainFlow struct {
+	Captured time.Time   `json:"captured_at"`
+	Quality  flowQuality `json:"quality"`
+	Data     struct {
+		Items    []json.RawMessage    `json:"items"`
+		Universe []string             `json:"universe"`
+		Rejected compute.FlowRejected `json:"rejected"`
+		Session  compute.Date         `json:"session_date"`
+	} `json:"data"`
+	next flowRank // of the first item
+}
+
+// flowRank is what the order of items depends on.
+type flowRank struct {
+	Score, Premium float64
+	Contract       string
+}
+
+// gatherFlow adds the answers of options/flow/{u} of the newest session, sorted by symbol.
+func gatherFlow(_ *Product, b *Batch, in *Inputs) error {
+	var newest compute.Date
+	for _, u := range slices.Sorted(slices.Values(b.Underlyings)) {
+		a := b.answered(flowOfUnderlying(u))
+		if a.digest == nil || a.asOf.After(b.At.Add(feed.MaxAhead)) { // of a clock that was ahead
+			continue
+		}
+		session := b.Calendar.SessionDate(a.asOf)
+		if session > newest {
+			in.Documents, newest = nil, session
+		}
+		if session == newest {
+			in.Documents = append(in.Documents, flowStateOf(u, a))
+		}
+	}
+	return nil
+}
+
+func flowStateOf(symbol string, a answered) *feed.Document {
+	captured, _ := json.Marshal(a.captured) // never fails
+	return feed.State(flowState+symbol, slices.Concat(
+		[]byte(`{"captured_at":`), captured, []byte(`,"quality":`), a.quality, []byte(`,"data_sha256":"`+*a.digest+`","data":`), a.data, []byte(`}`)))
+}
+
+// computeFlow merges the flows of chains.
 func computeFlow(in *Inputs) (*Answer, error) {
-	a, q := &Answer{}, flowQuality{Chains: []flowChainQuality{}}
-	var flows []compute.ChainFlow
+	a, q, merged := &Answer{}, flowQuality{}, compute.Flow{Items: []compute.FlowItem{}}
+	var chains []*chainFlow
 	var notes []string
-	for _, d := range in.newest() {
-		p, err := scoreFlow(d, in)
+	for _, d := range in.Documents {
+		name, is := strings.CutPrefix(d.Name, feed.StateDir)
+		if !is || !strings.HasPrefix(name, flowState) {
+			continue
+		}
+		c, err := stateOf[chainFlow](in, name)
 		if err != nil {
 			return nil, err
 		}
-		flows = append(flows, p.flow)
-		a.describes(d.Underlying.AsOf, d.Underlying.CapturedAt)
-		q.Chains = append(q.Chains, p.quality)
-		if p.sessionBefore == nil && !slices.Contains(notes, noIVHistory) {
-			notes = append(notes, noIVHistory)
+		chains = append(chains, &c)
+		for _, row := range c.Quality.Chains {
+			a.describes(row.AsOf, c.Captured)
 		}
-		if p.flow.Split {
-			notes = append(notes, fmt.Sprintf("split of %s since the previous session: its iv_change is null and scores 0", d.Symbol()))
+		if note := c.Quality.IVChange; note != nil && !slices.Contains(notes, *note) {
+			notes = append(notes, *note)
 		}
+		q.Chains = append(q.Chains, c.Quality.Chains...)
+		merged.Universe, merged.SessionDate = append(merged.Universe, c.Data.Universe...), c.Data.Session
+		merged.Rejected.Add(c.Data.Rejected)
+	}
+	if chains == nil {
+		return nil, ErrNoInput
 	}
 	if notes != nil {
 		q.IVChange = new(strings.Join(notes, "; "))
 	}
-	a.setFlow(compute.MergeFlow(flows), q)
-	return a, nil
-}
-
-// setFlow sets the variants of an answer: a limit of 1 to 100 items each. The limits that reach the number of items share one.
-func (a *Answer) setFlow(f compute.Flow, q flowQuality) {
-	a.quality, a.byDefault, a.storedVariant = q, defaultFlow, allFlow
-	a.RestsOn = []string{}
-	for _, c := range q.Chains {
-		a.RestsOn = append(a.RestsOn, c.Symbol)
-	}
-	a.variants = map[string]*Variant{}
-	whole := &Variant{data: &f}
-	for n := 1; n <= compute.MaxFlowItems; n++ {
-		limit, v := strconv.Itoa(n), whole
-		if n < len(f.Items) {
-			v = &Variant{data: new(f.Limit(n)), rare: limit != defaultFlow}
-		}
-		a.variants[limit] = v
-	}
-}
-
-// scoreFlow scores a chain, once per document, with the volatilities of the session before that are among the inputs.
-func scoreFlow(d *feed.Document, in *Inputs) (*flowPart, error) {
-	if p, scored := d.Derived.(*flowPart); scored {
-		return p, nil
-	}
-	if err := d.Open(); err != nil {
+	a.RestsOn, a.quality = merged.Universe, q
+	items, err := mergeFlow(chains)
+	if err != nil {
 		return nil, err
 	}
-	var before *compute.ChainBefore
-	sessionBefore := in.named(feed.PreviousDir + d.Name)
-	if sessionBefore != nil {
-		if err := readBefore(sessionBefore); err != nil {
-			return nil, err
-		}
-		before = sessionBefore.Derived.(*compute.ChainBefore)
+	merged.Count = len(items)
+	rest, err := json.Marshal(&merged)
+	if err != nil {
+		return nil, err
 	}
-	c := d.Chain
-	flow := compute.UnusualFlow(compute.FlowInput{Chain: c, Calendar: in.calendar, Before: before})
-	p := &flowPart{flow, flowChainQuality{
-		Symbol: d.Symbol(), AsOf: c.AsOf, Listed: c.Listed, Skipped: c.Skipped.Total(),
-		Eligible: flow.Eligible, Served: len(flow.Items), IVHistory: before != nil, BadNumbers: c.BadNumbers,
-	}, sessionBefore}
-	d.Derived = p
-	d.Release() // all chains of a day together take a hundred megabytes
-	return p, nil
+	return a, a.setFlow(slices.Concat([]byte(flowStart), bytes.Join(items, []byte{','}), rest[len(flowStart):]))
 }
 
-// readBefore takes from a chain of the session before what the flow needs of it: a [*compute.ChainBefore]. It does so once per document.
-func readBefore(d *feed.Document) error {
-	if _, made := d.Derived.(*compute.ChainBefore); made {
-		return nil
+// mergeFlow returns the best items of all chains, of which each has its own in order.
+func mergeFlow(chains []*chainFlow) (items [][]byte, err error) {
+	rank := func(c *chainFlow) error {
+		if len(c.Data.Items) == 0 {
+			return nil
+		}
+		c.next = flowRank{}
+		return json.Unmarshal(c.Data.Items[0], &c.next)
 	}
-	if err := d.Open(); err != nil {
+	for _, c := range chains {
+		err = errors.Join(err, rank(c))
+	}
+	for err == nil && len(items) < compute.MaxFlowItems {
+		best := slices.MinFunc(chains, func(a, b *chainFlow) int {
+			return cmp.Or(cmp.Compare(min(len(b.Data.Items), 1), min(len(a.Data.Items), 1)),
+				cmp.Compare(b.next.Score, a.next.Score), cmp.Compare(b.next.Premium, a.next.Premium), cmp.Compare(a.next.Contract, b.next.Contract))
+		})
+		if len(best.Data.Items) == 0 {
+			break
+		}
+		items, best.Data.Items = append(items, best.Data.Items[0]), best.Data.Items[1:]
+		err = rank(best)
+	}
+	return items, err
+}
+
+const flowStart = `{"items":[` // of the JSON of every flow
+
+// flowCut is what a limit has of the JSON of all rows.
+type flowCut struct {
+	limit string
+	snapshots.Cut
+}
+
+// setFlow sets the variants of an answer from the JSON of a [compute.Flow]: the limits 20 and 100, and a cut for each other limit. The limits
+// that reach the number of items share one variant.
+func (a *Answer) setFlow(whole []byte) error {
+	var flow struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(whole, &flow); err != nil {
 		return err
 	}
-	d.Derived = compute.NewChainBefore(d.Chain)
-	d.Release()
+	a.byDefault, a.storedVariant, a.variants = defaultFlow, allFlow, map[string]*Variant{}
+	all, ends, end := &Variant{JSON: whole}, []int{len(flowStart)}, len(flowStart)-1
+	for _, item := range flow.Items {
+		end += len(",") + len(item)
+		ends = append(ends, end)
+	}
+	count := func(n int) []byte { return fmt.Appendf(nil, `],"count":%d`, n) }
+	rest, counted := bytes.CutPrefix(whole[ends[len(flow.Items)]:], count(len(flow.Items)))
+	if !counted {
+		return fmt.Errorf("flow of %d items says another count", len(flow.Items))
+	}
+	for n := 1; n <= compute.MaxFlowItems; n++ {
+		limit := strconv.Itoa(n)
+		if n >= len(flow.Items) {
+			a.variants[limit] = all
+			continue
+		}
+		cut := snapshots.Cut{End: ends[n], Rest: append(count(n), rest...)}
+		if limit == defaultFlow {
+			a.variants[limit] = &Variant{JSON: slices.Concat(whole[:cut.End], cut.Rest)}
+		} else {
+			a.cuts = append(a.cuts, flowCut{limit, cut})
+		}
+	}
 	return nil
 }
 
 // reopenFlow seals an answer for every limit from the stored answer, which has all rows, and returns the symbols of its chains.
 func reopenFlow(p *Product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error) {
-	var flow compute.Flow
-	var q flowQuality
-	if err := errors.Join(json.Unmarshal(stored.Data(), &flow), json.Unmarshal(stored.Meta.Quality, &q)); err != nil {
-		return nil, nil, err
+	var flow struct {
+		Universe []string `json:"universe"`
 	}
 	a := &Answer{Product: p, Inputs: &Inputs{}}
-	a.setFlow(flow, q)
+	if err := errors.Join(json.Unmarshal(stored.Data(), &flow), a.setFlow(stored.Data())); err != nil {
+		return nil, nil, err
+	}
 	if err := a.encode(); err != nil {
 		return nil, nil, err
 	}
 	e, err := a.sealVariants(stored.Meta)
-	return e, a.RestsOn, err
+	if p.Underlying != "" {
+		flow.Universe = nil // see [Answer.RestsOn]
+	}
+	return e, flow.Universe, err
 }

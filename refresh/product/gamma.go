@@ -26,7 +26,7 @@ func gatherGamma(p *Product, b *Batch, in *Inputs) error {
 	if err != nil {
 		return err
 	}
-	in.add(b.Memory.previous(p, p.Underlying, session, func(d *feed.Document) error {
+	in.add(b.Memory.previous(p.Underlying, session, func(d *feed.Document) error {
 		_, err := gammaReference(d, in.calendar, b.RiskFreeRate)
 		return err
 	}))
@@ -66,23 +66,38 @@ func gammaOf(in *Inputs, d *feed.Document) (_ *compute.GammaResult, err error) {
 	return in.gamma, nil
 }
 
-// reference is the state of the chain of the session before, with which the changes of an answer compare.
+// reference is what the answers to a chain compare with: of the chain of the session before. It is [feed.Document.Derived] of that.
 type reference struct {
-	state *compute.GammaState
-	rate  compute.RateSource
+	before *compute.ChainBefore // for the flow
+	state  *compute.GammaState  // for the changes; nil until a gamma exposure needs it
+	rate   compute.RateSource
 }
 
-// gammaReference returns the reference of a chain. One that gives no rate takes the given rate. It is computed once for a rate.
-func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*compute.GammaState, error) {
-	r, _ := d.Derived.(*reference)
-	if r == nil || r.rate == compute.RateConfigured && r.state.Rate != rate {
+// referenceOf returns the reference of a chain. It is made once.
+func referenceOf(d *feed.Document) (*reference, error) {
+	r, made := d.Derived.(*reference)
+	if !made {
 		if err := d.Open(); err != nil {
 			return nil, err
 		}
-		r = &reference{}
+		r = &reference{before: compute.NewChainBefore(d.Chain)}
+		d.Derived = r
+	}
+	return r, nil
+}
+
+// gammaReference returns the state of a chain. One that gives no rate takes the given rate. It is computed once for a rate.
+func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*compute.GammaState, error) {
+	r, err := referenceOf(d)
+	if err != nil {
+		return nil, err
+	}
+	if r.state == nil || r.rate == compute.RateConfigured && r.state.Rate != rate {
+		if err := d.Open(); err != nil {
+			return nil, err
+		}
 		rate, r.rate = compute.RateOf(d.Chain, cal, rate)
 		r.state = compute.GammaExposure(compute.GammaInput{Chain: d.Chain, Calendar: cal, RiskFreeRate: rate}).State
-		d.Derived = r
 		d.Release()
 	}
 	return r.state, nil
@@ -148,11 +163,12 @@ func computeLevels(in *Inputs) (*Answer, error) {
 	return a, nil
 }
 
-// KeepReference keeps what the next session's gex/{u} would compute again from the chain of a stored answer.
+// KeepReference keeps what the answers of the next session would compute again from the chain of a stored answer, which is open.
 func (m *Memory) KeepReference(a *Answer) {
 	if in := a.Inputs; in.gamma != nil {
-		d := m.asPrevious(in.newest()[0].StoredInput)
-		d.Derived = &reference{state: in.gamma.State}
-		m.before[previousKey{a.Product.Name, a.Product.Underlying}] = previousChain{a.Date(), d}
+		chain := in.newest()[0]
+		d := m.asPrevious(chain.StoredInput)
+		d.Derived = &reference{before: compute.NewChainBefore(chain.Chain), state: in.gamma.State}
+		m.before[a.Product.Underlying] = previousChain{a.Date(), d}
 	}
 }

@@ -49,6 +49,19 @@ func (a *Answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 		}
 		e.Variants[name] = sealed[v]
 	}
+	if a.cuts != nil {
+		var cuts []snapshots.Cut
+		for _, c := range a.cuts {
+			cuts = append(cuts, c.Cut)
+		}
+		parts, err := e.Variants[a.storedVariant].Cut(cuts)
+		if err != nil {
+			return nil, err
+		}
+		for i, c := range a.cuts {
+			e.Variants[c.limit] = parts[i]
+		}
+	}
 	e.Default = e.Variants[a.byDefault]
 	if a.byDefault == "" {
 		e.Variants = nil // the resource has no parameter
@@ -63,7 +76,7 @@ func (a *Answer) File(dated bool) snapshots.File {
 		f.Inputs = append(f.Inputs, d.StoredInput)
 	}
 	if a.storedVariant != "" {
-		f.Edition = &snapshots.Edition{Default: a.Edition.Variants[a.storedVariant]}
+		f.Edition, f.Served = &snapshots.Edition{Default: a.Edition.Variants[a.storedVariant]}, a.Edition
 	}
 	return f
 }
@@ -100,7 +113,7 @@ func (a *Answer) Matches(e *snapshots.Edition, every time.Duration) bool {
 		return false
 	}
 	served := VariantsOf(e)
-	if len(a.variants) != len(served) || e.Default != served[a.byDefault] {
+	if len(a.variants)+len(a.cuts) != len(served) || e.Default != served[a.byDefault] {
 		return false
 	}
 	for name, v := range a.variants {

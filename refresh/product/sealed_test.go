@@ -46,7 +46,7 @@ func sealMade(t testing.TB, resource string, rate float64, made ...madeInput) (*
 	a, err := p.Compute(in)
 	if err == nil { // of all variants only the one with most in it, and without the slow codings
 		name := cmp.Or(a.storedVariant, a.byDefault)
-		a.Product, a.Inputs, a.byDefault, a.variants = p, in, name, map[string]*Variant{name: a.variants[name]}
+		a.Product, a.Inputs, a.byDefault, a.cuts, a.variants = p, in, name, nil, map[string]*Variant{name: a.variants[name]}
 		a.variants[name].rare = true
 		err = a.encode()
 	}
@@ -59,13 +59,16 @@ func sealMade(t testing.TB, resource string, rate float64, made ...madeInput) (*
 	return a.Edition, a.summary
 }
 
+// flowStateFrom returns the state of a flow of a chain.
+func flowStateFrom(symbol string, flow *snapshots.Snapshot) madeInput {
+	d := flowStateOf(symbol, answeredBy(flow))
+	return madeInput{d.Name, d.Body}
+}
+
 // underlyingsStateOf returns the state of the table of underlyings with the row of one underlying.
 func underlyingsStateOf(t testing.TB, symbol string, gamma, volatility *snapshots.Snapshot) madeInput {
 	t.Helper()
-	of := func(s *snapshots.Snapshot) answered {
-		return answered{s.Data(), s.Meta.AsOf, &s.Meta.Receipt.DataSHA256}
-	}
-	row, err := rowOf(symbol, of(gamma), of(volatility))
+	row, err := rowOf(symbol, answeredBy(gamma), answeredBy(volatility))
 	must(t, err)
 	body, err := json.Marshal([]underlyingRow{row})
 	must(t, err)

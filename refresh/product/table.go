@@ -7,6 +7,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/feed"
+	"strikecache/snapshots"
 )
 
 // Methods of this package. The number of a method rises when a figure is computed in another way.
@@ -21,6 +22,7 @@ const notAdvice = "; not investment advice"
 const (
 	modelled       = "Delayed 15 minutes and derived; dealer positioning is modelled (dealers long calls, short puts), not observed"
 	modelledNotice = modelled + notAdvice
+	flowNotice     = "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice
 	derivedNotice  = "Delayed 15 minutes and derived from quotes" + notAdvice
 )
 
@@ -28,7 +30,7 @@ const (
 var defaultOnly = []string{""}
 
 // table is the table of all products. A row with {u} in its name is a product of each underlying. The products of a feed are computed
-// in the order of the table. The flow is the last of its feed: it drops the chains that it has counted.
+// in the order of the table.
 var table = []*Row{
 	{
 		pattern: "gex/{u}", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
@@ -78,9 +80,13 @@ var table = []*Row{
 		Data: underlyingsData{}, Quality: underlyingsQuality{},
 	},
 	{
-		pattern: FlowResource, Feed: Chains, Method: compute.FlowMethod,
-		notice: "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice,
-		gather: gatherFlow, Compute: computeFlow, reopen: reopenFlow, Forms: []Form{listCSV("items", compute.FlowItem{})},
+		pattern: "options/flow/{u}", Feed: Chains, Method: compute.FlowMethod, notice: flowNotice,
+		gather: gatherChainFlow, Compute: computeChainFlow, reopen: reopenFlow, Dated: true, Forms: []Form{listCSV("items", compute.FlowItem{})},
+		deltas: defaultOnly, Data: compute.Flow{}, Quality: flowQuality{},
+	},
+	{
+		pattern: FlowResource, Feed: Chains, Method: compute.FlowMethod, notice: flowNotice,
+		gather: gatherFlow, Compute: computeFlow, reopen: reopenFlow, Dated: true, Forms: []Form{listCSV("items", compute.FlowItem{})},
 		deltas: []string{"", allFlow}, Data: compute.Flow{}, Quality: flowQuality{},
 	},
 	{
@@ -154,6 +160,20 @@ func (all List) Deltas() map[string][]string {
 	return deltas
 }
 
+// Reopen returns, by resource, what is served of the stored answer of a date; see [snapshots.Options].
+func (all List) Reopen() map[string]func(*snapshots.Edition) (*snapshots.Edition, error) {
+	reopen := map[string]func(*snapshots.Edition) (*snapshots.Edition, error){}
+	for _, p := range all {
+		if p.reopen != nil {
+			reopen[p.Name] = func(stored *snapshots.Edition) (*snapshots.Edition, error) {
+				e, _, err := p.Reopen(stored)
+				return e, err
+			}
+		}
+	}
+	return reopen
+}
+
 // Shapes returns the rows, for the API description, by the name of the resource with {u} in place of the underlying.
 func Shapes() map[string]*Row {
 	shapes := map[string]*Row{}
@@ -166,7 +186,7 @@ func Shapes() map[string]*Row {
 // FirstInputs returns the inputs of an answer to a chain alone, as at a first start: there are no earlier answers.
 func FirstInputs(s Settings, at time.Time, chain *feed.Document) *Inputs {
 	in := &Inputs{at: at, calendar: s.Calendar, source: s.Source, Documents: []*feed.Document{chain}, parameters: parameters{RiskFreeRate: &s.RiskFreeRate}}
-	for _, state := range [...]string{trackRowsState, rowsState, volatilityHistory, underlyingsState} {
+	for _, state := range [...]string{trackRowsState, rowsState, volatilityHistory} {
 		in.Documents = append(in.Documents, feed.State(state, []byte("[]")))
 	}
 	return in

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -64,23 +65,34 @@ type underlyingsQuality struct {
 	Rows int `json:"rows" jsonschema:"minimum=0" unit:"underlyings"` // Rows served.
 }
 
-// answered is an answer whose values a row takes.
+// answered is what a table of answers takes of an answer.
 type answered struct {
-	data   []byte
-	asOf   time.Time
-	digest *string // nil: there is no answer
+	data, quality []byte
+	asOf          time.Time
+	captured      *time.Time
+	digest        *string // of data; nil: there is no answer
 }
 
-// answered returns the answer of a resource in the batch, else the current one.
+// answered returns the answer of a resource in the batch, else the current one, of a past session the stored one. Of an answer with limits, it
+// is that with all rows.
 func (b *Batch) answered(name string) answered {
 	if a := b.Answers[name]; a != nil {
-		text := a.variants[""].JSON
-		return answered{text, a.AsOf, new(snapshots.Digest(text))}
+		text := a.variants[a.storedVariant].JSON
+		return answered{text, a.QualityJSON, a.AsOf, a.Captured, new(snapshots.Digest(text))}
 	}
-	if e := b.Memory.store.Current(name); e != nil {
-		return answered{e.Default.Data(), e.Default.Meta.AsOf, &e.Default.Meta.Receipt.DataSHA256}
+	e := b.Memory.store.Current(name)
+	if b.Accepted == nil {
+		f, _ := b.Memory.store.Load(name, compute.DateOf(b.At.UTC()).String()) // the store logs a bad file
+		e = f.Edition
 	}
-	return answered{}
+	if e == nil {
+		return answered{}
+	}
+	return answeredBy(cmp.Or(e.Variants[allFlow], e.Default))
+}
+
+func answeredBy(s *snapshots.Snapshot) answered {
+	return answered{s.Data(), s.Meta.Quality, s.Meta.AsOf, s.Meta.CapturedAt, &s.Meta.Receipt.DataSHA256}
 }
 
 // rowOf returns the row of two answers, whose names of values are those of the row.

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,6 +143,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		return row
 	}
 	var now madeInput
+	var flows []madeInput
 	day := time.Date(2026, time.November, 20, 16, 0, 0, 0, time.UTC)
 	for _, u := range []struct {
 		symbol, path, am, pm string
@@ -152,6 +154,8 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		before := madeInput{Name: "previous/" + u.path, Body: quietMarket(t, u.symbol, u.am, u.pm, day.AddDate(0, 0, -1), u.spot-20).body}
 		rows := seal("gex/"+name, now, before)
 		if u.symbol != "SPX" {
+			flow, _ := a.sealRow("options/flow/"+name, 0, now, before)
+			flows = append(flows, flowStateFrom(u.symbol, flow))
 			continue
 		}
 		seal("gex/spx/matrix", now)
@@ -161,7 +165,9 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		rows = seal("volatility/spx", now, madeInput{Name: "state/volatility-history", Body: []byte(`[{"session":"2026-11-19","close":7480,"atm_30d":15.5}]`)})
 		seal("volatility/spx/series", now, rows)
 		seal("spx-max-pain", now)
-		seal(FlowResource, now, before)
+		seal("options/flow/spx", now, before)
+		flows = slices.Insert(flows, 1, flowStateFrom("SPX", sealed["options/flow/spx"])) // by symbol
+		seal(FlowResource, flows...)
 		seal(UnderlyingsResource, underlyingsStateOf(t, "SPX", sealed["gex/spx"], sealed["volatility/spx"]))
 	}
 	sealed[SectorsResource] = a.rotation(rand.New(rand.NewPCG(51, 10)), day)

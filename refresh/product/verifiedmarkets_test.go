@@ -204,7 +204,7 @@ func TestMadeFlowIsVerified(t *testing.T) {
 		if i%6 == 1 {
 			now = halved(t, now)
 		}
-		s := a.seal("options/flow/unusual", 0, madeInput{Name: name, Body: now.body}, madeInput{Name: "previous/" + name, Body: before.body})
+		s := a.seal("options/flow/"+map[int]string{0: "spx", 1: "xlk"}[i%2], 0, madeInput{Name: name, Body: now.body}, madeInput{Name: "previous/" + name, Body: before.body})
 		g.note("split", bytes.Contains(s.Meta.Quality, []byte("split of XLK")))
 		for _, item := range dataOf[compute.Flow](t, s).Items {
 			g.note("side "+item.Side+" of a "+item.OptionType.String(), true)
