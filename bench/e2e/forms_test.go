@@ -15,7 +15,7 @@ import (
 // forms are the targets of all forms of the first underlying.
 var forms = []string{
 	trackPath + "?format=csv", trackPath + "?date=" + marketDay + "&format=csv", seriesPath + "?format=csv", matrixPath + "?format=csv",
-	levelsPath + "?format=csv", levelsPath + "?format=line", flowPath + "?format=csv", flowPath + "?format=csv&limit=100",
+	levelsPath + "?format=csv", levelsPath + "?format=line", flowPath + "?format=csv", flowPath + "?format=csv&limit=100", chainFlowPath + "?format=csv",
 	volPath + "/series?format=csv", curvesPath + "?format=csv",
 }
 

@@ -17,21 +17,22 @@ import (
 
 // The paths of the resources.
 const (
-	gammaPath   = "/api/v1/gex/spx"
-	datePath    = "/api/v1/gex/spx/historical?date="
-	seriesPath  = "/api/v1/gex/spx/series"
-	trackPath   = "/api/v1/gex/spx/intraday"
-	matrixPath  = "/api/v1/gex/spx/matrix"
-	volPath     = "/api/v1/volatility/spx"
-	painPath    = "/api/public/spx-max-pain"
-	flowPath    = "/api/v1/options/flow/unusual"
-	sectorsPath = "/api/v1/sectors/rotation"
-	vixPath     = "/api/public/vix-term-structure"
-	curvesPath  = "/api/public/vix-term-structure/series"
+	gammaPath     = "/api/v1/gex/spx"
+	datePath      = "/api/v1/gex/spx/historical?date="
+	seriesPath    = "/api/v1/gex/spx/series"
+	trackPath     = "/api/v1/gex/spx/intraday"
+	matrixPath    = "/api/v1/gex/spx/matrix"
+	volPath       = "/api/v1/volatility/spx"
+	painPath      = "/api/public/spx-max-pain"
+	flowPath      = "/api/v1/options/flow/unusual"
+	chainFlowPath = "/api/v1/options/flow/spx"
+	sectorsPath   = "/api/v1/sectors/rotation"
+	vixPath       = "/api/public/vix-term-structure"
+	curvesPath    = "/api/public/vix-term-structure/series"
 )
 
 var targets = []string{
-	gammaPath, "/api/v1/gex/spx/historical", trackPath, matrixPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", vixPath, curvesPath,
+	gammaPath, "/api/v1/gex/spx/historical", trackPath, matrixPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", chainFlowPath + "?limit=7", vixPath, curvesPath,
 	volPath, volPath + "/historical", volPath + "/series",
 }
 

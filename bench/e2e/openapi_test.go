@@ -150,7 +150,7 @@ func (c *contract) everything(dates []string) {
 	targets := append([]string{
 		painPath + "?expiration=" + expirations[mixed].Expiration,
 		painPath + "?expiration=" + expirations[len(expirations)-1].Expiration,
-		datePath + dates[0], datePath + dates[len(dates)-1], sectorsPath + "?date=" + dates[0], vixPath + "?date=" + dates[0],
+		datePath + dates[0], datePath + dates[len(dates)-1], sectorsPath + "?date=" + dates[0], flowPath + "?limit=7&date=" + dates[0], vixPath + "?date=" + dates[0],
 	}, targets...)
 	for _, target := range append(targets, forms...) {
 		c.ask(200, http.MethodGet, target)
@@ -179,6 +179,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/gex/spx/historical?date=2999-01-01", true}, {404, "/api/v1/gex/spx/historical?date=2000-01-01", true},
 		{404, "/api/v1/gex/spx/intraday?date=2000-01-01", true},
 		{400, levelsPath + "?format=xml", false}, {400, seriesPath + "?format=line", false}, {400, flowPath + "?limit=5&format=csv", true},
+		{404, flowPath + "?date=2000-01-01", true}, {404, chainFlowPath + "?date=2000-01-01", true}, {400, flowPath + "?underlying=SPX", true},
 		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=today", false},
 		{404, vixPath + "?date=2000-01-01", true}, {400, vixPath + "?date=2999-01-01", true}, {400, vixPath + "?date=2026-1-1", false},
 		{400, "/api/v1/gex/spx?date=2026-11-19", true}, {400, volPath + "?format=csv", true}, {400, "/api/v1/underlyings?limit=5", true},
