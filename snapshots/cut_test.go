@@ -14,7 +14,9 @@ func TestCut(t *testing.T) {
 	for i := range rows {
 		rows[i] = fmt.Sprintf(`{"row":%d,"text":%q}`, i, strings.Repeat("x", i))
 	}
-	data := func(n int) []byte { return fmt.Appendf(nil, `{"items":[%s],"count":%d}`, strings.Join(rows[:n], ","), n) }
+	data := func(n int) []byte {
+		return fmt.Appendf(nil, `{"items":[%s],"count":%d}`, strings.Join(rows[:n], ","), n)
+	}
 	whole, err := Seal(data(len(rows)), meta())
 	must(t, err)
 	var cuts []Cut

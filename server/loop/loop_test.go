@@ -415,3 +415,49 @@ func TestAcceptLeavesPassedConnections(t *testing.T) {
 		}
 	}
 }
+
+// repeating answers every request with the same body and tail, which never change, and says so.
+type repeating struct {
+	echo
+	answered chan bool
+}
+
+func (h repeating) Answer(b []byte, _ Request, a *Answer) int {
+	end := bytes.Index(b, []byte("\r\n\r\n"))
+	if end < 0 {
+		return 0
+	}
+	a.Head, a.Body, a.Tail, a.Repeats = append(a.Head, "A:"...), big[:40<<10], medium[1:30<<10], true
+	return end + 4
+}
+
+func (h repeating) Again(*Answer, time.Time) bool {
+	h.answered <- true
+	return true
+}
+
+// A client that reads late gets all parts of the answers that repeat. Each request comes alone, until the kernel takes no more.
+func TestAnswersThatRepeatHaveATail(t *testing.T) {
+	h, sent := repeating{answered: make(chan bool, 1000)}, 1
+	_, _, address := startWith(t, 10, 1, func(*clock) Handler { return h })
+	conn := dial(t, address, "x\r\n\r\n")
+	want := string(slices.Concat([]byte("A:"), big[:40<<10], medium[1:30<<10]))
+	read(t, conn, 1)
+	for full := false; !full && sent < 500; sent++ {
+		write(t, conn, "x\r\n\r\n")
+		select {
+		case <-h.answered:
+		case <-time.After(time.Second):
+			full = true
+		}
+	}
+	got := "A" + read(t, conn, len(want)-1)
+	for i := range sent {
+		if i > 0 {
+			got = read(t, conn, len(want))
+		}
+		if got != want {
+			t.Fatalf("answer %d of %d differs", i, sent)
+		}
+	}
+}
