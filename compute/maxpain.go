@@ -7,7 +7,7 @@ import (
 )
 
 // MaxPainMethod names the method of [MaxPains] in receipts.
-const MaxPainMethod = "maxpain/3"
+const MaxPainMethod = "maxpain/4"
 
 // MaxPain is the max pain of one expiration date of a chain, the `data` of {u}-max-pain. The fields of this object count all
 // contracts of the date. `by_settlement` has the AM-settled and the PM-settled contracts separately.
@@ -22,7 +22,8 @@ type MaxPain struct {
 	DaysToExpiration int       `json:"days_to_expiration" jsonschema:"minimum=0" unit:"days"`
 	PainSide                   // all contracts of the date
 	BySettlement     PainSides `json:"by_settlement"`
-	// Every expiration date that has not settled, nearest first. These are the values that the parameter `expiration` takes.
+	// Every expiration date that has not settled, nearest first, with its max pain: near and far dates often disagree. These are the values
+	// that the parameter `expiration` takes.
 	Expirations []PainExpiration `json:"expirations"`
 }
 
@@ -88,13 +89,23 @@ type StrikeOI struct {
 // StrikeOIs are rows of open interest, strikes rising.
 type StrikeOIs []StrikeOI
 
-// PainExpiration is one expiration date of the chain.
+// PainExpiration is one expiration date of the chain. The figures are those of the answer for this date.
 type PainExpiration struct {
 	Expiration Date `json:"expiration"` // Expiration date.
 	// How the contracts of the date settle.
 	Settlement string `json:"settlement" jsonschema:"enum=am,enum=pm,enum=mixed"`
 	// Open calls and puts. `null` when one of the two is not known.
 	OpenInterest *Count `json:"open_interest" jsonschema:"minimum=0" unit:"contracts"`
+	// Max pain of the date. `null` as in the answer for the date.
+	MaxPain *Level `json:"max_pain" unit:"USD or index points"`
+	// (max pain − spot) / spot · 100. `null` as `max_pain`.
+	Distance *Ratio `json:"distance_pct" unit:"percent of the spot"`
+	// Open puts over open calls. `null` without open calls, and when one of the two is not known.
+	PutCallRatio *Ratio `json:"put_call_oi_ratio" jsonschema:"minimum=0" unit:"ratio"`
+	// Open calls. `null` when not known.
+	CallOpenInterest *Count `json:"call_open_interest" jsonschema:"minimum=0" unit:"contracts"`
+	// Open puts. `null` when not known.
+	PutOpenInterest *Count `json:"put_open_interest" jsonschema:"minimum=0" unit:"contracts"`
 }
 
 // MaxPains computes max pain for every expiration date with T > 0, nearest date first.
@@ -122,7 +133,10 @@ func MaxPains(chain *Chain, cal *Calendar) []*MaxPain {
 		p := &MaxPain{Symbol: chain.Symbol, Spot: Level(chain.Spot), Expiration: d, DaysToExpiration: int(d - session)}
 		p.fill(byDate[d][AM], byDate[d][PM], chain.Spot)
 		p.Expirations = expirations
-		expirations[i] = PainExpiration{Expiration: d, Settlement: p.Settlement}
+		expirations[i] = PainExpiration{
+			Expiration: d, Settlement: p.Settlement, MaxPain: p.MaxPain, Distance: p.Distance, PutCallRatio: p.PutCallRatio,
+			CallOpenInterest: p.CallOpenInterest, PutOpenInterest: p.PutOpenInterest,
+		}
 		if p.CallOpenInterest != nil && p.PutOpenInterest != nil {
 			expirations[i].OpenInterest = new(p.open)
 		}
@@ -139,6 +153,17 @@ func DefaultMaxPain(pains []*MaxPain) int {
 		return 0
 	}
 	return i
+}
+
+// MonthlyPain returns the nearest monthly expiration: that of the third Friday of a month, or of the session before where that is a holiday.
+// It returns nil if the chain has none.
+func MonthlyPain(pains []*MaxPain, cal *Calendar) *MaxPain {
+	for _, p := range pains {
+		if p.Expiration == cal.OnOrBefore(ThirdFriday(p.Expiration.Year(), p.Expiration.Month())) {
+			return p
+		}
+	}
+	return nil
 }
 
 // fill computes the fields that depend on open interest, of the contracts that settle at the opening print and at the close.

@@ -160,7 +160,13 @@ func TestRecordedMaxPain(t *testing.T) {
 	sides := 0
 	for _, p := range all {
 		name := p.Expiration.String()
-		compare(name, &p.PainSide, oracle.ByDate[name])
+		want := oracle.ByDate[name]
+		compare(name, &p.PainSide, want)
+		row := all[0].Expirations[slices.IndexFunc(all[0].Expirations, func(e compute.PainExpiration) bool { return e.Expiration == p.Expiration })]
+		nearly(t, name+" of all", *row.CallOpenInterest+*row.PutOpenInterest, want.Call+want.Put, 0)
+		if row.MaxPain != nil {
+			near(t, name+" of all", row.MaxPain, want.MaxPain, 0)
+		}
 		for root, side := range map[string]*compute.PainSide{"SPX ": p.BySettlement.AM, "SPXW ": p.BySettlement.PM} {
 			if want, ok := oracle.ByRootDate[root+name]; ok != (side != nil) {
 				t.Errorf("%s%s: listed is %v", root, name, !ok)

@@ -137,7 +137,7 @@ func (p *publisher) compute(b *product.Batch, products product.List) (changed []
 			failed, errs = append(failed, one), append(errs, err)
 		case a != nil:
 			b.Answers[one.Name] = a
-			if b.Accepted == nil || !a.Matches(current, p.cfg.every(one)) {
+			if a.Served = b.Accepted != nil && a.Matches(current, p.cfg.every(one)); !a.Served {
 				changed = append(changed, a)
 			}
 		}

@@ -319,7 +319,7 @@ func (s *ScheduleFlags) check() error {
 	return nil
 }
 
-// snapshotMaxAge is how long the dated files of the products that expire are kept: levels, max pain, matrix, series and underlyings.
+// snapshotMaxAge is how long the dated files of the products that expire are kept: levels, matrix, series and underlyings.
 const snapshotMaxAge = 30 * 24 * time.Hour
 
 // apply sets the calendar, the intervals, the rate and the ages of cfg. The intervals depend on the source.

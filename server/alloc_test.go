@@ -22,7 +22,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{
 		Dir: t.TempDir(), Source: "simulated",
-		DatedProducts: []string{"gex/spx", "gex/spx/intraday", "sectors/rotation", "vix-term-structure"}, Deltas: map[string][]string{"gex/spx/series": {""}, "options/flow/unusual": {"", "100"}}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
+		DatedProducts: []string{"gex/spx", "gex/spx/intraday", "spx-max-pain", "sectors/rotation", "vix-term-structure"}, Deltas: map[string][]string{"gex/spx/series": {""}, "options/flow/unusual": {"", "100"}}, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
 	t.Cleanup(func() {
@@ -32,7 +32,7 @@ func storeOf(t testing.TB, s *finder) *snapshots.Store {
 	})
 	save := func(resource string, s *snapshots.Snapshot) {
 		t.Helper()
-		file := snapshots.File{Product: resource, Edition: &snapshots.Edition{Default: s}, Dated: true}
+		file := snapshots.File{Product: resource, Edition: &snapshots.Edition{Default: s, Variants: map[string]*snapshots.Snapshot{"2026-12-18": s}}, Dated: true}
 		must(t, store.Save([]snapshots.File{file}, nil))
 	}
 	for resource, dates := range s.past {
@@ -91,6 +91,7 @@ func TestNoAllocations(t *testing.T) {
 		{"historical", "/api/v1/gex/spx/historical", "", "200", s.past["gex/spx"]["2026-11-20"].Body(snapshots.Identity)},
 		{"historical date", "/api/v1/gex/spx/historical?date=2026-11-17", "", "200", s.past["gex/spx"]["2026-11-17"].Body(snapshots.Identity)},
 		{"track", "/api/v1/gex/spx/intraday", "", "200", s.editions["gex/spx/intraday"].Default.Body(snapshots.Identity)},
+		{"expiration of a date", "/api/public/spx-max-pain?date=2026-11-17&expiration=2026-12-18", "", "200", s.past["spx-max-pain"]["2026-11-17"].Body(snapshots.Identity)},
 		{"track of a date", "/api/v1/gex/spx/intraday?date=2026-11-18", "", "200", s.past["gex/spx/intraday"]["2026-11-18"].Body(snapshots.Identity)},
 		{"csv", "/api/v1/gex/spx/series?format=csv", "", "200", csv.Body(snapshots.Identity)},
 		{"csv in gzip", "/api/v1/gex/spx/series?format=csv", "Accept-Encoding: gzip, br\r\n", "200", csv.Body(snapshots.Gzip)},

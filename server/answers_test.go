@@ -55,6 +55,9 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 		"/api/public/vix-term-structure?date=2026-11-16":       {s.past["vix-term-structure"]["2026-11-16"], closed},
 		"/api/public/vix-term-structure/series":                {s.editions["vix-term-structure/series"].Default, minute},
 		"/api/v1/sectors/rotation?date=2026-11-13":             {s.past["sectors/rotation"]["2026-11-13"], closed},
+		"/api/public/spx-max-pain?date=2026-11-17":             {s.past["spx-max-pain"]["2026-11-17"], closed},
+
+		"/api/public/spx-max-pain?expiration=2026-12-18&date=2026-11-17": {s.past["spx-max-pain"]["2026-11-17"], closed},
 	} {
 		for _, coding := range []snapshots.Coding{snapshots.Identity, snapshots.Gzip} {
 			if !want.snapshot.Has(coding) { // a cut

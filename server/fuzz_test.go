@@ -34,6 +34,7 @@ var parameters = []parameter{
 // formats are the values of the parameter format by path.
 var formats = map[string][]string{
 	"/api/v1/gex/spx/levels": {"json", "csv", "line"}, "/api/v1/gex/spx/series": {"json", "csv"}, "/api/v1/gex/spx/matrix": {"json", "csv"},
+	"/api/public/spx-max-pain":     {"json", "csv"},
 	"/api/v1/options/flow/unusual": {"json", "csv"},
 }
 
@@ -125,7 +126,7 @@ func FuzzTarget(f *testing.F) {
 }
 
 // ofUnderlying matches the paths of an underlying.
-var ofUnderlying = regexp.MustCompile(`^(?:/api/v1/gex/([A-Za-z]{1,6})(?:/(?:historical|intraday|levels|matrix|series))?|/api/v1/volatility/([A-Za-z]{1,6})(?:/(?:historical|series))?|/api/public/([A-Za-z]{1,6})-max-pain)$`)
+var ofUnderlying = regexp.MustCompile(`^(?:/api/v1/gex/([A-Za-z]{1,6})(?:/(?:historical|intraday|levels|matrix|series))?|/api/v1/volatility/([A-Za-z]{1,6})(?:/(?:historical|series))?|/api/public/([A-Za-z]{1,6})-max-pain(?:/series)?)$`)
 
 // expected returns the documented answer to a target; 0 if the target begins with no slash and is not of the table above.
 func expected(target string) (status int, code string) {

@@ -98,6 +98,9 @@ func (f *finder) Historical(resource, date string) (*snapshots.Edition, error) {
 		date = dates[len(dates)-1]
 	}
 	if snapshot := f.past[resource][date]; snapshot != nil {
+		if resource == "spx-max-pain" {
+			return &snapshots.Edition{Default: snapshot, Variants: map[string]*snapshots.Snapshot{"2026-12-18": snapshot}}, nil
+		}
 		return &snapshots.Edition{Default: snapshot, Variants: f.limited}, nil
 	}
 	return nil, snapshots.ErrNoSnapshot
@@ -140,7 +143,7 @@ func newFinder(t testing.TB) *finder {
 		past:    map[string]map[string]*snapshots.Snapshot{},
 		limited: map[string]*snapshots.Snapshot{"1": seal(t, "options/flow/unusual", `{"count":1,"of":"a date"}`), "100": formed(t, seal(t, "options/flow/unusual", `{"count":100,"of":"a date"}`))},
 	}
-	for resource, days := range map[string]string{"gex/spx": "17 19 20", "gex/spx/intraday": "18 20", "sectors/rotation": "13 16 19", "vix-term-structure": "13 16 19", "volatility/spx": "19", "options/flow/unusual": "18 19"} {
+	for resource, days := range map[string]string{"gex/spx": "17 19 20", "gex/spx/intraday": "18 20", "sectors/rotation": "13 16 19", "vix-term-structure": "13 16 19", "volatility/spx": "19", "options/flow/unusual": "18 19", "spx-max-pain": "17 19"} {
 		f.past[resource] = map[string]*snapshots.Snapshot{}
 		for _, day := range strings.Fields(days) {
 			f.past[resource]["2026-11-"+day] = sealOf(t, "2026-11-"+day, resource, `{"day":`+day+`}`)
@@ -151,7 +154,7 @@ func newFinder(t testing.TB) *finder {
 			f.editions[name] = &snapshots.Edition{Default: seal(t, name, `{"x":1}`)}
 		}
 	}
-	for _, name := range []string{"gex/spx/intraday", "gex/spx/levels", "gex/spx/matrix", "gex/spx/series"} {
+	for _, name := range []string{"spx-max-pain", "gex/spx/intraday", "gex/spx/levels", "gex/spx/matrix", "gex/spx/series"} {
 		f.editions[name].Default = formed(t, f.editions[name].Default)
 	}
 	flow["20"], flow["100"] = formed(t, flow["20"]), formed(t, flow["100"])

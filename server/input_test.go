@@ -174,8 +174,8 @@ func asked(method, target, fields string) string {
 func inputsOfTargets() (inputs []input) {
 	const (
 		flows  = "/api/v1/options/flow/spx, /api/v1/options/flow/unusual"
-		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, " + flows + ", /api/public/vix-term-structure"
-		formed = "/api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, " + flows + ", /api/public/vix-term-structure/series"
+		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/spx-max-pain, " + flows + ", /api/public/vix-term-structure"
+		formed = "/api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure/series"
 	)
 	for _, e := range []struct {
 		target         string
@@ -187,6 +187,7 @@ func inputsOfTargets() (inputs []input) {
 		{"/api/public/SPX-max-pain", 404, "unknown_underlying", `served, in small letters","underlyings":["spx"`},
 		{"/api/v1/gex/spx1", 404, "not_found", "/api/v1/gex/spx"},
 		{"/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
+		{"/api/public/spx-max-pain?date=2026-11-19&expiration=2026-11-27", 404, "expiration_not_found", `"expirations":["2026-12-18"]`},
 		{"/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
 		{"/api/v1/gex/spx/historical?date=2020-01-01", 404, "snapshot_not_found", `"nearest":{"earlier":null,"later":"2026-11-17"}`},
 		{"/api/v1/gex/spx/intraday?date=2026-11-19", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-18","later":"2026-11-20"}`},
@@ -212,7 +213,9 @@ func inputsOfTargets() (inputs []input) {
 		"/api/v1/options/flow/unusual?limit=5&Symbol=%5eSPX":            "/api/v1/options/flow/unusual takes no symbol; one underlying is at /api/v1/options/flow/spx",
 		"/api/public/spx-max-pain?expiration=2026-12-32":                "expiration must be YYYY-MM-DD, a calendar date",
 		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":                "EXPIRATION must be written expiration",
-		"/api/public/spx-max-pain?format=csv":                           "/api/public/spx-max-pain takes no format; it is a parameter of " + formed,
+		"/api/public/spx-max-pain?format=csv&expiration=2026-11-27":     "format=csv takes no expiration: it has them all",
+		"/api/public/spx-max-pain?date=2026-11-21&expiration=x":         "date must not be in the future by the market's clock",
+		"/api/public/spx-max-pain?date=2026-11-19&expiration=x":         "expiration must be YYYY-MM-DD, a calendar date",
 		"/api/public/vix-term-structure?date=2026-11-21":                "date must not be in the future by the market's clock",
 		"/api/public/vix-term-structure/series?date=%32026-11-19&date=": "/api/public/vix-term-structure/series takes no date; it is a parameter of " + dated,
 		"/api/v1/sectors/rotation?date=":                                "date must be YYYY-MM-DD, a UTC calendar date",

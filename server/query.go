@@ -69,11 +69,14 @@ func (r *route) parse(text []byte) (q query, _ *apiError) {
 		return q, nil
 	}
 	for _, q.form = range r.formats {
-		if string(asked) == q.form {
-			if q.value != nil && r.formed != nil && !slices.Contains(r.formed, string(q.value)) {
-				return q, invalid(r.parameter, r.parameter+" must be "+strings.Join(r.formed, " or ")+" with format="+q.form)
-			}
+		switch {
+		case string(asked) != q.form:
+		case q.value == nil || slices.Contains(r.formed, string(q.value)):
 			return q, nil
+		case r.formed == nil:
+			return q, invalid(r.parameter, "format="+q.form+" takes no "+r.parameter+": it has them all")
+		default:
+			return q, invalid(r.parameter, r.parameter+" must be "+strings.Join(r.formed, " or ")+" with format="+q.form)
 		}
 	}
 	last := len(r.formats) - 1

@@ -16,7 +16,7 @@ type route struct {
 	underlying string   // in small letters; "" if the resource does not belong to one underlying
 	parameter  string   // the only query parameter besides date and format; "" for none
 	formats    []string // the values of the parameter format besides json
-	formed     []string // the values of parameter whose answers have these formats; nil: all
+	formed     []string // the values of parameter whose answers have these formats, besides the default
 	dated      string   // the resource whose stored dates are the values of the parameter date; "" for none
 	ofOne      string   // the path of the same rows of one underlying; "" if there is none
 	past       bool     // also without the parameter date, the answer is that of a stored date
@@ -38,7 +38,8 @@ var routes = []route{
 	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},
 	{path: "/api/v1/underlyings", endpoint: "underlyings"},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", dated: "sectors/rotation"},
-	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration},
+	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration, dated: "{u}-max-pain", formats: table},
+	{path: "/api/public/{u}-max-pain/series", endpoint: "{u}-max-pain/series", formats: table},
 	{path: flowPath, endpoint: "options/flow/{u}", parameter: "limit", unknown: noLimit, dated: "options/flow/{u}", formats: table, formed: allForms},
 	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, dated: "options/flow/unusual", ofOne: flowPath, formats: table, formed: allForms},
 	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", dated: "vix-term-structure"},

@@ -1710,6 +1710,7 @@ def verify_volatility(table, answer, m, days):
 
 # §4: {u}-max-pain
 
+PAINS = "max_pain", "distance_pct", "put_call_oi_ratio"
 PAYOUTS = "call_payout_dollars", "put_payout_dollars", "total_payout_dollars"
 
 
@@ -1763,9 +1764,14 @@ def verify_pain(table, answer, chain):
         row["settlement"] = row["settlement"] if row["settlement"] == series.settlement else "mixed"
         row["open_interest"] += sum(row.oi for row in series.rows)
     for date, row in dates.items():
-        if not_known([series for series in chain.series if str(series.date) == date])[0]:
+        some = [series for series in chain.series if str(series.date) == date]
+        if not_known(some)[0]:
             row["open_interest"] = None
-    table.columns("§4 expirations", {row["expiration"]: row for row in data["expirations"]}, dates, {"settlement": 0, "open_interest": 0})
+        figures = pain(some, chain.spot)[0]
+        row.update({name: figures[name] for name in (*PAINS, "call_open_interest", "put_open_interest")}, max_pain=cents(figures["max_pain"]))
+    tolerances = {"distance_pct": 2e-4, "put_call_oi_ratio": 2e-4}
+    table.columns("§4 expirations", {row["expiration"]: row for row in data["expirations"]}, dates,
+                  {**dict.fromkeys("settlement open_interest max_pain call_open_interest put_open_interest".split(), 0), **tolerances})
     some = {series.settlement: series for series in chain.series if str(series.date) == data["expiration"]}
     if not some:
         table.check("§4 expiration", data["expiration"], None)
@@ -1775,7 +1781,7 @@ def verify_pain(table, answer, chain):
     for name, x in own.items():
         table.check(f"§4 {name}", data[name], x)
     table.check("§4 by_settlement", sorted(side for side, row in data["by_settlement"].items() if row), sorted(some))
-    tolerances = {"payout_at_max_pain_dollars": 1, "distance_pct": 2e-4, "put_call_oi_ratio": 2e-4}
+    tolerances["payout_at_max_pain_dollars"] = 1
     parts = [("", data, list(some.values())), *((f"by_settlement.{side}.", data["by_settlement"][side] or {}, [series]) for side, series in some.items())]
     for name, part, of in parts if all(data["by_settlement"][side] for side in some) else parts[:1]:
         figures, curve, interest = pain(of, chain.spot)
@@ -2300,9 +2306,12 @@ def verify_items(table, items, own, limit):
 
 # §§1.9, 2 and 6.1: rows that earlier answers gave
 
-LEVEL_COLUMNS = "date session_date spot net_gex_dollars zero_gamma_flip call_wall put_wall vol_trigger abs_gamma_strike gamma_regime oi_settle_date contracts_analyzed source split method"
-VOLATILITY_COLUMNS = "date atm_30d model_free_30d rank_1y realised_20d risk_reversal_25_30d put_call_open_interest method"
-CURVE_COLUMNS = "date m1 m2 m3 m4 m5 m6 m7 m8 contango_m1_m2_pct spot_basis_pct cm30 regime method"
+LEVEL_COLUMNS = "date session_date spot net_gex_dollars zero_gamma_flip call_wall put_wall vol_trigger abs_gamma_strike gamma_regime oi_settle_date contracts_analyzed source split method computed_at"
+VOLATILITY_COLUMNS = "date atm_30d model_free_30d rank_1y realised_20d risk_reversal_25_30d put_call_open_interest method computed_at"
+CURVE_COLUMNS = "date m1 m2 m3 m4 m5 m6 m7 m8 contango_m1_m2_pct spot_basis_pct cm30 regime method computed_at"
+PAIN_COLUMNS = ("date session_date spot expiration max_pain distance_pct put_call_oi_ratio monthly_expiration monthly_max_pain monthly_distance_pct "
+                "monthly_put_call_oi_ratio source method computed_at")
+SERIES_COLUMNS = {"volatility": VOLATILITY_COLUMNS, "vix": CURVE_COLUMNS, "max-pain": PAIN_COLUMNS}
 TRACK_COLUMNS = ("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars "
                  "zero_dte_gross_share_pct flip_low flip_high charm_ex_zero_dte_dollars_per_day method")
 UNDERLYING_FIELDS = ("spot spot_change_pct effective_spot net_gex_dollars gross_gex_dollars zero_gamma_flip flip_status flip_distance_pct gamma_regime call_wall "
@@ -2312,7 +2321,7 @@ UNDERLYING_FIELDS = ("spot spot_change_pct effective_spot net_gex_dollars gross_
 def verify_series(table, answer, inputs, known):
     """The rows are those of the input, and each is that of its snapshot, where that is among the answers of this call."""
     data, stored = answer["data"], [row for row in inputs["state/series-rows"] if row["row"] is not None]
-    columns = VOLATILITY_COLUMNS if "volatility" in answer["meta"]["endpoint"] else CURVE_COLUMNS if "vix" in answer["meta"]["endpoint"] else LEVEL_COLUMNS
+    columns = next((c for kind, c in SERIES_COLUMNS.items() if kind in answer["meta"]["endpoint"]), LEVEL_COLUMNS)
     name = next(name for name in inputs if not name.startswith("state/"))
     as_of = futures_settle(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")])) if name.startswith("settlement/") else inputs[name].as_of
     table.check("§2 as_of", answer["meta"]["as_of"], rfc3339(as_of))
@@ -2326,7 +2335,13 @@ def verify_series(table, answer, inputs, known):
         if snapshot:
             months = {f"m{row['rank']}": row["settlement"] for row in snapshot["data"].get("curve", ())}
             reason = snapshot["meta"]["quality"].get("changes_reason")
-            have = {**dict.fromkeys("m1 m2 m3 m4 m5 m6 m7 m8".split()), **snapshot["data"], **months, "source": snapshot["meta"]["source"],
+            monthly = dict.fromkeys("monthly_" + name for name in ("expiration", *PAINS))
+            for row in reversed(snapshot["data"].get("expirations", ())):
+                date = dt.date.fromisoformat(row["expiration"])
+                if date == on_or_before(nth(date.year, date.month, 4, 3)) and "max_pain" in row:
+                    monthly = {name: row[name[len("monthly_"):]] for name in monthly}
+            have = {**dict.fromkeys("m1 m2 m3 m4 m5 m6 m7 m8".split()), **snapshot["data"], **months, **monthly, "source": snapshot["meta"]["source"],
+                    "session_date": snapshot["meta"]["session_date"], "computed_at": snapshot["meta"]["computed_at"],
                     "date": snapshot["meta"]["as_of"][:10], "method": snapshot["meta"]["receipt"]["method"],
                     "split": None if reason == "no_reference" else reason == "split"}
             table.check(f"§2 row of {stored['row'][0]}", stored["row"], [have[column] for column in columns.split()])
@@ -2496,7 +2511,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/6 track/3 series/2 underlyings/3 levels/3 volatility/2 maxpain/3 flow/5 sectors/3 vix/5 vixseries/2".split()
+METHODS = "gex/6 track/3 series/3 underlyings/3 levels/3 volatility/2 maxpain/4 flow/5 sectors/3 vix/5 vixseries/3".split()
 
 
 def fetch(where):
@@ -2531,6 +2546,8 @@ def walk(base, history):
             yield f"{base}/api/v1/{path.format(u)}"
         pain = f"{base}/api/public/{u}-max-pain"
         yield from (f"{pain}?expiration={row['expiration']}" for row in read(pain)[0]["data"]["expirations"])
+        yield f"{pain}/series"
+        yield from (f"{pain}?date={row[0]}" for row in (read(f"{pain}/series")[0]["data"]["rows"] if history else ()))
         dates = [row[0] for row in read(f"{base}/api/v1/gex/{u}/series")[0]["data"]["rows"]] if history else ()
         for date in dates:
             yield from (f"{base}/api/v1/{path}?date={date}" for path in (f"gex/{u}/historical", f"volatility/{u}/historical"))

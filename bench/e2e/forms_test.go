@@ -16,7 +16,7 @@ import (
 var forms = []string{
 	trackPath + "?format=csv", trackPath + "?date=" + marketDay + "&format=csv", seriesPath + "?format=csv", matrixPath + "?format=csv",
 	levelsPath + "?format=csv", levelsPath + "?format=line", flowPath + "?format=csv", flowPath + "?format=csv&limit=100", chainFlowPath + "?format=csv",
-	volPath + "/series?format=csv", curvesPath + "?format=csv",
+	volPath + "/series?format=csv", painPath + "?format=csv", painPath + "?date=" + marketDay + "&format=csv", painPath + "/series?format=csv", curvesPath + "?format=csv",
 }
 
 const levelsPath = "/api/v1/gex/spx/levels"

@@ -309,7 +309,7 @@ func (k *killing) answeredAtOnce(p *process) {
 }
 
 // expires matches the files that are kept for 30 days.
-var expires = regexp.MustCompile(`-(levels|matrix|series|max-pain)$|^underlyings$`)
+var expires = regexp.MustCompile(`-(levels|matrix|series)$|^underlyings$`)
 
 // look reads the stored files, and compares them with the files before and with the answers of the process.
 func (k *killing) look() {

@@ -33,7 +33,7 @@ const (
 
 var targets = []string{
 	gammaPath, "/api/v1/gex/spx/historical", trackPath, matrixPath, seriesPath, sectorsPath, painPath, flowPath, flowPath + "?limit=1", flowPath + "?limit=100", chainFlowPath + "?limit=7", vixPath, curvesPath,
-	volPath, volPath + "/historical", volPath + "/series",
+	volPath, volPath + "/historical", volPath + "/series", painPath + "/series",
 }
 
 // The day of the simulated market at which the shared server's clock stands still, and a session before it.

@@ -132,7 +132,7 @@ func (d *description) responses(path, method string) map[string]string {
 	return names
 }
 
-var ofUnderlying = regexp.MustCompile(`^(/api/v1/(?:gex|volatility)/)[^/]+|^(/api/public/)[^/]+(-max-pain)$`)
+var ofUnderlying = regexp.MustCompile(`^(/api/v1/(?:gex|volatility)/)[^/]+|^(/api/public/)[^/]+(-max-pain(?:/series)?)$`)
 
 // documented returns a path with spx in place of the underlying.
 func documented(path string) string { return ofUnderlying.ReplaceAllString(path, "${1}${2}spx${3}") }

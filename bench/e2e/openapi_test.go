@@ -150,7 +150,7 @@ func (c *contract) everything(dates []string) {
 	targets := append([]string{
 		painPath + "?expiration=" + expirations[mixed].Expiration,
 		painPath + "?expiration=" + expirations[len(expirations)-1].Expiration,
-		datePath + dates[0], datePath + dates[len(dates)-1], sectorsPath + "?date=" + dates[0], flowPath + "?limit=7&date=" + dates[0], vixPath + "?date=" + dates[0],
+		datePath + dates[0], datePath + dates[len(dates)-1], sectorsPath + "?date=" + dates[0], flowPath + "?limit=7&date=" + dates[0], vixPath + "?date=" + dates[0], painPath + "?date=" + dates[0],
 	}, targets...)
 	for _, target := range append(targets, forms...) {
 		c.ask(200, http.MethodGet, target)
@@ -184,6 +184,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{404, vixPath + "?date=2000-01-01", true}, {400, vixPath + "?date=2999-01-01", true}, {400, vixPath + "?date=2026-1-1", false},
 		{400, "/api/v1/gex/spx?date=2026-11-19", true}, {400, volPath + "?format=csv", true}, {400, "/api/v1/underlyings?limit=5", true},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
+		{404, painPath + "?date=2000-01-01", true}, {404, painPath + "?expiration=2000-01-01&date=" + dates[0], true}, {400, painPath + "?expiration=2026-12-18&format=csv", true},
 	} {
 		c.ask(bad.status, http.MethodGet, bad.target, "X-API-Key", key)
 		c.ask(bad.status, http.MethodHead, bad.target)

@@ -23,6 +23,9 @@ type Answer struct {
 	// unusable says why the answer has no figure; "" if it has one. Such an answer is never the first of a resource.
 	unusable string
 
+	// Served says that publishing the answer would change nothing; see [Answer.Matches].
+	Served bool
+
 	AsOf     time.Time
 	Captured *time.Time // nil when no document has a timestamp of its own
 	quality  any
@@ -56,7 +59,7 @@ type Variant struct {
 // seriesRow is a row of a series with the snapshot that it was taken from.
 type seriesRow struct {
 	Snapshot string `json:"snapshot"` // data_sha256 of the snapshot
-	Values   []any  `json:"row"`      // the method, by which the row was made, is the last
+	Values   []any  `json:"row"`      // the last are the method by which the row was made, and when
 }
 
 // only returns the variants of a resource without a parameter.
@@ -103,6 +106,8 @@ func (a *Answer) describes(asOf, captured time.Time) {
 	}
 }
 
+func (a *Answer) computedAt() time.Time { return a.Inputs.at.UTC().Truncate(time.Second) }
+
 // Date returns the UTC date under which the answer is stored.
 func (a *Answer) Date() compute.Date { return compute.DateOf(a.AsOf.UTC()) }
 
@@ -132,7 +137,8 @@ func (a *Answer) encode() (err error) {
 		a.QualityJSON = fmt.Appendf(nil, `{"not_finite":["%s"],%s`, strings.Join(slices.Compact(unknown), `","`), a.QualityJSON[1:])
 	}
 	if a.row != nil {
-		a.row.Snapshot, a.row.Values = snapshots.Digest(a.variants[""].JSON), append(a.row.Values, a.Product.Method)
+		a.row.Snapshot = snapshots.Digest(a.variants[a.byDefault].JSON)
+		a.row.Values = append(a.row.Values, a.Product.Method, a.computedAt())
 		if a.summary, err = json.Marshal(a.leaves); err != nil {
 			return fmt.Errorf("row: %w", err)
 		}

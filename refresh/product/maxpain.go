@@ -1,6 +1,24 @@
 package product
 
-import "strikecache/compute"
+import (
+	"slices"
+
+	"github.com/goccy/go-json"
+
+	"strikecache/compute"
+)
+
+var painColumns = []string{"date", "session_date", "spot", "expiration", "max_pain", "distance_pct", "put_call_oi_ratio",
+	"monthly_expiration", "monthly_max_pain", "monthly_distance_pct", "monthly_put_call_oi_ratio", "source", "method", "computed_at"}
+
+// painSeriesData is max pain of the stored dates as a table, the `data` of spx-max-pain/series: the newest 400, oldest first. A date
+// without a stored answer has no row.
+type painSeriesData struct {
+	// Names of the columns, in the order of the values of a row.
+	Columns []string `json:"columns" jsonschema:"minItems=14,maxItems=14,oneof_ref=#/components/schemas/PainColumn"`
+	// One row per stored date.
+	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/PainRow"`
+}
 
 // painQuality is `meta.quality` of spx-max-pain.
 type painQuality struct {
@@ -60,9 +78,15 @@ func computeMaxPain(in *Inputs) (*Answer, error) {
 		a.variants[p.Expiration.String()] = &Variant{data: p, rare: true}
 	}
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
-		a.byDefault = pains[i].Expiration.String()
+		p, monthly := pains[i], []any{nil, nil, nil, nil}
+		a.byDefault = p.Expiration.String()
 		a.variants[a.byDefault].rare = false
-		if calls, puts := pains[i].CallOpenInterest, pains[i].PutOpenInterest; calls != nil && puts != nil && *calls+*puts == 0 {
+		if m := compute.MonthlyPain(pains, in.calendar); m != nil {
+			monthly = []any{m.Expiration, m.MaxPain, m.Distance, m.PutCallRatio}
+		}
+		a.row = &seriesRow{Values: slices.Concat([]any{a.Date(), dates[0], p.Spot, p.Expiration, p.MaxPain, p.Distance, p.PutCallRatio}, monthly, []any{in.source})}
+		a.leaves = a.row
+		if calls, puts := p.CallOpenInterest, p.PutOpenInterest; calls != nil && puts != nil && *calls+*puts == 0 {
 			a.unusable = "no contract has open interest"
 		}
 	}

@@ -18,7 +18,7 @@ func (a *Answer) Seal(every time.Duration, fresh snapshots.Freshness) (err error
 	}
 	meta := snapshots.Meta{
 		Endpoint: a.Product.Name, Source: a.Inputs.source,
-		AsOf: a.AsOf, CapturedAt: a.Captured, ComputedAt: a.Inputs.at.UTC().Truncate(time.Second),
+		AsOf: a.AsOf, CapturedAt: a.Captured, ComputedAt: a.computedAt(),
 		SessionDate: a.Inputs.calendar.SessionDate(a.AsOf).String(), DelayMinutes: delay,
 		RefreshSeconds: int(every.Seconds()), Freshness: fresh,
 		Receipt: snapshots.Receipt{Method: a.Product.Method, Parameters: a.parameters, Inputs: a.Inputs.receipt()},

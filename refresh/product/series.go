@@ -13,13 +13,13 @@ import (
 // maxSeriesRows is how many dates a series serves.
 const maxSeriesRows = 400
 
-var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source", "split", "method"}
+var seriesColumns = []string{"date", "session_date", "spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall", "vol_trigger", "abs_gamma_strike", "gamma_regime", "oi_settle_date", "contracts_analyzed", "source", "split", "method", "computed_at"}
 
 // seriesData is daily levels as a table, the `data` of gex/spx/series: the newest 400 stored dates, oldest first. A date
 // without a snapshot has no row.
 type seriesData struct {
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=15,maxItems=15,oneof_ref=#/components/schemas/SeriesColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=16,maxItems=16,oneof_ref=#/components/schemas/SeriesColumn"`
 	// One row per stored date.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/SeriesRow"`
 }
@@ -28,7 +28,7 @@ type seriesData struct {
 // A date without a snapshot has no row.
 type volatilitySeriesData struct {
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=8,maxItems=8,oneof_ref=#/components/schemas/VolatilityColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=9,maxItems=9,oneof_ref=#/components/schemas/VolatilityColumn"`
 	// One row per stored date.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VolatilityRow"`
 }
@@ -37,7 +37,7 @@ type volatilitySeriesData struct {
 // date without a stored curve has no row.
 type vixSeries struct {
 	// Names of the columns, in the order of the values of a row.
-	Columns []string `json:"columns" jsonschema:"minItems=14,maxItems=14,oneof_ref=#/components/schemas/VIXSeriesColumn"`
+	Columns []string `json:"columns" jsonschema:"minItems=15,maxItems=15,oneof_ref=#/components/schemas/VIXSeriesColumn"`
 	// One row per settlement date.
 	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/VIXSeriesRow"`
 }
@@ -48,14 +48,14 @@ type seriesQuality struct {
 }
 
 // gatherSeries adds the rows of the newest stored dates of the resource whose series it is. The row of its answer of the
-// same batch replaces the stored row of its date, if the answer will be stored there.
+// same batch replaces the stored row of its date, if the answer will be stored there. If it changes nothing, the stored row stays.
 func gatherSeries(p *Product, b *Batch, in *Inputs) error {
 	name := strings.TrimSuffix(p.Name, "/series")
 	rows := map[string]json.RawMessage{}
 	for _, s := range b.Memory.store.Summaries(name) {
 		rows[s.Date] = s.Body
 	}
-	if a := b.Answers[name]; a != nil && b.Dated(a) {
+	if a := b.Answers[name]; a != nil && b.Dated(a) && (rows[a.Date().String()] == nil || !a.Served) {
 		rows[a.Date().String()] = a.summary
 	}
 	dates := slices.Sorted(maps.Keys(rows))

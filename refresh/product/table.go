@@ -12,8 +12,8 @@ import (
 
 // Methods of this package. The number of a method rises when a figure is computed in another way.
 const (
-	seriesMethod      = "series/2"
-	vixSeriesMethod   = "vixseries/2"
+	seriesMethod      = "series/3"
+	vixSeriesMethod   = "vixseries/3"
 	underlyingsMethod = "underlyings/3" // its rows are those of gex/{u} and volatility/{u}
 )
 
@@ -24,6 +24,7 @@ const (
 	modelledNotice = modelled + notAdvice
 	flowNotice     = "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice
 	derivedNotice  = "Delayed 15 minutes and derived from quotes" + notAdvice
+	painNotice     = "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice
 )
 
 // defaultOnly is for products whose default answer alone comes with deltas.
@@ -70,9 +71,15 @@ var table = []*Row{
 	},
 	{
 		pattern: "{u}-max-pain", Feed: Chains, Method: compute.MaxPainMethod,
-		notice: "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice,
-		gather: gatherPain, Compute: computeMaxPain,
+		notice: painNotice,
+		gather: gatherPain, Compute: computeMaxPain, Dated: true, Forms: []Form{listCSV("expirations", compute.PainExpiration{})},
 		deltas: defaultOnly, Data: compute.MaxPain{}, Quality: painQuality{},
+	},
+	{
+		pattern: "{u}-max-pain/series", Feed: Chains, Method: seriesMethod,
+		notice: painNotice,
+		gather: gatherSeries, Compute: computeSeries(painColumns), Forms: []Form{tableCSV},
+		Data: painSeriesData{}, Quality: seriesQuality{},
 	},
 	{
 		pattern: UnderlyingsResource, Feed: Chains, Method: underlyingsMethod, notice: modelledNotice,

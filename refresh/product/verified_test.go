@@ -151,7 +151,8 @@ func (a *answers) every(m synthetic) map[string]any {
 	a.seal("gex/"+u+"/intraday", m.rate, chain, madeInput{Name: "state/track-rows", Body: []byte("[]")})
 	a.seal(FlowResource, m.rate, flowStateFrom(m.head.Symbol, a.seal("options/flow/"+u, m.rate, chain)))
 	if len(g["data"].(map[string]any)["by_expiration"].([]any)) > 0 {
-		a.seal(u+"-max-pain", m.rate, chain)
+		_, row := a.sealRow(u+"-max-pain", m.rate, chain)
+		a.seal(u+"-max-pain/series", m.rate, chain, row)
 	}
 	return g
 }

@@ -164,7 +164,8 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		seal("gex/spx/series", now, rows)
 		rows = seal("volatility/spx", now, madeInput{Name: "state/volatility-history", Body: []byte(`[{"session":"2026-11-19","close":7480,"atm_30d":15.5}]`)})
 		seal("volatility/spx/series", now, rows)
-		seal("spx-max-pain", now)
+		rows = seal(PainResource, now)
+		seal(PainResource+"/series", now, rows)
 		seal("options/flow/spx", now, before)
 		flows = slices.Insert(flows, 1, flowStateFrom("SPX", sealed["options/flow/spx"])) // by symbol
 		seal(FlowResource, flows...)
@@ -180,7 +181,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 
 	// A document with one digit more is another document.
 	b := newAnswers(t)
-	b.seal("spx-max-pain", 0, now)
+	b.seal(PainResource, 0, now)
 	b.altered[b.files[0]] = "its document"
 	b.write(fmt.Sprintf("%x", sha256.Sum256(now.Body)), bytes.Replace(now.Body, []byte(`"open_interest":`), []byte(`"open_interest":1`), 1))
 	b.verify()

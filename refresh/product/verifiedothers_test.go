@@ -268,7 +268,7 @@ for line in sys.stdin:
 	}
 }
 
-// A row of a series says by which method it was made, and whether the shares were split since the session before. Rows that were stored
+// A row of a series says by which method it was made, and whether the shares were split since the session before, and when it was known. Rows that were stored
 // before there were these columns have null there.
 func TestSeriesMarkSplitsAndMethods(t *testing.T) {
 	a := newAnswers(t)
@@ -292,7 +292,7 @@ func TestSeriesMarkSplitsAndMethods(t *testing.T) {
 		_, rows := a.sealRow("gex/nvda", 0.04, inputs...)
 		rows.Body = bytes.Replace(rows.Body, []byte("[{"), []byte("["+earlier+",{"), 1)
 		data := a.seal("gex/nvda/series", 0.04, now, rows).Data()
-		for _, want := range []string{`8,"cboe",null,null],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/6"]]`, c.split)} {
+		for _, want := range []string{`8,"cboe",null,null,null],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/6","2026-12-01T12:00:00Z"]]`, c.split)} {
 			if !bytes.Contains(data, []byte(want)) {
 				t.Errorf("split %s: want %s in %s", c.split, want, data)
 			}

@@ -142,7 +142,7 @@ func computeVIX(in *Inputs) (*Answer, error) {
 	return a, nil
 }
 
-var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime", "method"}
+var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime", "method", "computed_at"}
 
 // unknownVIX returns the reason for each null field of the curve, by field name.
 func unknownVIX(c *compute.VIXCurve, date compute.Date) map[string]string {

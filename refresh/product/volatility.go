@@ -9,7 +9,7 @@ import (
 	"strikecache/compute"
 )
 
-var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest", "method"}
+var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest", "method", "computed_at"}
 
 // volatilityQuality is `meta.quality` of volatility/{u}.
 type volatilityQuality struct {
