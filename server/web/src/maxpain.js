@@ -50,12 +50,12 @@ export function maxPainPanel() {
   follow();
 }
 
-/** offer fills the menu if its options differ: the expirations by month, each with its open interest. */
+/** offer fills the menu if its options differ: the expirations by month, each with its max pain and its open interest. */
 function offer(select, expirations) {
-  const key = JSON.stringify(expirations);
+  const text = (x) => `${shortDate(x.expiration)} · ${settlements[x.settlement]} · max pain ${level(x.max_pain)} · ${short(x.open_interest)} open`;
+  const key = JSON.stringify(expirations.map((x) => [x.expiration, text(x)]));
   if (select.dataset.key === key) return;
   select.dataset.key = key;
-  const text = (x) => `${shortDate(x.expiration)} · ${settlements[x.settlement]} · ${short(x.open_interest)} open`;
   const option = (x) => h('option', { value: x.expiration }, text(x));
   const months = Map.groupBy(expirations, (x) => x.expiration.slice(0, 7));
   select.replaceChildren(h('option', { value: '' }, 'Nearest'), ...[...months].map(([m, list]) => h('optgroup', { label: monthName.format(new Date(`${m}-01T00:00:00Z`)) }, list.map(option))));
