@@ -173,8 +173,22 @@ func (e *exposure) repriceStrike(before *SeriesState, now *series, was *StrikeSt
 	return unit
 }
 
-// maxOpenInterestChanges is how many contracts open_interest_changes names.
-const maxOpenInterestChanges = 10
+// OpenInterestChanges is the contracts of an underlying with the largest changes of open interest since the previous session, the `data`
+// of gex/{u}/open-interest. Those of gex/{u} are its first 10.
+type OpenInterestChanges struct {
+	Symbol       string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"`            // The underlying.
+	SessionDate  Date   `json:"session_date"`                                     // Session of `meta.as_of`.
+	OISettleDate Date   `json:"oi_settle_date"`                                   // As in gex/{u}.
+	OIState      string `json:"oi_state" jsonschema:"enum=settled,enum=updating"` // As in gex/{u}.
+	// `meta.as_of` of the reference: the last snapshot of the previous session that was computed from a chain. `null` when `contracts` is.
+	ReferenceAsOf *time.Time `json:"reference_as_of" jsonschema:"example=2026-11-19T21:14:59Z"`
+	// Contracts that have not settled with the largest changes of open interest since the reference, largest first. `null` when
+	// `meta.quality.changes_reason` says why.
+	Contracts *[]OpenInterestChange `json:"contracts" jsonschema:"maxItems=50"`
+}
+
+// How many contracts gex/{u}/open-interest and gex/{u} name.
+const maxOpenInterestChanges, maxGammaChanges = 50, 10
 
 // openInterestChanges returns the largest changes of open interest since the reference among the unsettled contracts, largest
 // first, of equal ones by symbol. A contract that one side does not list has no open interest there. unread is the number of

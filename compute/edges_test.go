@@ -172,7 +172,7 @@ func TestNothingUsed(t *testing.T) {
 		equal(t, name+": walls", string(fields["walls"]),
 			`{"by_side":{"call":null,"put":null},"gross":{"call":null,"put":null},"net":{"call":null,"put":null},"open_interest":{"call":null,"put":null}}`)
 		equal(t, name+": 0DTE", string(fields["zero_dte"]),
-			`{"net_gex_dollars":null,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false}`)
+			`{"net_gex_dollars":null,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false,"pin_strike":null,"remaining_move":null,"call_walls":[],"put_walls":[]}`)
 	}
 }
 

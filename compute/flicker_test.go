@@ -21,8 +21,8 @@ var flickers = []struct {
 }{
 	{"distance_pct", 0.0105, 0.01}, {"gross_share_pct", 0, 0.5}, {"charm", 4e-3, 6e-3}, {"dollars", 5e-3, 8e-3},
 	{"walls.by_side", math.Inf(1), 0}, // the spot crosses a strike
-	{"wall", 0, 0}, {"abs_gamma_strike", 0, 0}, {"[max_pain]", 0, 0}, {".strike", 0, 0},
-	{"expected_move", 0.11, 0.5}, {"forward", 0, 0.2},
+	{"wall", 0, 0}, {"abs_gamma_strike", 0, 0}, {"[max_pain]", 0, 0}, {".strike", 0, 0}, {"pin", 0, 0},
+	{"_move", 0.11, 0.5}, {"forward", 0, 0.2},
 	{"atm_straddle", 0, 3},                                                                 // the strike nearest the forward changes
 	{"gamma_tilt", 0, 0.01}, {"futures[].ratio", 2e-4, 1e-4}, {"futures[].levels", 1.5, 1}, // ticks of the future
 	{"_30d", 0, 0.03}, {"term_slope", 0, 0.03}, {"put_call", 0, 0},

@@ -8,7 +8,7 @@ import (
 )
 
 // GammaMethod names the method of [GammaExposure] in receipts.
-const GammaMethod = "gex/6"
+const GammaMethod = "gex/7"
 
 // Gamma is the dealer gamma exposure of a chain and the levels computed from it, the `data` of gex/{u}. Positions are
 // modelled: dealers are taken to be long every call and short every put. When `flip_status` is `open_interest_missing`, every figure that
@@ -140,6 +140,22 @@ type ZeroDTE struct {
 	Contracts int `json:"contracts" jsonschema:"minimum=0" unit:"contracts"`
 	// Whether the settlement at the close of the session date is past. It is past in the last snapshot of every past date.
 	Settled bool `json:"settled"`
+	// Strike with the largest gross exposure of these contracts, within 10 % of the spot. `null` when no strike has exposure, and when
+	// their net exposure is.
+	Pin *Level `json:"pin_strike" unit:"USD or index points"`
+	// One standard deviation of the move of the underlying up to the close, from the smile of the contracts that settle then. `null` when
+	// there is none with a volatility, after the close, and after `spot_mismatch`.
+	RemainingMove *Level `json:"remaining_move" jsonschema:"minimum=0" unit:"USD or index points"`
+	// The strikes within 10 % of the spot with the most positive net exposure of these contracts, largest first.
+	CallWalls []StrikeWall `json:"call_walls" jsonschema:"maxItems=3"`
+	// The strikes within 10 % of the spot with the most negative net exposure of these contracts, largest first.
+	PutWalls []StrikeWall `json:"put_walls" jsonschema:"maxItems=3"`
+}
+
+// StrikeWall is a strike with its net exposure.
+type StrikeWall struct {
+	Strike Level   `json:"strike" unit:"USD or index points"`                         // Strike.
+	Net    Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"` // Its net gamma exposure.
 }
 
 // Convention is the exposure of the same contracts under one published convention.
@@ -194,10 +210,12 @@ type GammaInput struct {
 
 // GammaResult is the result of [GammaExposure].
 type GammaResult struct {
-	Data    Gamma
-	Matrix  Matrix
-	Quality GammaQuality
-	State   *GammaState // Reference of the next session
+	Data   Gamma
+	Matrix Matrix
+	// OpenInterest has more of the changes of open interest than Data.
+	OpenInterest OpenInterestChanges
+	Quality      GammaQuality
+	State        *GammaState // Reference of the next session
 	// Volatility is that of the same forwards and strikes.
 	Volatility VolatilityResult
 }
@@ -265,10 +283,16 @@ func GammaExposure(in GammaInput) GammaResult {
 	q.ZeroDTEReason = zeroDTEReason
 	q.AmericanQuality = e.american()
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
+	o := OpenInterestChanges{Symbol: g.Symbol, SessionDate: g.SessionDate, OISettleDate: g.OISettleDate, OIState: g.OIState}
 	if q.ChangesReason == nil || *q.ChangesReason != split {
-		g.OIChanges, q.InterestUnread = e.openInterestChanges()
+		o.Contracts, q.InterestUnread = e.openInterestChanges()
 	}
-	return GammaResult{Data: g, Matrix: e.matrix(), Quality: q, State: e.state(g.Net, g.Flip), Volatility: e.volatility()}
+	if o.Contracts != nil {
+		o.ReferenceAsOf, g.OIChanges = &in.Reference.AsOf, new((*o.Contracts)[:min(len(*o.Contracts), maxGammaChanges)])
+	}
+	m := e.matrix()
+	g.ZeroDTE.nameStrikes(m.Parts[0].ByStrike, g.EffectiveSpot)
+	return GammaResult{Data: g, Matrix: m, OpenInterest: o, Quality: q, State: e.state(g.Net, g.Flip), Volatility: e.volatility()}
 }
 
 // OpenInterestDate returns the session whose closing open interest a document has, and the state of that count. The state

@@ -8,7 +8,7 @@ import (
 )
 
 // KeyLevelsMethod names the method of [NewKeyLevels] in receipts.
-const KeyLevelsMethod = "levels/3"
+const KeyLevelsMethod = "levels/4"
 
 // KeyLevels are the prices of gex/{u} and {u}-max-pain that a chart marks, the `data` of gex/{u}/levels. A level that is not known is
 // left out.
@@ -30,9 +30,9 @@ type KeyLevels struct {
 type KeyLevel struct {
 	// `call_wall`, `put_wall`, `zero_gamma_flip`, `vol_trigger` and `abs_gamma_strike` are those of gex/{u}. `flip_low` and `flip_high`: its
 	// `flip_band`. `expected_low_1d` and `expected_high_1d`: `effective_spot` less and plus its `expected_move_1d`.
-	// `zero_dte_call_wall` and `zero_dte_put_wall`: the walls of the contracts that settle on the session date. `max_pain`: that of the
-	// default expiration of {u}-max-pain.
-	Name  string `json:"name" jsonschema:"enum=call_wall,enum=put_wall,enum=zero_gamma_flip,enum=flip_low,enum=flip_high,enum=vol_trigger,enum=abs_gamma_strike,enum=max_pain,enum=zero_dte_call_wall,enum=zero_dte_put_wall,enum=expected_high_1d,enum=expected_low_1d"`
+	// `zero_dte_call_wall` and `zero_dte_put_wall`, also `_2` and `_3`: the walls of the contracts that settle on the session date, and
+	// `zero_dte_pin` their `pin_strike`. `max_pain`: that of the default expiration of {u}-max-pain.
+	Name  string `json:"name" jsonschema:"enum=call_wall,enum=put_wall,enum=zero_gamma_flip,enum=flip_low,enum=flip_high,enum=vol_trigger,enum=abs_gamma_strike,enum=max_pain,enum=zero_dte_call_wall,enum=zero_dte_call_wall_2,enum=zero_dte_call_wall_3,enum=zero_dte_put_wall,enum=zero_dte_put_wall_2,enum=zero_dte_put_wall_3,enum=zero_dte_pin,enum=expected_high_1d,enum=expected_low_1d"`
 	Label string `json:"label"`                                                            // The name for people.
 	Price Level  `json:"price" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"` // The level.
 	Away  Ratio  `json:"distance_pct" unit:"percent of the spot"`                          // (price − effective_spot) / effective_spot · 100.
@@ -77,11 +77,13 @@ func NewKeyLevels(r *GammaResult, pain *MaxPain, captured time.Time, cal *Calend
 	if pain != nil {
 		add("max_pain", "Max Pain", pain.MaxPain)
 	}
-	if g.ZeroDTE.Net != nil { // else these contracts have settled, or their exposure is not known
-		call, put := walls(r.Matrix.Parts[0].ByStrike, g.EffectiveSpot)
-		add("zero_dte_call_wall", "0DTE Call Wall", call)
-		add("zero_dte_put_wall", "0DTE Put Wall", put)
+	for i, w := range g.ZeroDTE.CallWalls {
+		add("zero_dte_call_wall"+[...]string{"", "_2", "_3"}[i], "0DTE Call Wall"+[...]string{"", " 2", " 3"}[i], &w.Strike)
 	}
+	for i, w := range g.ZeroDTE.PutWalls {
+		add("zero_dte_put_wall"+[...]string{"", "_2", "_3"}[i], "0DTE Put Wall"+[...]string{"", " 2", " 3"}[i], &w.Strike)
+	}
+	add("zero_dte_pin", "0DTE Pin", g.ZeroDTE.Pin)
 	if g.ExpectedMove != nil {
 		add("expected_high_1d", "Expected High", new(g.EffectiveSpot+*g.ExpectedMove))
 		add("expected_low_1d", "Expected Low", new(g.EffectiveSpot-*g.ExpectedMove))

@@ -18,15 +18,14 @@ func served(t testing.TB, levels []compute.KeyLevel) string {
 	return strings.Join(out, ", ")
 }
 
-func strikeRow(k compute.Level, call, put compute.Dollars) compute.StrikeGamma {
-	net := call + put
-	return compute.StrikeGamma{Strike: k, Call: &call, Put: &put, Net: &net}
+func walls(strikes ...compute.Level) (all []compute.StrikeWall) {
+	for _, k := range strikes {
+		all = append(all, compute.StrikeWall{Strike: k})
+	}
+	return all
 }
 
-// withParts returns a gamma exposure with rows of contracts that settle today.
-func withParts(g compute.Gamma, today ...compute.StrikeGamma) *compute.GammaResult {
-	return &compute.GammaResult{Data: g, Matrix: compute.Matrix{Parts: []compute.MatrixPart{{ByStrike: today}}}}
-}
+func exposed(g compute.Gamma) *compute.GammaResult { return &compute.GammaResult{Data: g} }
 
 func level(x compute.Level) *compute.Level { return &x }
 
@@ -36,21 +35,18 @@ func TestKeyLevels(t *testing.T) {
 	g := compute.Gamma{
 		Symbol: "SPY", Spot: 501, EffectiveSpot: 500, SessionDate: day("2026-11-20"),
 		CallWall: level(510), PutWall: level(490), Flip: level(497.5), FlipBand: &compute.Band{Low: 496, High: 510},
-		AbsGammaStrike: level(510), ExpectedMove: level(6.25), ZeroDTE: compute.ZeroDTE{Net: new(compute.Dollars)},
+		AbsGammaStrike: level(510), ExpectedMove: level(6.25), ZeroDTE: compute.ZeroDTE{Pin: level(505), CallWalls: walls(507, 500, 480), PutWalls: walls(498, 505)},
 	}
-	today := []compute.StrikeGamma{
-		strikeRow(480, 9, -8), strikeRow(498, 0, -7), strikeRow(500, 2, -1), strikeRow(505, 40, -42), strikeRow(507, 4, 0),
-	}
-	k := compute.NewKeyLevels(withParts(g, today...), &compute.MaxPain{PainSide: compute.PainSide{MaxPain: level(499)}}, at(noon), cal)
+	k := compute.NewKeyLevels(exposed(g), &compute.MaxPain{PainSide: compute.PainSide{MaxPain: level(499)}}, at(noon), cal)
 	equal(t, "levels", served(t, k.Levels), "call_wall 510 2, flip_high 510 2, abs_gamma_strike 510 2, zero_dte_call_wall 507 1.4, "+
-		"expected_high_1d 506.25 1.25, max_pain 499 -0.2, zero_dte_put_wall 498 -0.4, zero_gamma_flip 497.5 -0.5, flip_low 496 -0.8, "+
-		"expected_low_1d 493.75 -1.25, put_wall 490 -2")
+		"expected_high_1d 506.25 1.25, zero_dte_put_wall_2 505 1, zero_dte_pin 505 1, zero_dte_call_wall_2 500 0, max_pain 499 -0.2, zero_dte_put_wall 498 -0.4, zero_gamma_flip 497.5 -0.5, flip_low 496 -0.8, "+
+		"expected_low_1d 493.75 -1.25, put_wall 490 -2, zero_dte_call_wall_3 480 -4")
 	equal(t, "futures of a fund", len(k.Futures), 0)
 	equal(t, "head", fmt.Sprint(k.Spot, k.EffectiveSpot, k.SessionDate), "501 500 2026-11-20")
 
-	none := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "SPY", Spot: 501, EffectiveSpot: 500, FlipStatus: compute.FlipSpotMismatch}, compute.StrikeGamma{Strike: 500}), nil, at(noon), cal)
+	none := compute.NewKeyLevels(exposed(compute.Gamma{Symbol: "SPY", Spot: 501, EffectiveSpot: 500, FlipStatus: compute.FlipSpotMismatch}), nil, at(noon), cal)
 	equal(t, "nothing is known", string(marshal(t, none.Levels)), "[]")
-	low := compute.NewKeyLevels(withParts(compute.Gamma{Symbol: "A", Spot: 1, EffectiveSpot: 1, ExpectedMove: level(1.5)}), &compute.MaxPain{}, at(noon), cal)
+	low := compute.NewKeyLevels(exposed(compute.Gamma{Symbol: "A", Spot: 1, EffectiveSpot: 1, ExpectedMove: level(1.5)}), &compute.MaxPain{}, at(noon), cal)
 	equal(t, "no price below 0", served(t, low.Levels), "expected_high_1d 2.5 150")
 }
 
@@ -90,7 +86,7 @@ func TestKeyLevelsOfFutures(t *testing.T) {
 		{"a fund", "SPY", noon, []compute.ExpirationGamma{row("2026-12-18", compute.AM, 5022)}, ""},
 	} {
 		g := compute.Gamma{Symbol: c.symbol, Spot: 5000, EffectiveSpot: 5000, CallWall: level(5100), PutWall: level(4897.5), ByExpiration: c.rows}
-		k := compute.NewKeyLevels(withParts(g), nil, at(c.captured), cal)
+		k := compute.NewKeyLevels(exposed(g), nil, at(c.captured), cal)
 		got := ""
 		for _, f := range k.Futures {
 			var levels []string

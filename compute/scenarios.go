@@ -57,6 +57,9 @@ func (e *exposure) zeroDTE() (z ZeroDTE, unknown *string) {
 		z.Contracts += s.used
 		net += s.call + s.put
 		gross += s.call - s.put
+		if s.settlement == PM && len(s.strikes) > 0 && !e.mismatch {
+			z.RemainingMove = finiteOrNil(Level(e.level * math.Sqrt(s.atTheMoney())))
+		}
 	}
 	switch held := positionsOf(expiring...); {
 	case len(expiring) == 0 && e.expiresOn(e.session):

@@ -8,7 +8,7 @@ import (
 )
 
 // SectorsMethod names the method of [SectorRotation] in receipts.
-const SectorsMethod = "sectors/3"
+const SectorsMethod = "sectors/4"
 
 // Benchmark is the fund that sectors are compared with.
 const Benchmark = "SPY"
@@ -49,7 +49,10 @@ var (
 type Rotation struct {
 	Benchmark FundReturns `json:"benchmark"`
 	// One row per fund with a quote, by sector name.
-	Sectors    []SectorRow   `json:"sectors" jsonschema:"minItems=1,maxItems=11"`
+	Sectors []SectorRow `json:"sectors" jsonschema:"minItems=1,maxItems=11"`
+	// The way of each fund through the rotation graph: its points at the last 8 week-ends, oldest first, funds by sector name. The last
+	// point of a fund is its `rrg`. Funds without enough closes have fewer points.
+	Trail      []TrailPoint  `json:"trail" jsonschema:"maxItems=88"`
 	Leaders    []SectorMover `json:"leaders" jsonschema:"maxItems=3"`  // The 3 best day returns, best first.
 	Laggards   []SectorMover `json:"laggards" jsonschema:"maxItems=3"` // The 3 worst day returns, worst first.
 	Breadth    Breadth       `json:"breadth"`
@@ -117,17 +120,6 @@ type SectorRow struct {
 	older bool // the quote is of an older session than the newest
 }
 
-// RRG is a point of a relative rotation graph in the style of RRG. The formula of RRG itself is proprietary. Each number is
-// 100 plus a z-score over 63 closes.
-type RRG struct {
-	Ratio Ratio `json:"rs_ratio" unit:"standard deviations, from 100"` // Relative strength against SPY.
-	// Change of relative strength over 10 sessions.
-	Momentum Ratio `json:"rs_momentum" unit:"standard deviations, from 100"`
-	// Quadrant around (100, 100). `leading`: strong and rising. `weakening`: strong and falling. `lagging`: weak and falling.
-	// `improving`: weak and rising.
-	Quadrant string `json:"quadrant" jsonschema:"enum=leading,enum=weakening,enum=lagging,enum=improving"`
-}
-
 // SectorMover is a leader or laggard of the day.
 type SectorMover struct {
 	Symbol string `json:"symbol" jsonschema:"oneof_ref=#/components/schemas/SectorFund"`
@@ -165,7 +157,7 @@ type SectorsInput struct {
 // SectorRotation compares the sector funds with the benchmark and with each other. If the benchmark is missing, the fields
 // that compare with it are nil. It also returns the funds with the closes that count, nil when every sector is missing.
 func SectorRotation(in SectorsInput) (Rotation, map[string]Fund) {
-	r := Rotation{Benchmark: FundReturns{Symbol: Benchmark}, Sectors: []SectorRow{}, Missing: []string{}}
+	r := Rotation{Benchmark: FundReturns{Symbol: Benchmark}, Sectors: []SectorRow{}, Trail: []TrailPoint{}, Missing: []string{}}
 	funds := in.official()
 	for _, symbol := range FundSymbols() {
 		if fund, ok := funds[symbol]; ok {
@@ -186,10 +178,12 @@ func SectorRotation(in SectorsInput) (Rotation, map[string]Fund) {
 		if !ok {
 			continue
 		}
+		dates, rs := relativeStrength(fund.comparable(), benchmark.comparable())
+		r.Trail = append(r.Trail, trail(s.Symbol, dates, rs)...)
 		row := SectorRow{
 			Symbol: s.Symbol, Sector: s.Name, Price: Level(fund.Quote.Spot),
 			Returns: fundReturns(fund, in.Calendar),
-			RRG:     rrg(fund.comparable(), benchmark.comparable()),
+			RRG:     rrg(rs),
 			older:   sessionOf(fund) != r.SessionDate,
 		}
 		for i, relative := range row.Relative.each() {
@@ -203,6 +197,7 @@ func SectorRotation(in SectorsInput) (Rotation, map[string]Fund) {
 	if len(r.Sectors) == 0 {
 		return r, nil
 	}
+	slices.SortStableFunc(r.Trail, func(a, b TrailPoint) int { return cmp.Compare(a.Date, b.Date) })
 	r.rank()
 	if ok && sessionOf(benchmark) == r.SessionDate {
 		r.summarise(r.Benchmark.Returns.Day)
@@ -322,60 +317,6 @@ func tone(day map[string]float64) (spread *Ratio, name *string) {
 		return spread, new("risk_off")
 	}
 	return spread, new("mixed")
-}
-
-const (
-	rrgWindow   = 63  // sessions of a z-score
-	rrgMomentum = 10  // sessions of a change
-	rrgCloses   = 135 // closes needed: 63 + 10 + 62
-)
-
-// rrg returns the rotation point of a fund against the benchmark from their common closes, nil when there are fewer than
-// rrgCloses or a z-score is undefined.
-func rrg(fund, benchmark []Close) *RRG {
-	rs := relativeStrength(fund, benchmark)
-	if len(rs) < rrgCloses {
-		return nil
-	}
-	rs = rs[len(rs)-rrgCloses:]
-	var ratios []float64
-	for i := rrgWindow; i <= len(rs); i++ {
-		ratios = append(ratios, 100+zScore(rs[i-rrgWindow:i]))
-	}
-	var changes []float64
-	for i := rrgMomentum; i < len(ratios); i++ {
-		changes = append(changes, ratios[i]-ratios[i-rrgMomentum])
-	}
-	p := RRG{Ratio: Ratio(ratios[len(ratios)-1]), Momentum: Ratio(100 + zScore(changes))}
-	if !finite(float64(p.Ratio)) || !finite(float64(p.Momentum)) {
-		return nil
-	}
-	p.Quadrant = [2][2]string{{"lagging", "improving"}, {"weakening", "leading"}}[above100(p.Ratio)][above100(p.Momentum)]
-	return &p
-}
-
-func above100(x Ratio) int {
-	if x >= 100 {
-		return 1
-	}
-	return 0
-}
-
-// relativeStrength returns P/P_benchmark on the dates that both histories have.
-func relativeStrength(fund, benchmark []Close) []float64 {
-	var out []float64
-	for len(fund) > 0 && len(benchmark) > 0 {
-		switch a, b := fund[0], benchmark[0]; {
-		case a.Date < b.Date:
-			fund = fund[1:]
-		case b.Date < a.Date:
-			benchmark = benchmark[1:]
-		default:
-			out = append(out, a.Price/b.Price)
-			fund, benchmark = fund[1:], benchmark[1:]
-		}
-	}
-	return out
 }
 
 // zScore returns how many sample standard deviations the last value lies above the mean of all.

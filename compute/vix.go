@@ -10,7 +10,7 @@ import (
 )
 
 // VIXMethod names the method of [VIXTermStructure] in receipts.
-const VIXMethod = "vix/5"
+const VIXMethod = "vix/6"
 
 // VolPoints is a level of the VIX or a settlement price of a VIX future, in volatility points, marshalled with
 // at most 4 decimals as the exchange publishes it.

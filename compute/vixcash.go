@@ -3,10 +3,11 @@ package compute
 import "time"
 
 // VIXIndices are the symbols of the volatility indices of [VIXCash], in its order.
-var VIXIndices = []string{"VIX9D", "VIX", "VIX3M", "VIX6M", "VIX1Y", "VVIX", "SKEW"}
+var VIXIndices = []string{"VIX1D", "VIX9D", "VIX", "VIX3M", "VIX6M", "VIX1Y", "VVIX", "SKEW", "VXN", "RVX"}
 
 // VIXCash is the volatility indices of the exchange by delayed quotes, which go on after the settlement date.
 type VIXCash struct {
+	VIX1D *CashIndex `json:"vix1d"` // Volatility of the current trading day, of SPX options that settle PM. `null` without a quote.
 	VIX9D *CashIndex `json:"vix9d"` // Volatility over 9 days, of SPX options. `null` without a quote.
 	VIX   *CashIndex `json:"vix"`   // Volatility over 30 days. `null` without a quote.
 	VIX3M *CashIndex `json:"vix3m"` // Volatility over 3 months. `null` without a quote.
@@ -15,6 +16,8 @@ type VIXCash struct {
 	VVIX  *CashIndex `json:"vvix"`  // Volatility of the VIX over 30 days, of VIX options. `null` without a quote.
 	// Skewness of SPX returns over 30 days. 100 is none. The exchange publishes it once a day. `null` without a quote.
 	SKEW *CashIndex `json:"skew"`
+	VXN  *CashIndex `json:"vxn"` // Volatility over 30 days of the Nasdaq-100, of NDX options. `null` without a quote.
+	RVX  *CashIndex `json:"rvx"` // Volatility over 30 days of the Russell 2000, of RUT options. `null` without a quote.
 }
 
 // CashIndex is the newest quote of an index.
@@ -25,10 +28,15 @@ type CashIndex struct {
 	Change *Ratio `json:"change_pct" unit:"percent"`
 }
 
+// all returns the indices in the order of [VIXIndices].
+func (c *VIXCash) all() [10]**CashIndex {
+	return [...]**CashIndex{&c.VIX1D, &c.VIX9D, &c.VIX, &c.VIX3M, &c.VIX6M, &c.VIX1Y, &c.VVIX, &c.SKEW, &c.VXN, &c.RVX}
+}
+
 // Unknown returns the symbols of the indices of which no quote is known.
 func (c *VIXCash) Unknown() (symbols []string) {
-	for i, index := range []*CashIndex{c.VIX9D, c.VIX, c.VIX3M, c.VIX6M, c.VIX1Y, c.VVIX, c.SKEW} {
-		if index == nil {
+	for i, index := range c.all() {
+		if *index == nil {
 			symbols = append(symbols, VIXIndices[i])
 		}
 	}
@@ -37,7 +45,7 @@ func (c *VIXCash) Unknown() (symbols []string) {
 
 // vixCash returns the volatility indices from their quotes by symbol.
 func vixCash(quotes map[string]UnderlyingQuote) (c VIXCash) {
-	for i, index := range []**CashIndex{&c.VIX9D, &c.VIX, &c.VIX3M, &c.VIX6M, &c.VIX1Y, &c.VVIX, &c.SKEW} {
+	for i, index := range c.all() {
 		if q, known := quotes[VIXIndices[i]]; known {
 			*index = &CashIndex{VolPoints(q.Spot), q.AsOf.UTC(), finiteOrNil(Ratio(q.PriceChangePercent))}
 		}

@@ -64,6 +64,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			}
 			check(product.MatrixResource, parameters, spx)
 			check(product.GammaResource, parameters, gamma...)
+			check("gex/spx/open-interest", parameters, gamma...)
 			check(product.SeriesResource, `{}`, spx, "state/series-rows")
 			check(product.PainResource, `{}`, spx)
 			check("options/flow/spx", `{}`, gamma...)
@@ -76,6 +77,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 				t.Errorf("%s: %d of %d changes of volatility are unknown, said %v", at.time, unknown, items, note)
 			}
 			check(product.SectorsResource, `{}`, funds...)
+			check(product.SectorsResource+"/series", `{}`, append(slices.Clone(funds), "state/series-rows")...)
 			curve := []string{"settlement/" + at.settled + ".csv", at.closes + "_VIX.json", at.closes + "_VIX3M.json"}
 			for _, symbol := range compute.VIXIndices { // in the evening, the newest quotes have the closes
 				if name := "quotes/_" + symbol + ".json"; !slices.Contains(curve, name) || !first {

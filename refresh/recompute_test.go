@@ -189,7 +189,7 @@ func TestWhatDiffersIsShownFieldByField(t *testing.T) {
 			"gex/spx/levels":        {"differs", "csv: stored other bytes or none", "line: stored other bytes or none"},
 			product.GammaResource:   {"differs", "data.contracts_analyzed: stored 1"},
 			product.FlowResource:    {"method_changed"},
-			product.SectorsResource: {"differs", "meta.quality.funds[0].history_rows: stored 9"},
+			product.SectorsResource: {"differs", "meta.quality.funds[0].history_rows: stored 9", "csv: stored other bytes or none"},
 			product.PainResource:    {"differs", ": data.by_settlement.am: stored absent, recomputed", ", recomputed absent"},
 			product.MatrixResource:  {"identical"},
 			"gex/xlf":               {"inputs_gone", strings.Repeat("0", 64)},

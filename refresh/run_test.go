@@ -119,11 +119,11 @@ func TestFreshnessOfHistory(t *testing.T) {
 	})
 }
 
-// silentMarket is a market that does not answer for VIX9D.
+// silentMarket is a market that does not answer for VIX1D.
 type silentMarket struct{ *faultyMarket }
 
 func (m silentMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	if name != upstream.Quotes("_VIX9D") {
+	if name != upstream.Quotes("_VIX1D") {
 		return m.faultyMarket.Fetch(ctx, name, since)
 	}
 	<-ctx.Done()

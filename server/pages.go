@@ -95,6 +95,7 @@ var staticPages = sync.OnceValue(func() (pages []page) {
 	add("/docs", browserLines, openapi.Files, "docs.html")
 	add("/methods", browserLines, openapi.Files, "methods.html")
 	add("/methods.markdown", commonLines, openapi.Files, "methods.markdown")
+	add("/llms.txt", commonLines, openapi.Files, "llms.txt")
 	add("/docs.css", browserLines, openapi.Files, "docs.css")
 	add("/docs.js", browserLines, openapi.Files, "docs.js")
 	assets, err := web.Files.ReadDir("static")

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"maps"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestPages(t *testing.T) {
 		fields map[string]string
 	}{
 		"/": {"text/html; charset=utf-8", page}, "/assets/app.css": {"text/css; charset=utf-8", file}, "/assets/icon.svg": {"image/svg+xml", file}, "/favicon.ico": {"image/svg+xml", icon}, "/openapi.json": {"application/json", document},
-		"/docs": {"text/html; charset=utf-8", page}, "/methods": {"text/html; charset=utf-8", page}, "/widgets.json": {"application/json", document}, "/methods.markdown": {"text/markdown; charset=utf-8", document}, "/docs.css": {"text/css; charset=utf-8", page}, "/docs.js": {"text/javascript; charset=utf-8", page},
+		"/docs": {"text/html; charset=utf-8", page}, "/methods": {"text/html; charset=utf-8", page}, "/widgets.json": {"application/json", document}, "/methods.markdown": {"text/markdown; charset=utf-8", document}, "/llms.txt": {"text/plain; charset=utf-8", document}, "/docs.css": {"text/css; charset=utf-8", page}, "/docs.js": {"text/javascript; charset=utf-8", page},
 	} {
 		plain, body := do(t, c, "GET", path, "Accept-Encoding", "identity")
 		if plain.StatusCode != 200 || len(body) < 300 {
@@ -89,8 +90,34 @@ func TestLandingPage(t *testing.T) {
 			equal(t, resp.StatusCode, 200, "%s: link /%s", source, path)
 			links++
 		}
-		if links != 26 { // sixteen resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script
+		if links != 29 { // nineteen resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script
 			t.Errorf("%s: %d links", source, links)
 		}
+	}
+}
+
+// The links for language models have the form of llmstxt.org: a title, a summary, and under each heading a list of links. Each leads somewhere.
+func TestLinksForModels(t *testing.T) {
+	c := clientOf(t, newServer(newFinder(t)))
+	_, body := do(t, c, "GET", "/llms.txt")
+	notes, lists, _ := strings.Cut(string(body), "\n## ")
+	if !regexp.MustCompile(`^# \S.*\n\n> \S.*\n\n[^#]*$`).MatchString(notes) {
+		t.Errorf("it begins with %q", notes)
+	}
+	links := 0
+	for _, line := range strings.Split(strings.TrimSpace(lists), "\n")[1:] {
+		link := regexp.MustCompile(`^- \[[^]]+\]\((/[^)]*)\): \S`).FindStringSubmatch(line)
+		if link == nil {
+			if line != "" && !strings.HasPrefix(line, "## ") {
+				t.Errorf("neither a heading nor a link: %q", line)
+			}
+			continue
+		}
+		links++
+		resp, _ := do(t, c, "GET", link[1])
+		equal(t, resp.StatusCode, 200, "%s", link[1])
+	}
+	if links < 20 {
+		t.Errorf("%d links", links)
 	}
 }

@@ -34,7 +34,7 @@ func TestTheDocumentHasEveryPath(t *testing.T) {
 		if target.page != nil && target.page.contentType == "" {
 			t.Errorf("%s has no content type", p)
 		}
-		if ext := path.Ext(p); (ext == "" || ext == ".json" || ext == ".markdown") && fs.ValidPath(p[1:]) || p == "/" {
+		if ext := path.Ext(p); (ext == "" || ext == ".json" || ext == ".markdown" || p == "/llms.txt") && fs.ValidPath(p[1:]) || p == "/" {
 			answered[p] = true
 		}
 	}

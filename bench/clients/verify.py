@@ -1176,8 +1176,33 @@ def zero_dte(m):
             "gross_share_pct": None if reason or chain.mismatch or m.lacking else share}, reason
 
 
+def zero_dte_strikes(m):
+    """§1.3: returns the strikes of today that zero_dte names, within 10 % of the spot and with known open interest."""
+    chain = m.chain
+    lacks = {K for K, _ in not_known([series for series in chain.series if series.session == chain.session], lambda K: K)[0]}
+    near = {K: row for K, row in m.until[chain.session].items() if abs(K - chain.S) <= 0.1 * chain.S and K not in lacks}
+    if chain.mismatch or zero_dte(m)[1]:
+        near = {}
+    own = {"pin_strike": largest({K: row["call_gex_dollars"] - row["put_gex_dollars"] for K, row in near.items()}, chain.S)}
+    for name, sign in (("call_walls", 1), ("put_walls", -1)):
+        left, own[name] = {K: sign * (row["call_gex_dollars"] + row["put_gex_dollars"]) for K, row in near.items()}, []
+        while len(own[name]) < 3 and largest(left, chain.S) is not None:
+            K = largest(left, chain.S)
+            own[name].append({"strike": K, "net_gex_dollars": sign * left.pop(K)})
+    return own
+
+
 def verify_zero_dte(table, data, m, check):
     own, reason = zero_dte(m)
+    strikes, dollars = zero_dte_strikes(m), max(1e-6 * m.gross, 1)
+    table.check("§1.3 zero_dte.pin_strike", data["zero_dte"]["pin_strike"], cents(strikes["pin_strike"]))
+    for name in ("call_walls", "put_walls"):
+        table.check(f"§1.3 zero_dte.{name}", [row["strike"] for row in data["zero_dte"][name]], [cents(row["strike"]) for row in strikes[name]])
+        for row, x in zip(data["zero_dte"][name], strikes[name]):
+            table.check(f"§1.3 zero_dte.{name} {x['strike']}", row["net_gex_dollars"], x["net_gex_dollars"], dollars)
+    closing_today = [series for series in m.chain.series if series.session == m.chain.session and series.settlement == "pm" and series.strikes]
+    w = variance_at_forward(closing_today[-1]) if closing_today and not m.chain.settled and not m.chain.mismatch else None
+    table.check("§1.3 zero_dte.remaining_move", data["zero_dte"]["remaining_move"], m.chain.S * math.sqrt(w) if w else None, 0.02)
     for name, x in own.items():
         table.check(f"§1.3 zero_dte.{name}", data["zero_dte"][name], x, 2e-4 if name == "gross_share_pct" else 0)
     if reason or m.chain.mismatch:
@@ -1325,24 +1350,24 @@ def was_split(now, before, price, price_before):
     return now.shares and kept < len(listed) * (0.9 if abs(price / price_before - 1) > 0.2 else 0.5)
 
 
+def verify_open_interest(table, answer, now, before):
+    """§1.5: the changes of gex/{u}/open-interest."""
+    data = answer["data"]
+    reason = "no_reference" if not before else "split" if was_split(now, before, now.S, before.S) else None
+    table.check("§1.5 changes_reason", answer["meta"]["quality"]["changes_reason"], reason)
+    for name, own in zip(("oi_settle_date", "oi_state"), open_interest_date(now.captured_at)):
+        table.check(f"§1.3 {name}", data[name], str(own))
+    table.check("§1.5 reference_as_of", data["reference_as_of"], None if reason else rfc3339(before.as_of))
+    verify_interest_changes(table, answer, now, before, reason, data["contracts"], 50)
+
+
 def verify_changes(table, answer, m, reference, dollars, flip):
     now, before, quality = m.chain, reference and reference.chain, answer["meta"]["quality"]
-    served, interest = answer["data"]["changes"], answer["data"]["open_interest_changes"]
-    listed = {symbol: row for symbol, row in before.contracts.items() if row.strike.series.settles > now.q} if before else {}
+    served = answer["data"]["changes"]
     reason = ("no_reference" if not before else "split" if was_split(now, before, now.S, before.S) else
               "net_unknown" if not m.known else "reference_net_unknown" if not reference.known else None)
     table.check("§1.5 changes_reason", quality["changes_reason"], reason)
-    unread = {series.symbol(K, sign) for side in (before, now) if side for series in side.series if series.settles > now.q
-              for K, sign, _ in series.unknown}
-    table.check("§1.5 open_interest_unread", quality["open_interest_unread"], None if reason in ("no_reference", "split") else len(unread))
-    sides = ((symbol, *(side[symbol].oi if symbol in side else 0 for side in (listed, now.contracts)))
-             for symbol in {**listed, **now.contracts} if symbol not in unread)
-    moved = sorted((-abs(b - a), symbol, a, b) for symbol, a, b in sides if a != b)[:10]
-    table.check("§1.5 open_interest_changes", interest and [[row[name] for name in ("contract", "from", "to", "strike", "expiration", "option_type")]
-                                                           for row in interest],
-                None if reason in ("no_reference", "split") else [
-                    [symbol, a, b, cents(int(symbol[-8:]) / 1000), f"20{symbol[-15:-13]}-{symbol[-13:-11]}-{symbol[-11:-9]}",
-                     "call" if symbol[-9] == "C" else "put"] for _, symbol, a, b in moved])
+    verify_interest_changes(table, answer, now, before, reason, answer["data"]["open_interest_changes"], 10)
     if reason:
         return table.check("§1.5 changes", served, None)
     parts = net_parts(now, before, [row for row in before.contracts.values() if row.strike.v])
@@ -1353,6 +1378,22 @@ def verify_changes(table, answer, m, reference, dollars, flip):
     table.one_of("§1.5 flip.from", served["flip"]["from"], nearest_flips(reference.crossings()[0], before.S),
                  price_tolerance(before.S))
     table.check("§1.5 flip.to", served["flip"]["to"], flip, price_tolerance(now.S))
+
+def verify_interest_changes(table, answer, now, before, reason, interest, most):
+    """Checks the largest changes of open interest, and how many cannot be read."""
+    quality = answer["meta"]["quality"]
+    listed = {symbol: row for symbol, row in before.contracts.items() if row.strike.series.settles > now.q} if before else {}
+    unread = {series.symbol(K, sign) for side in (before, now) if side for series in side.series if series.settles > now.q
+              for K, sign, _ in series.unknown}
+    table.check("§1.5 open_interest_unread", quality["open_interest_unread"], None if reason in ("no_reference", "split") else len(unread))
+    sides = ((symbol, *(side[symbol].oi if symbol in side else 0 for side in (listed, now.contracts)))
+             for symbol in {**listed, **now.contracts} if symbol not in unread)
+    moved = sorted((-abs(b - a), symbol, a, b) for symbol, a, b in sides if a != b)[:most]
+    table.check("§1.5 open_interest_changes", interest and [[row[name] for name in ("contract", "from", "to", "strike", "expiration", "option_type")]
+                                                           for row in interest],
+                None if reason in ("no_reference", "split") else [
+                    [symbol, a, b, cents(int(symbol[-8:]) / 1000), f"20{symbol[-15:-13]}-{symbol[-13:-11]}-{symbol[-11:-9]}",
+                     "call" if symbol[-9] == "C" else "put"] for _, symbol, a, b in moved])
 
 
 # §1.6: gex/{u}/matrix
@@ -1387,8 +1428,8 @@ def verify_matrix(table, answer, m):
 # §1.10: gex/{u}/levels
 
 FUTURES = {"SPX": ("ES", 0.25), "NDX": ("NQ", 0.25), "RUT": ("RTY", 0.1)}
-LEVELS = ("call_wall put_wall zero_gamma_flip flip_low flip_high vol_trigger abs_gamma_strike max_pain zero_dte_call_wall zero_dte_put_wall "
-          "expected_high_1d expected_low_1d").split()
+LEVELS = ("call_wall put_wall zero_gamma_flip flip_low flip_high vol_trigger abs_gamma_strike max_pain zero_dte_call_wall zero_dte_call_wall_2 zero_dte_call_wall_3 "
+          "zero_dte_put_wall zero_dte_put_wall_2 zero_dte_put_wall_3 zero_dte_pin expected_high_1d expected_low_1d").split()
 FREE = "zero_gamma_flip flip_low flip_high vol_trigger expected_high_1d expected_low_1d".split()  # these have the tolerance of a root
 
 
@@ -1403,12 +1444,10 @@ def band_ends(m):
 def key_levels(m):
     """Returns which values each level may have, by name."""
     chain, own = m.chain, levels(m)
-    near = {K: row for K, row in m.until[chain.session].items() if abs(K - chain.S) <= 0.1 * chain.S}
-    if chain.mismatch or zero_dte(m)[1]:
-        near = {}
-    lacks = not_known([series for series in chain.series if series.session == chain.session], lambda K: K)[0]
-    net = {K: row["call_gex_dollars"] + row["put_gex_dollars"] for K, row in near.items() if not {(K, 1), (K, -1)} & set(lacks)}
-    own["zero_dte_call_wall"], own["zero_dte_put_wall"] = largest(net, chain.S), largest({K: -x for K, x in net.items()}, chain.S)
+    today = zero_dte_strikes(m)
+    own["zero_dte_pin"] = today["pin_strike"]
+    for side in ("call", "put"):
+        own.update({f"zero_dte_{side}_wall{n}": row and row["strike"] for n, row in zip(("", "_2", "_3"), today[side + "_walls"] + 3 * [None])})
     move = expected_move(chain)
     own["expected_high_1d"], own["expected_low_1d"] = (chain.S + move, chain.S - move) if move is not None else (None, None)
     date = default_expiration(chain)
@@ -1886,6 +1925,14 @@ def rrg(fund, benchmark):
     return {"rs_ratio": x, "rs_momentum": y, "quadrant": ("leading" if y >= 100 else "weakening") if x >= 100 else "improving" if y >= 100 else "lagging"}
 
 
+def trail(fund, benchmark):
+    """Returns the dates and points of the last 8 weeks with common closes, without the weeks that have no point."""
+    common = sorted(date for date in fund if date in benchmark)
+    ends = {dt.date.fromisoformat(date).isocalendar()[:2]: date for date in common}  # the last date of a week stays
+    points = [(end, rrg({date: x for date, x in fund.items() if date <= end}, benchmark)) for end in sorted(ends.values())[-8:]]
+    return [(end, point) for end, point in points if point]
+
+
 def ranks(by_fund, period):
     """Returns the rank of each fund whose return of a period is known. Ties: by the day's return, then by symbol."""
     def key(symbol):
@@ -1937,6 +1984,12 @@ def verify_sectors(table, answer, inputs):
         served[symbol] = {"price": row["price"], **row["returns_pct"], **{"quadrant": None, "rs_ratio": None, "rs_momentum": None}, **(row["rrg"] or {}),
                           **{period + " over SPY": row["relative_pct"][period] for period in PERIODS},
                           **{period + " rank": row["rank"][period] for period in PERIODS}}
+    path = sorted((date, list(SECTORS.values()).index(symbol), point["rs_ratio"], point["rs_momentum"]) for symbol in own
+                  for date, point in trail(closes[symbol], closes.get("SPY", {})))
+    table.check("§3 trail", [[row["date"], row["symbol"]] for row in data["trail"]], [[date, list(SECTORS.values())[i]] for date, i, *_ in path])
+    for row, (date, _, x, y) in zip(data["trail"], path):
+        table.check(f"§3 trail, {row['symbol']} on {date}, rs_ratio", row["rs_ratio"], x, 2e-4)
+        table.check(f"§3 trail, {row['symbol']} on {date}, rs_momentum", row["rs_momentum"], y, 2e-4)
     names = next(iter(own.values()), {})
     table.columns("§3 sectors", served, own, {name: 0.01 if name == "price" else 0 if "rank" in name or name == "quadrant" else 2e-4 for name in names})
     verify_sector_summary(table, data, {symbol: row["day"] for symbol, row in current.items() if row["day"] is not None}, ranked["day"],
@@ -1967,7 +2020,7 @@ def verify_sector_summary(table, data, day, ranked, spy):
 # §6: vix-term-structure
 
 LETTERS = "FGHJKMNQUVXZ"
-CASH = "vix9d vix vix3m vix6m vix1y vvix skew".split()
+CASH = "vix1d vix9d vix vix3m vix6m vix1y vvix skew vxn rvx".split()
 
 
 def vix_expiration(year, month):
@@ -2308,10 +2361,12 @@ def verify_items(table, items, own, limit):
 
 LEVEL_COLUMNS = "date session_date spot net_gex_dollars zero_gamma_flip call_wall put_wall vol_trigger abs_gamma_strike gamma_regime oi_settle_date contracts_analyzed source split method computed_at"
 VOLATILITY_COLUMNS = "date atm_30d model_free_30d rank_1y realised_20d risk_reversal_25_30d put_call_open_interest method computed_at"
+SECTOR_COLUMNS = ("date session_date cyclical_minus_defensive_pct tone advancing declining unchanged above_benchmark "
+                  + " ".join(f"{symbol}_rs_ratio {symbol}_rs_momentum" for symbol in SECTORS.values()).lower() + " method computed_at")
 CURVE_COLUMNS = "date m1 m2 m3 m4 m5 m6 m7 m8 contango_m1_m2_pct spot_basis_pct cm30 regime method computed_at"
 PAIN_COLUMNS = ("date session_date spot expiration max_pain distance_pct put_call_oi_ratio monthly_expiration monthly_max_pain monthly_distance_pct "
                 "monthly_put_call_oi_ratio source method computed_at")
-SERIES_COLUMNS = {"volatility": VOLATILITY_COLUMNS, "vix": CURVE_COLUMNS, "max-pain": PAIN_COLUMNS}
+SERIES_COLUMNS = {"volatility": VOLATILITY_COLUMNS, "vix": CURVE_COLUMNS, "max-pain": PAIN_COLUMNS, "sectors": SECTOR_COLUMNS}
 TRACK_COLUMNS = ("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars "
                  "zero_dte_gross_share_pct flip_low flip_high charm_ex_zero_dte_dollars_per_day method")
 UNDERLYING_FIELDS = ("spot spot_change_pct effective_spot net_gex_dollars gross_gex_dollars zero_gamma_flip flip_status flip_distance_pct gamma_regime call_wall "
@@ -2323,7 +2378,10 @@ def verify_series(table, answer, inputs, known):
     data, stored = answer["data"], [row for row in inputs["state/series-rows"] if row["row"] is not None]
     columns = next((c for kind, c in SERIES_COLUMNS.items() if kind in answer["meta"]["endpoint"]), LEVEL_COLUMNS)
     name = next(name for name in inputs if not name.startswith("state/"))
-    as_of = futures_settle(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")])) if name.startswith("settlement/") else inputs[name].as_of
+    if name.startswith("quotes/"):
+        as_of = max(Quote(x).as_of for name, x in inputs.items() if name.startswith("quotes/"))
+    else:
+        as_of = futures_settle(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")])) if name.startswith("settlement/") else inputs[name].as_of
     table.check("§2 as_of", answer["meta"]["as_of"], rfc3339(as_of))
     table.check("§2 columns", data["columns"], columns.split())
     table.check("§2 rows", data["rows"], [row["row"] + [None] * (len(columns.split()) - len(row["row"])) for row in stored])
@@ -2340,7 +2398,9 @@ def verify_series(table, answer, inputs, known):
                 date = dt.date.fromisoformat(row["expiration"])
                 if date == on_or_before(nth(date.year, date.month, 4, 3)) and "max_pain" in row:
                     monthly = {name: row[name[len("monthly_"):]] for name in monthly}
-            have = {**dict.fromkeys("m1 m2 m3 m4 m5 m6 m7 m8".split()), **snapshot["data"], **months, **monthly, "source": snapshot["meta"]["source"],
+            funds = {row["symbol"]: row["rrg"] or {} for row in snapshot["data"].get("sectors", ())}
+            places = {f"{symbol}_{x}".lower(): funds.get(symbol, {}).get(x) for symbol in SECTORS.values() for x in ("rs_ratio", "rs_momentum")}
+            have = {**dict.fromkeys("m1 m2 m3 m4 m5 m6 m7 m8".split()), **snapshot["data"], **snapshot["data"].get("breadth", {}), **places, **months, **monthly, "source": snapshot["meta"]["source"],
                     "session_date": snapshot["meta"]["session_date"], "computed_at": snapshot["meta"]["computed_at"],
                     "date": snapshot["meta"]["as_of"][:10], "method": snapshot["meta"]["receipt"]["method"],
                     "split": None if reason == "no_reference" else reason == "split"}
@@ -2457,6 +2517,8 @@ def verify(table, answer, inputs, known, where, strike):
             verify_volatility(table, answer, m, inputs["state/volatility-history"])
         elif meta["endpoint"].endswith("/matrix"):
             verify_matrix(table, answer, m)
+        elif meta["endpoint"].endswith("/open-interest"):
+            verify_open_interest(table, answer, chain, previous and model(previous, chain.rate).chain)
         else:
             verify_gamma(table, answer, chain, previous, strike)
     elif method == "track":
@@ -2500,7 +2562,8 @@ def verify_head(table, answer, chain, skipped):
     """§§0, 1.0 and 1.7: the fields that every answer on one chain has."""
     data, quality = answer["data"], answer["meta"]["quality"]
     table.check("§0 symbol", data["symbol"], chain.symbol)
-    table.check("§0 spot", data["spot"], chain.spot, 0.01)
+    if "spot" in data:
+        table.check("§0 spot", data["spot"], chain.spot, 0.01)
     if "session_date" in data:
         table.check("§0 data.session_date", data["session_date"], str(chain.session))
     table.check("§1.7 listed", quality["contracts"]["listed"], chain.listed)
@@ -2511,7 +2574,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/6 track/3 series/3 underlyings/3 levels/3 volatility/2 maxpain/4 flow/5 sectors/3 vix/5 vixseries/3".split()
+METHODS = "gex/7 track/3 series/3 underlyings/3 levels/4 volatility/2 maxpain/4 flow/5 sectors/4 vix/6 vixseries/3".split()
 
 
 def fetch(where):
@@ -2541,7 +2604,7 @@ def walk(base, history):
     base, unfed = base.rstrip("/"), json.loads(fetch(base.rstrip("/") + "/readyz"))["unfed"]
     for row in read(base + "/api/v1/underlyings")[0]["data"]["rows"]:
         u = row["symbol"].replace(".", "").lower()
-        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "volatility/{}", "gex/{}/series", "volatility/{}/series",
+        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "gex/{}/open-interest", "volatility/{}", "gex/{}/series", "volatility/{}/series",
                      "options/flow/{}?limit=100"):
             yield f"{base}/api/v1/{path.format(u)}"
         pain = f"{base}/api/public/{u}-max-pain"
@@ -2552,7 +2615,7 @@ def walk(base, history):
         for date in dates:
             yield from (f"{base}/api/v1/{path}?date={date}" for path in (f"gex/{u}/historical", f"volatility/{u}/historical"))
             yield from filter(exists, (f"{base}/api/v1/{path}date={date}" for path in (f"gex/{u}/intraday?", f"options/flow/{u}?limit=100&")))
-    for path in ("v1/options/flow/unusual?limit=100", "v1/options/flow/unusual", "v1/sectors/rotation", "public/vix-term-structure",
+    for path in ("v1/options/flow/unusual?limit=100", "v1/options/flow/unusual", "v1/sectors/rotation", "v1/sectors/rotation/series", "public/vix-term-structure",
                  "public/vix-term-structure/series", "v1/underlyings"):
         name = path.split("/", 1)[1].split("?")[0]
         if name in unfed:

@@ -57,7 +57,7 @@ func describe(t testing.TB, body []byte) *description {
 	}
 	for path, item := range d.Paths { // with spx in place of {u}, and with the methods that are described once for all
 		delete(d.Paths, path)
-		if item["head"] = item["get"]; strings.HasPrefix(path, "/api/") || slices.Contains([]string{"/widgets.json", "/openapi.json", "/methods.markdown", "/healthz", "/readyz"}, path) {
+		if item["head"] = item["get"]; strings.HasPrefix(path, "/api/") || slices.Contains([]string{"/widgets.json", "/openapi.json", "/methods.markdown", "/llms.txt", "/healthz", "/readyz"}, path) {
 			item["options"] = d.Components.PathItems.Preflight["options"]
 		}
 		d.Paths[documented(strings.Replace(path, "{u}", "spx", 1))] = item

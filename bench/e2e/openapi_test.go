@@ -287,7 +287,7 @@ func (c *contract) replays(ready int, files map[string]string) {
 		r.ask(ready, method, "/readyz")
 		for _, path := range c.resources() {
 			status := 503
-			if name := filepath.Base(path); ready == 200 && (strings.HasPrefix(path, vixPath) || name == "rotation" && len(files) > 1) {
+			if ready == 200 && (strings.HasPrefix(path, vixPath) || strings.HasPrefix(path, sectorsPath) && len(files) > 1) {
 				status = 200
 			}
 			r.ask(status, method, path)

@@ -164,7 +164,7 @@ func (b *browser) charts(p *process) {
 		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
 		{"vix", "Term structure", "M1", 9},
-		{"vix", "Volatility indices", "VIX9D", 5},
+		{"vix", "Volatility indices", "VIX1D", 6},
 		{"zero-dte", "0DTE by strike", "Strike ", 5},
 		{"zero-dte", "0DTE net gamma through the session", "Net " + dollars(track.last("zero_dte_net_gex_dollars")), len(track.Rows)},
 		{"volatility", "At the money, by expiration", "Now ", 30},
@@ -309,7 +309,7 @@ func (b *browser) zeroDTE(p *process) {
 			Price float64
 		}
 	}](p, gammaPath+"/levels").Levels {
-		if name, ok := map[string]string{"zero_dte_call_wall": "Call wall ", "zero_dte_put_wall": "Put wall "}[l.Name]; ok {
+		if name, ok := map[string]string{"zero_dte_call_wall": "Call wall ", "zero_dte_put_wall": "Put wall ", "zero_dte_pin": "Pin "}[l.Name]; ok {
 			want = append(want, name+grouped(l.Price))
 		}
 	}
@@ -319,7 +319,7 @@ func (b *browser) zeroDTE(p *process) {
 		}
 	}](p, volPath).Expirations[0]
 	b.has("#zero-dte .levels", append(want, fmt.Sprintf("±%.2f", option.Move))...)
-	if len(want) != 5 {
+	if len(want) != 6 {
 		b.t.Errorf("the levels lack the walls: %q", want)
 	}
 	b.has("#zero-dte .reading", "Contracts of SPX expire on "+writtenDate(marketDay)+", PM.")

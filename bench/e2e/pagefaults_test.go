@@ -137,7 +137,7 @@ var (
 		"flip_band gamma_regime call_wall put_wall vol_trigger abs_gamma_strike expected_move_1d max_pain max_pain_range flatness payout_at_max_pain_dollars " +
 		"distance_pct put_call_oi_ratio change vix vix3m contango_m1_m2_pct contango_m4_m7_pct vix_vix3m_ratio cm30 roll_yield_annualized_pct regime shape " +
 		"cash_regime vol_level atm_30d model_free_30d risk_reversal_25_30d term_slope rank_1y percentile_1y realised_20d realised_60d implied_minus_realised " +
-		"atm_volatility risk_reversal_25 risk_reversal_10 expected_move atm_straddle vix9d vix6m vix1y vvix skew day week month_return quarter ytd rrg tone cyclical_minus_defensive_pct")
+		"atm_volatility risk_reversal_25 risk_reversal_10 expected_move atm_straddle vix1d vix9d vix6m vix1y vvix skew vxn rvx day week month_return quarter ytd rrg tone cyclical_minus_defensive_pct")
 	empty = strings.Fields("by_strike profile open_interest items flips scenarios conventions")
 )
 

@@ -40,7 +40,7 @@ const (
 	// without any history there is no rotation.
 	historyRetry      = time.Hour
 	firstHistoryRetry = 5 * time.Minute
-	// indexRetry is the time between two requests for the quote of a volatility index. Seven quotes in 10 minutes leave room in the 20
+	// indexRetry is the time between two requests for the quote of a volatility index. Ten quotes in 10 minutes leave room in the 20
 	// requests a minute, of which chains and sector quotes take 16.
 	indexRetry = 10 * time.Minute
 )

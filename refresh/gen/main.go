@@ -30,7 +30,7 @@ func files() map[string][]byte {
 	p := newPage(document, answers)
 	return map[string][]byte{
 		"openapi.json": document, "tools.json": encode(p.tools()), "widgets.json": encode(p.widgets()),
-		"docs.html": render("docs.tmpl", p), "methods.html": methodsPage(string(methods)), "methods.markdown": methods,
+		"docs.html": render("docs.tmpl", p), "methods.html": methodsPage(string(methods)), "methods.markdown": methods, "llms.txt": p.llms(),
 	}
 }
 

@@ -65,7 +65,7 @@ type seriesRow struct {
 // only returns the variants of a resource without a parameter.
 func only(data any) map[string]*Variant { return map[string]*Variant{"": {data: data}} }
 
-// described returns the decoded chain or settlement file that the answer describes, and an answer with its as_of and captured_at.
+// described returns the first of the documents that the answer describes, decoded, and an answer with their as_of and captured_at.
 func (in *Inputs) described() (*feed.Document, *Answer, error) {
 	documents := in.newest()
 	if len(documents) == 0 {
@@ -84,8 +84,15 @@ func (in *Inputs) described() (*feed.Document, *Answer, error) {
 		if !d.Generated.IsZero() {
 			a.Captured = new(d.Generated)
 		}
-	default:
-		return nil, nil, fmt.Errorf("%s is neither a chain nor a settlement file", d.Name)
+	default: // the quotes of funds, beside their histories
+		for _, d := range documents {
+			if err := d.Open(); err != nil {
+				return nil, nil, err
+			}
+			if d.Quote != nil {
+				a.describes(d.Quote.AsOf, d.Quote.CapturedAt)
+			}
+		}
 	}
 	return d, a, nil
 }

@@ -148,6 +148,29 @@ func computeMatrix(in *Inputs) (*Answer, error) {
 	return a, nil
 }
 
+// openInterestQuality is `meta.quality` of gex/{u}/open-interest.
+type openInterestQuality struct {
+	matrixQuality
+	// Why `contracts` is `null`. `no_reference`: no snapshot of the previous session is stored. `split`: the shares of a fund or stock
+	// were split, so the contracts of the reference are no longer listed. `null` when there are changes.
+	Reason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=split,example=no_reference"`
+	// Contracts left out, because their open interest is not known in one of the two documents. `null` when `contracts` is.
+	Unread *int `json:"open_interest_unread" jsonschema:"minimum=0" unit:"contracts"`
+}
+
+func computeOpenInterest(in *Inputs) (*Answer, error) {
+	gamma, _, a, err := ofGamma(in)
+	if err != nil {
+		return nil, err
+	}
+	q := openInterestQuality{a.quality.(matrixQuality), gamma.Quality.ChangesReason, gamma.Quality.InterestUnread}
+	if gamma.OpenInterest.Contracts != nil {
+		q.Reason = nil // it is of the net
+	}
+	a.variants, a.quality = only(&gamma.OpenInterest), q
+	return a, nil
+}
+
 // computeLevels returns the levels of gex/{u} and the max pain of the default expiration.
 func computeLevels(in *Inputs) (*Answer, error) {
 	gamma, chain, a, err := ofGamma(in)

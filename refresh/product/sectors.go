@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goccy/go-json"
+
 	"strikecache/compute"
 	"strikecache/refresh/upstream"
 )
@@ -47,11 +49,12 @@ type fundQuality struct {
 }
 
 func computeSectors(in *Inputs) (*Answer, error) {
+	_, a, err := in.described()
+	if err != nil {
+		return nil, err
+	}
 	all, bad := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}, map[string]int{}
 	for _, d := range in.newest() {
-		if err := d.Open(); err != nil {
-			return nil, err
-		}
 		fund := all.Funds[d.Symbol()]
 		if d.Quote != nil {
 			fund.Quote = d.Quote.UnderlyingQuote
@@ -65,20 +68,59 @@ func computeSectors(in *Inputs) (*Answer, error) {
 	if funds == nil {
 		return nil, fmt.Errorf("%w: no sector fund has a quote", ErrNoInput)
 	}
-	a, q := &Answer{}, sectorsQuality{Funds: []fundQuality{}}
+	q := sectorsQuality{Funds: []fundQuality{}}
 	var dates []compute.Date
 	for _, symbol := range compute.FundSymbols() {
 		fund, known := all.Funds[symbol]
 		if !known {
 			continue
 		}
-		a.describes(fund.Quote.AsOf, fund.Quote.CapturedAt)
 		q.Funds = append(q.Funds, qualityOf(symbol, funds[symbol], rotation.SessionDate, in.calendar, bad[symbol]))
 		dates = append(dates, fund.Quote.Session(in.calendar))
 	}
 	q.Calendar = compute.CalendarNote(dates...)
 	a.variants, a.quality = only(&rotation), q
+	b := &rotation.Breadth
+	row := []any{a.Date(), rotation.SessionDate, rotation.CycMinusDef, rotation.Tone, b.Advancing, b.Declining, b.Unchanged, b.AboveBenchmark}
+	for _, s := range compute.Sectors {
+		var ratio, momentum *compute.Ratio
+		for i := range rotation.Sectors {
+			if p := rotation.Sectors[i].RRG; rotation.Sectors[i].Symbol == s.Symbol && p != nil {
+				ratio, momentum = &p.Ratio, &p.Momentum
+			}
+		}
+		row = append(row, ratio, momentum)
+	}
+	a.row = &seriesRow{Values: row}
+	a.leaves = a.row
 	return a, nil
+}
+
+// gatherSectorSeries adds the documents of the newest rotation, whose as_of is that of its series, and the stored rows.
+func gatherSectorSeries(p *Product, b *Batch, in *Inputs) error {
+	if err := gatherSectors(p, b, in); err != nil {
+		return err
+	}
+	return gatherSeries(p, b, in)
+}
+
+// sectorColumns are the columns of the series of sectors: after those of all funds, two of each fund, such as xlk_rs_ratio.
+var sectorColumns = func() []string {
+	columns := []string{"date", "session_date", "cyclical_minus_defensive_pct", "tone", "advancing", "declining", "unchanged", "above_benchmark"}
+	for _, s := range compute.Sectors {
+		fund := strings.ToLower(s.Symbol)
+		columns = append(columns, fund+"_rs_ratio", fund+"_rs_momentum")
+	}
+	return append(columns, "method", "computed_at")
+}()
+
+// sectorSeriesData is daily rotations as a table, the `data` of sectors/rotation/series: the newest 400 stored dates, oldest first. A date
+// without an answer has no row.
+type sectorSeriesData struct {
+	// Names of the columns, in the order of the values of a row.
+	Columns []string `json:"columns" jsonschema:"minItems=32,maxItems=32,oneof_ref=#/components/schemas/SectorSeriesColumn"`
+	// One row per stored date.
+	Rows []json.RawMessage `json:"rows" jsonschema:"maxItems=400,oneof_ref=#/components/schemas/SectorSeriesRow"`
 }
 
 // qualityOf describes the documents of a fund. newest is the newest session of all funds.

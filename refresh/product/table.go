@@ -60,6 +60,12 @@ var table = []*Row{
 		Data: compute.KeyLevels{}, Quality: matrixQuality{},
 	},
 	{
+		pattern: "gex/{u}/open-interest", Feed: Chains, Method: compute.GammaMethod,
+		notice: "Delayed and derived from open interest of the previous session" + notAdvice,
+		gather: gatherGamma, Compute: computeOpenInterest, Forms: []Form{listCSV("contracts", compute.OpenInterestChange{})},
+		Data: compute.OpenInterestChanges{}, Quality: openInterestQuality{},
+	},
+	{
 		pattern: "volatility/{u}", Feed: Chains, Method: compute.VolatilityMethod, notice: derivedNotice,
 		gather: gatherVolatility, Compute: computeVolatility, Dated: true,
 		Data: compute.Volatility{}, Quality: volatilityQuality{},
@@ -99,8 +105,14 @@ var table = []*Row{
 	{
 		pattern: SectorsResource, Feed: Funds, Method: compute.SectorsMethod,
 		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
-		gather: gatherSectors, Compute: computeSectors, Dated: true,
+		gather: gatherSectors, Compute: computeSectors, Dated: true, Forms: []Form{listCSV("trail", compute.TrailPoint{})},
 		deltas: defaultOnly, Data: compute.Rotation{}, Quality: sectorsQuality{},
+	},
+	{
+		pattern: SectorsResource + "/series", Feed: Funds, Method: seriesMethod,
+		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
+		gather: gatherSectorSeries, Compute: computeSeries(sectorColumns), Forms: []Form{tableCSV},
+		Data: sectorSeriesData{}, Quality: seriesQuality{},
 	},
 	{
 		pattern: VIXResource, Feed: Settlements, Method: compute.VIXMethod,

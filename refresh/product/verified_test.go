@@ -129,7 +129,9 @@ func (a *answers) gamma(m synthetic, before *synthetic) (g map[string]any) {
 	if before != nil {
 		inputs = append(inputs, madeInput{Name: "previous/" + m.nameOf(), Body: before.body})
 	}
-	must(a, json.Unmarshal(a.seal("gex/"+strings.ToLower(m.head.Symbol), m.rate, inputs...).Body(snapshots.Identity), &g))
+	u := strings.ToLower(m.head.Symbol)
+	a.seal("gex/"+u+"/open-interest", m.rate, inputs...)
+	must(a, json.Unmarshal(a.seal("gex/"+u, m.rate, inputs...).Body(snapshots.Identity), &g))
 	return g
 }
 

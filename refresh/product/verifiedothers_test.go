@@ -77,7 +77,7 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 		}
 	}
 	slices.SortFunc(inputs[1:], func(a, b madeInput) int { return strings.Compare(a.Name, b.Name) })
-	for _, symbol := range []string{"VIX9D", "VIX6M", "VVIX", "SKEW"} {
+	for _, symbol := range []string{"VIX1D", "VIX6M", "VXN", "RVX"} {
 		if g.IntN(3) > 0 {
 			inputs = append(inputs, madeInput{Name: "quotes/_" + symbol + ".json",
 				Body: quoteDocument("^"+symbol, 20+80*g.Float64(), g.Float64()-0.5, calendar.Open(calendar.Next(date)).Add(time.Hour))})
@@ -292,7 +292,7 @@ func TestSeriesMarkSplitsAndMethods(t *testing.T) {
 		_, rows := a.sealRow("gex/nvda", 0.04, inputs...)
 		rows.Body = bytes.Replace(rows.Body, []byte("[{"), []byte("["+earlier+",{"), 1)
 		data := a.seal("gex/nvda/series", 0.04, now, rows).Data()
-		for _, want := range []string{`8,"cboe",null,null,null],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/6","2026-12-01T12:00:00Z"]]`, c.split)} {
+		for _, want := range []string{`8,"cboe",null,null,null],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/7","2026-12-01T12:00:00Z"]]`, c.split)} {
 			if !bytes.Contains(data, []byte(want)) {
 				t.Errorf("split %s: want %s in %s", c.split, want, data)
 			}

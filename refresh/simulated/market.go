@@ -8,7 +8,7 @@
 // A chain is made in the order of the files market (what the upstream shows at an instant), prices, instruments (with their listed series
 // and strikes), options (volatilities and quotes, open interest and trades) and documents (the bytes).
 //
-// It has the indices SPX, NDX and RUT, the VIX with its other volatility indices (VIX9D, VIX3M, VIX6M, VIX1Y, VVIX, SKEW), the funds SPY, QQQ and IWM, the 11
+// It has the indices SPX, NDX and RUT, the VIX with its other volatility indices (VIX1D, VIX9D, VIX3M, VIX6M, VIX1Y, VVIX, SKEW, VXN, RVX), the funds SPY, QQQ and IWM, the 11
 // sector funds and 6 stocks. All but the volatility indices have options. The VIX is the VIX formula over the SPX surface.
 //
 // The simulated market is simpler than a real one: dividends and splits do not exist, American options are priced as European ones, strikes

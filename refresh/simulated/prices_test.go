@@ -30,12 +30,15 @@ func TestIndicesArePlausible(t *testing.T) {
 			"_SPX":   {[2]float64{4300, 7900}, [2]float64{5900, 6300}, [2]float64{0.11, 0.14}, [2]float64{0.999, 1.001}},
 			"_NDX":   {[2]float64{14_500, 33_000}, [2]float64{22_000, 23_500}, [2]float64{0.14, 0.2}, [2]float64{0.9, 0.94}},
 			"_RUT":   {[2]float64{1250, 2950}, [2]float64{1900, 2100}, [2]float64{0.15, 0.21}, [2]float64{0.82, 0.88}},
+			"_VIX1D": {[2]float64{5, 57}, [2]float64{16, 20}, [2]float64{1.2, 1.9}, [2]float64{-0.8, -0.65}},
 			"_VIX9D": {[2]float64{8, 55}, [2]float64{17, 20}, [2]float64{1.1, 1.5}, [2]float64{-0.8, -0.7}},
 			"_VIX":   {[2]float64{9, 50}, [2]float64{17.5, 20.5}, [2]float64{0.95, 1.3}, [2]float64{-0.8, -0.65}},
 			"_VIX3M": {[2]float64{14, 36}, [2]float64{18, 21}, [2]float64{0.45, 0.65}, [2]float64{-0.8, -0.65}},
 			"_VIX6M": {[2]float64{15, 32}, [2]float64{19, 22}, [2]float64{0.28, 0.42}, [2]float64{-0.8, -0.65}},
 			"_VIX1Y": {[2]float64{16, 29}, [2]float64{20, 23}, [2]float64{0.18, 0.27}, [2]float64{-0.75, -0.6}},
 			"_VVIX":  {[2]float64{60, 180}, [2]float64{85, 105}, [2]float64{0.4, 0.6}, [2]float64{-0.8, -0.65}},
+			"_VXN":   {[2]float64{12, 57}, [2]float64{21, 26}, [2]float64{0.75, 1.1}, [2]float64{-0.8, -0.65}},
+			"_RVX":   {[2]float64{13, 52}, [2]float64{21, 26}, [2]float64{0.65, 1}, [2]float64{-0.8, -0.65}},
 			"_SKEW":  {[2]float64{110, 160}, [2]float64{135, 148}, [2]float64{0.11, 0.2}, [2]float64{0.65, 0.8}},
 		} {
 			var levels []float64
@@ -81,7 +84,7 @@ func TestHistoryJoinsQuotes(t *testing.T) {
 		"2026-08-11 09:00:00": "2026-08-10", "2026-08-11 17:59:00": "2026-08-10", "2026-08-11 18:01:00": "2026-08-11",
 		"2026-08-15 12:00:00": "2026-08-14", "2026-08-17 12:00:00": "2026-08-14", "2026-11-27 18:00:30": "2026-11-27",
 	} {
-		for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "_VIX9D", "_VIX6M", "_VIX1Y", "_VVIX", "_SKEW", "_NDX", "_RUT", "SPY", "IWM", "XLC", "TSLA"} {
+		for _, symbol := range []string{"_SPX", "_VIX", "_VIX3M", "_VIX1D", "_VIX9D", "_VIX6M", "_VIX1Y", "_VVIX", "_SKEW", "_VXN", "_RVX", "_NDX", "_RUT", "SPY", "IWM", "XLC", "TSLA"} {
 			closes := closesOf(t, market, symbol, ny(at))
 			want := compute.NewDate(2022, time.January, 3)
 			for _, c := range closes {

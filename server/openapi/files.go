@@ -5,16 +5,16 @@
 //
 // Command refresh/gen makes all of them but docs.css and docs.js. It makes the document from openapi.yaml and from the Go types of
 // the results, whose comments and tags describe each field. A new field needs a comment, its unit in a tag if it is a number, and
-// its value in testdata/answers.json. The page of the methods is made from compute/METHODS.md, tools.json and widgets.json
-// from the document. After a change to a source, go generate ./server/openapi writes the files anew.
+// its value in testdata/answers.json. The page of the methods is made from compute/METHODS.md, tools.json, widgets.json
+// and llms.txt from the document. After a change to a source, go generate ./server/openapi writes the files anew.
 package openapi
 
 import "embed"
 
 //go:generate go run -C ../.. ./refresh/gen
 
-// Files has the document, the tools, the widgets of any underlying, the page of the document, the methods as a page and as
+// Files has the document, the tools, the links for language models, the widgets of any underlying, the page of the document, the methods as a page and as
 // Markdown, the style sheet of both pages, and the script of the document's page.
 //
-//go:embed openapi.json tools.json widgets.json docs.html methods.html methods.markdown docs.css docs.js
+//go:embed openapi.json tools.json widgets.json docs.html methods.html methods.markdown llms.txt docs.css docs.js
 var Files embed.FS

@@ -58,14 +58,15 @@ const size = { width: 440, height: 400, left: 54, right: 12, top: 12, bottom: 40
 
 function scatter(figure, d) {
   const funds = d.sectors.filter((s) => s.rrg && s.rrg.rs_ratio !== null && s.rrg.rs_momentum !== null);
-  const reach = Math.max(1, ...funds.flatMap((s) => [Math.abs(s.rrg.rs_ratio - 100), Math.abs(s.rrg.rs_momentum - 100)])) * 1.15;
+  const trail = d.trail ?? []; // answers of sectors/3 have none
+  const reach = Math.max(1, ...[...trail, ...funds.map((s) => s.rrg)].flatMap((p) => [Math.abs(p.rs_ratio - 100), Math.abs(p.rs_momentum - 100)])) * 1.15;
   const x = (v) => size.left + ((v - 100 + reach) / (2 * reach)) * (size.width - size.left - size.right);
   const y = (v) => size.top + ((100 + reach - v) / (2 * reach)) * (size.height - size.top - size.bottom);
   const list = funds.map((s) => `${s.symbol} ${s.rrg.quadrant}`).join(', ');
   const drawing = svg('svg', { viewBox: `0 0 ${size.width} ${size.height}`, role: 'group', 'aria-label': 'Rotation scatter: relative strength across, its momentum upwards' },
-    quadrants(x, y, reach), axes(x, y, reach), places(funds, x, y));
+    quadrants(x, y, reach), axes(x, y, reach), trails(trail, funds, x, y), places(funds, x, y));
   refill(figure, h('figcaption', null, h('h3', null, term('rotation', 'Rotation'))), drawing,
-    h('p', { class: 'summary' }, funds.length ? `Against ${d.benchmark.symbol}, RRG-style; 100 is the average of 63 sessions. ${list}.` : 'Too little price history for the rotation.'));
+    h('p', { class: 'summary' }, funds.length ? `Against ${d.benchmark.symbol}, RRG-style; 100 is the average of 63 sessions, a line the last 8 weeks. ${list}.` : 'Too little price history for the rotation.'));
 }
 
 function quadrants(x, y, reach) {
@@ -90,6 +91,12 @@ function axes(x, y, reach) {
     at.map((v) => svg('text', { x: size.left - 6, y: y(v) + 4, 'text-anchor': 'end' }, number(v, decimals, true))),
     svg('text', { x: (size.left + size.width - size.right) / 2, y: size.height - 5, 'text-anchor': 'middle' }, 'Relative strength, index'),
     svg('text', { x: 0, y: 0, 'text-anchor': 'middle', transform: `translate(11 ${(size.height - size.bottom + size.top) / 2}) rotate(-90)` }, 'Momentum, index'));
+}
+
+/** trails draws the way of each fund to its dot. */
+function trails(trail, funds, x, y) {
+  return svg('g', { class: 'trails', 'aria-hidden': 'true' }, funds.map((s) => svg('polyline', { class: s.rrg.quadrant,
+    points: trail.filter((p) => p.symbol === s.symbol).map((p) => `${x(p.rs_ratio).toFixed(1)},${y(p.rs_momentum).toFixed(1)}`).join(' ') })));
 }
 
 /** places draws a dot and a name for each fund. The name covers no other name, dot or line if such a place is found. */

@@ -10,6 +10,7 @@ const words = {
   flip: 'The level of the index, nearest the spot, at which modelled net gamma would be zero. Below it net gamma is usually negative.',
   flip_band: 'The lowest and the highest flip of the model and its scenarios. A wide band: the flip is uncertain.',
   regime: 'Positive or negative, the sign of net gamma. Neutral: net gamma is under 1 % of gross, or has the other sign with volatilities a tenth lower or higher, or without the contracts that expire today. The sign near zero is the weakest statement of the model.',
+  pin: 'The strike with the most gamma of what expires on the day, calls and puts added up: where dealers hedge most as the close comes near.',
   call_wall: 'The strike with the most positive net gamma, above the spot or below.',
   put_wall: 'The strike with the most negative net gamma, above the spot or below.',
   vol_trigger: 'The flip of the options that expire within 7 days, which are hedged most often.',
@@ -49,6 +50,8 @@ const words = {
   percentile: 'The share of the last 252 sessions whose at-the-money volatility of 30 days was lower.',
   vvix: 'The volatility that options on VIX imply for VIX itself.',
   skew: 'How dear far puts on SPX are, as an index of Cboe: 100 is no extra price for a fall.',
+  vxn: 'As VIX, of the Nasdaq-100: the volatility of 30 days that options on NDX imply.',
+  rvx: 'As VIX, of the Russell 2000: the volatility of 30 days that options on RUT imply.',
   // max pain, flow, VIX, sectors
   max_pain: 'The settlement price at which all options of an expiration together pay their holders least.',
   put_call: 'Puts divided by calls. Above 1: more puts than calls.',

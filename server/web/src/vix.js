@@ -42,7 +42,7 @@ function list(d) {
     fact('vix', 'VIX at settlement', price(d.vix), d.vol_level && words(d.vol_level)),
     fact('vix3m', 'VIX / VIX3M at settlement', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
     fact('roll_yield', 'Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
-    ...[['vvix', 'VVIX'], ['skew', 'SKEW']].map(([key, name]) => fact(key, name, number(d.cash?.[key]?.value, 2, true), percent(d.cash?.[key]?.change_pct))),
+    ...[['vvix', 'VVIX'], ['skew', 'SKEW'], ['vxn', 'VXN'], ['rvx', 'RVX']].map(([key, name]) => fact(key, name, number(d.cash?.[key]?.value, 2, true), percent(d.cash?.[key]?.change_pct))),
   ];
 }
 
@@ -72,7 +72,7 @@ function draw(chart, d) {
   });
 }
 
-const rungs = [['vix9d', 'VIX9D', 9], ['vix', 'VIX', 30], ['vix3m', 'VIX3M', 93], ['vix6m', 'VIX6M', 182], ['vix1y', 'VIX1Y', 365]];
+const rungs = [['vix1d', 'VIX1D', 1], ['vix9d', 'VIX9D', 9], ['vix', 'VIX', 30], ['vix3m', 'VIX3M', 93], ['vix6m', 'VIX6M', 182], ['vix1y', 'VIX1Y', 365]];
 
 /** drawIndices draws the volatility indices by the days that they look ahead, on the scale of a root. */
 function drawIndices(chart, cash) {
@@ -83,7 +83,7 @@ function drawIndices(chart, cash) {
   const xs = known.map(([, , days]) => Math.sqrt(days));
   const rise = values.at(-1) - values[0];
   chart.draw({
-    xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [1, 21], start: xs[0],
+    xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [0, 21], start: xs[0],
     xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : number(x * x); },
     series: [
       { name: 'Level', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },

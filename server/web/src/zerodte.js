@@ -20,14 +20,14 @@ if (location.hash === '#0dte') location.replace('#zero-dte');
 /** zeroDtePanel builds the panel. */
 export function zeroDtePanel() {
   const figure = choices('zero-figure', 'Figure by strike of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
-  const tiles = h('dl', { class: 'levels' }, levels({ d: { zero_dte: {} }, expiring: [], wall: () => null, option: null })); // it has its height before the answer
+  const tiles = h('dl', { class: 'levels' }, levels({ d: { zero_dte: {} }, expiring: [], option: null })); // it has its height before the answer
   const reading = h('p', { class: 'reading', role: 'status' });
   const strikes = new Chart('0DTE by strike', 320);
   const net = new Chart('0DTE net gamma through the session', 320);
   let track = null;
   let why = ''; // why there is no track
   let date; // the chosen date that others follow
-  let others = {}; // feeds of what gex/{u} lacks: the strikes of the day, its walls, and the move to its end
+  let others = {}; // feeds of what gex/{u} lacks: the strikes of the day, and the straddle of its end
   const show = () => {
     const d = panel.document?.data;
     if (!d) return;
@@ -35,7 +35,6 @@ export function zeroDtePanel() {
     const today = { d, track: track?.session_date === d.session_date ? track : null,
       expiring: d.by_expiration.filter((e) => e.expiration === d.session_date),
       rows: of('matrix')?.parts.find((p) => p.name === 'zero_dte')?.by_strike ?? null,
-      wall: (side) => of('levels')?.levels.find((l) => l.name === `zero_dte_${side}_wall`) ?? null,
       option: of('volatility')?.expirations.findLast((e) => e.expiration === d.session_date) ?? null };
     refill(tiles, ...levels(today));
     refill(reading, ...read(today));
@@ -49,7 +48,7 @@ export function zeroDtePanel() {
     if (day() !== date) {
       for (const feed of Object.values(others)) unwatch(feed, show);
       date = day();
-      const urls = date ? {} : { matrix: `${current}/matrix`, levels: `${current}/levels`, volatility };
+      const urls = date ? {} : { matrix: `${current}/matrix`, volatility };
       others = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, watch(url, show)]));
     }
     show();
@@ -67,9 +66,9 @@ export function zeroDtePanel() {
 const share = (x) => percent(x, 1).replace('+', '');
 const away = (x, d) => (Number.isFinite(x) ? `${percent((x / d.effective_spot - 1) * 100)} from spot` : '\u00a0');
 
-function levels({ d, expiring, wall, option }) {
+function levels({ d, expiring, option }) {
   const z = d.zero_dte;
-  const [flip, call, put] = [expiring.length ? z.zero_gamma_flip : null, wall('call')?.price, wall('put')?.price];
+  const [flip, call, put] = [expiring.length ? z.zero_gamma_flip : null, z.call_walls?.[0]?.strike, z.put_walls?.[0]?.strike];
   const sign = expiring.length && z.net_gex_dollars ? (z.net_gex_dollars > 0 ? 'positive' : 'negative') : '';
   return [
     ['net', 'Net gamma', expiring.length ? dollars(z.net_gex_dollars) : unknown, 'per 1 % move', sign],
@@ -77,7 +76,8 @@ function levels({ d, expiring, wall, option }) {
     ['flip', 'Flip', level(flip), expiring.length && flip === null ? 'none within 15 %' : away(flip, d)],
     ['call_wall', 'Call wall', level(call), away(call, d)],
     ['put_wall', 'Put wall', level(put), away(put, d)],
-    ['expected_move', 'Move to expiration', option?.expected_move ? `±${number(option.expected_move, 2)}` : unknown, option?.atm_straddle ? `the straddle costs ${number(option.atm_straddle, 2)}` : '\u00a0'],
+    ['pin', 'Pin', level(z.pin_strike), away(z.pin_strike, d)],
+    ['expected_move', 'Move to the close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `the straddle costs ${number(option.atm_straddle, 2)}` : '\u00a0'],
   ].map(([key, name, value, note, kind = '']) => h('div', { class: `tile ${kind}` }, h('dt', null, term(key, name)), h('dd', null, value, h('small', null, note))));
 }
 
@@ -101,13 +101,13 @@ function read({ d, track, expiring }) {
 }
 
 /** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
-function drawStrikes(chart, { d, expiring, rows, wall, option }, f) {
+function drawStrikes(chart, { d, expiring, rows }, f) {
   if (day()) return chart.clear('A stored date has no figures by strike of what expired on it.');
   if (expiring.length === 0) return chart.clear(`No contract that expires on ${date(d.session_date)} is open.`);
   if (!rows) return chart.clear('The figures of these contracts have not come yet.');
   const spot = d.effective_spot;
-  const move = option?.expected_move ?? null;
-  const marks = [[spot, 'Spot', '--ink'], [d.zero_dte.zero_gamma_flip, 'Flip', '--flip'], [wall('call')?.price, 'Call wall', '--positive'], [wall('put')?.price, 'Put wall', '--negative']]
+  const move = d.zero_dte.remaining_move;
+  const marks = [[spot, 'Spot', '--ink'], [d.zero_dte.zero_gamma_flip, 'Flip', '--flip'], [d.zero_dte.call_walls?.[0]?.strike, 'Call wall', '--positive'], [d.zero_dte.put_walls?.[0]?.strike, 'Put wall', '--negative']]
     .map(([x, name, color]) => ({ x, label: `${name} ${level(x)}`, color })).filter((m) => Number.isFinite(m.x));
   const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...marks.filter((m) => m.label.includes('wall')).map((m) => 1.1 * Math.abs(m.x / spot - 1))));
   const inside = (x) => Math.abs(x / spot - 1) <= reach;
