@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ import (
 // CheckCommand is `strikecache check`, in the form that the kong parser reads. It takes files the way of any document, through
 // [folder.Read], the decoder and the guard, and prints what a server would use of them.
 type CheckCommand struct {
-	Files []string `arg:"" name:"file" help:"Documents. The end of the path says which, as in options/_SPX.json. Two files of one document are compared as if they came in this order." type:"path"`
+	Files []string `arg:"" name:"file" help:"Documents. The end of the path says which, as in options/_SPX.json. Two files of one document are compared as if they came in this order. Or a folder as --history takes it." type:"path"`
 }
 
 // Validate is called by the parser.
@@ -38,21 +39,21 @@ func (c *CheckCommand) Validate() error {
 // could not make of them.
 func (c *CheckCommand) Run(out io.Writer) error {
 	k := &checker{out: out, Intake: feed.NewIntake(feed.MachineClock(), compute.NewCalendar(nil, nil), slog.New(slog.DiscardHandler))}
-	refused := 0
 	for _, path := range c.Files {
-		d, err := k.open(path)
-		if e := (*upstream.Error)(nil); errors.As(err, &e) {
-			refused++
-			fmt.Fprintf(out, "%s: REFUSED as %s: %v\n", path, e.Reason, e.Err)
-			k.say("%s", cmp.Or(advice[e.Reason], "see server/deploy/SOURCE.md"))
+		if info, err := os.Stat(path); err == nil && info.IsDir() {
+			if err := k.past(path); err != nil {
+				return fmt.Errorf("check: %w", err)
+			}
 			continue
 		}
-		fmt.Fprintf(out, "%s: accepted as %s\n", path, d.Name)
-		k.describe(d)
+		if d, err := k.open(path); k.accepts(path, err) {
+			fmt.Fprintf(out, "%s: accepted as %s\n", path, d.Name)
+			k.describe(d)
+		}
 	}
 	switch {
-	case refused > 0:
-		return fmt.Errorf("check: a server would refuse %d of %d files", refused, len(c.Files))
+	case k.refused > 0:
+		return fmt.Errorf("check: a server would refuse %d of %d files", k.refused, k.files)
 	case k.failed > 0:
 		return fmt.Errorf("check: a server could not make %d answers of these files", k.failed)
 	}
@@ -72,6 +73,7 @@ var advice = map[upstream.Reason]string{
 	upstream.Truncated:   whenComplete, upstream.Malformed: whenComplete,
 	upstream.Empty:      "a chain has a price and a contract that has not settled, a history and a settlement file at least one row",
 	upstream.ClockAhead: "a timestamp is UTC, a last_trade_time New York time, and a date that of a session; the clock of this machine must be right, too",
+	upstream.Older:      "the folder of a date has the documents of its session",
 	upstream.HTML:       "the file is a page, and no document",
 	upstream.TooMany:    "leave out the expirations that nobody asks for",
 	upstream.Backwards:  inARow, upstream.Shrunk: inARow, upstream.PriceJump: inARow, upstream.QuotesMissing: inARow,
@@ -82,7 +84,76 @@ var advice = map[upstream.Reason]string{
 type checker struct {
 	out io.Writer
 	*feed.Intake
-	failed int // answers that could not be made
+	files, refused int // that were checked
+	failed         int // answers that could not be made
+}
+
+// accepts counts a file, and prints why it is refused.
+func (k *checker) accepts(path string, err error) bool {
+	k.files++
+	e := (*upstream.Error)(nil)
+	if !errors.As(err, &e) {
+		return true
+	}
+	k.refused++
+	fmt.Fprintf(k.out, "%s: REFUSED as %s: %v\n", path, e.Reason, e.Err)
+	k.say("%s", cmp.Or(advice[e.Reason], "see server/deploy/SOURCE.md"))
+	return false
+}
+
+// past says what a server would play of a folder with a folder for each date.
+func (k *checker) past(dir string) error {
+	past, err := folder.NewPast(dir, k.Calendar)
+	if err != nil {
+		return err
+	}
+	sessions, others, err := past.Dates()
+	used, unused, played := map[string]int{}, map[string]int{}, 0
+	for _, d := range sessions {
+		good := 0
+		names, strangers := past.Names(d)
+		for _, name := range names {
+			kind, key := name.Split()
+			of := strings.Replace(string(name), d.String(), "DATE", 1)
+			if !slices.Contains(pastDocuments(d), name) && (kind != upstream.OptionsKind || name != feed.ChainOf(strings.TrimPrefix(key, "_"))) {
+				unused[of]++
+				continue
+			}
+			doc, err := past.At(name, d.At(20, 0, 0, compute.NewYork))
+			if err == nil {
+				_, err = takePast(feed.NewIntake(k.Clock, k.Calendar, k.Log), doc, d)
+			}
+			if k.accepts(filepath.Join(dir, d.String(), string(name)), err) {
+				used[of]++
+				good++
+			}
+		}
+		if unused["other paths"] += strangers; good > 0 {
+			played++
+		}
+	}
+	fmt.Fprintf(k.out, "%s: %d of %d sessions would be played\n", dir, played, len(sessions))
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		k.say("%d of %s", used[name], name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(unused)) {
+		if unused[name] > 0 {
+			k.say("NOT USED: %d of %s", unused[name], name)
+		}
+	}
+	for _, d := range others {
+		k.say("NOT USED: %s is no session of the exchange", d)
+	}
+	return err
+}
+
+// pastDocuments returns the names of the documents that are played of a session, without the chains.
+func pastDocuments(d compute.Date) []upstream.Name {
+	names := append(fundDocuments(), vixDocuments(d)...)
+	for _, index := range product.CloseIndices {
+		names = append(names, upstream.History(index))
+	}
+	return names
 }
 
 // say prints an indented line.

@@ -39,6 +39,7 @@ type Config struct {
 
 	// Past, unless nil, has the documents of past sessions. Those whose dates are not stored are played.
 	Past Past
+	Kept bool // Past is what a user has kept: sessions and documents may be missing, and it has one document of each a day
 
 	// ArchiveMaxAge is how long the documents of stored answers are kept; 0 means for ever. SnapshotMaxAge is how long the
 	// dated files of products that expire are kept; 0 means for ever.
@@ -72,7 +73,7 @@ func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, e
 
 // settings returns what answers depend on besides documents.
 func (c *Config) settings() product.Settings {
-	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded, History: c.Past != nil}
+	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded, History: c.Past != nil && !c.Kept}
 }
 
 // first returns the underlying whose chain has an interval of its own. The chains of the others take turns.

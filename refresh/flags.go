@@ -113,6 +113,8 @@ type SourceFlags struct {
 	Folder     string `help:"Folder of documents: options/_SPX.json, quotes/XLK.json, charts/historical/XLK.json, settlement/2026-10-05.csv. A file may also be compressed, with .gz after its name. Source replay reads it once; source folder looks each second whether a program of yours has changed a file." type:"path" placeholder:"DIR" group:"Sources folder and replay"`
 	SourceName string `help:"With source folder, the name of whoever made the documents, in meta.source of every answer and in the data directory: 1 to 32 of a-z, 0-9 and -. Default: folder." placeholder:"NAME" group:"Sources folder and replay"`
 
+	History string `help:"Folder of past documents, with a folder for each date: 2026-11-20/options/_SPX.json.gz, 2026-11-20/settlement/2026-11-20.csv. Sessions whose date has no file yet are computed from them in the background, oldest first, and their answers say meta.source as all others. Not with source simulated." type:"path" placeholder:"DIR" group:"History"`
+
 	SimSeed  uint64  `help:"Seed of the simulated market." default:"1" group:"Source simulated"`
 	SimStart string  `help:"Simulated time at the start, RFC 3339; by default 11:00 New York of the last session, or the time of the last stored answer if that is later. It must not be before the last stored answer." placeholder:"TIME" group:"Source simulated"`
 	SimSmall bool    `help:"Chains have only every fifth strike, so that a server needs a third of the time and memory: for tests of your own programs." group:"Source simulated"`
@@ -134,6 +136,8 @@ func (s *SourceFlags) check(edge bool) error {
 		return fmt.Errorf("--sim-speed must be from 0 to 10000, not %v", s.SimSpeed)
 	case (s.Source == "folder" || s.Source == "replay") && s.Folder == "" && !edge:
 		return fmt.Errorf("--source %s needs --folder", s.Source)
+	case s.Source == "simulated" && s.History != "":
+		return errors.New("--history needs a --source with documents of a real market, cboe, folder or replay: the simulated market is never mixed with one")
 	case s.SourceName != "" && s.Source != "folder":
 		return errors.New("--source-name belongs to --source folder: another source has its own name")
 	case s.SourceName != "" && (!sourceForm.MatchString(s.SourceName) || slices.Contains([]string{"simulated", "cboe", "replay", "folder"}, s.SourceName)):
@@ -158,6 +162,13 @@ func (s *SourceFlags) simStart() (time.Time, error) {
 
 // apply sets the source, the clock and the past of cfg. The store and the calendar of cfg must be set before.
 func (s *SourceFlags) apply(cfg *Config) error {
+	if s.History != "" {
+		past, err := folder.NewPast(s.History, cfg.Calendar)
+		if err != nil {
+			return fmt.Errorf("--history: %w", err)
+		}
+		cfg.Past, cfg.Kept = past, true
+	}
 	switch s.Source {
 	case "cboe":
 		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute, Dial: cfg.dial})

@@ -25,10 +25,10 @@ const (
 	pastEvery = 5 * time.Minute
 )
 
-// playHistory plays what the source still has, beside the schedule: the track of today of the first underlying, the past sessions, and the
-// tracks of today of the others.
+// playHistory plays the past that there is, beside the schedule: the track of today of the first underlying, the past sessions, and the
+// tracks of today of the others. What a user has kept has no tracks.
 func (j *jobs) playHistory(ctx context.Context) {
-	tracks := j.cfg.products.Where(func(p *product.Product) bool { return p.Accumulates })
+	tracks := j.cfg.products.Where(func(p *product.Product) bool { return p.Accumulates && !j.cfg.Kept })
 	track := func(some product.List) job {
 		return job{name: "track", run: func(ctx context.Context) error {
 			for _, p := range some {
@@ -39,47 +39,92 @@ func (j *jobs) playHistory(ctx context.Context) {
 			return nil
 		}}
 	}
-	for _, one := range []job{track(tracks[:1]), {name: "backfill", run: j.playSessions}, track(tracks[1:])} {
+	first := min(1, len(tracks))
+	for _, one := range []job{track(tracks[:first]), {name: "backfill", run: j.playSessions}, track(tracks[first:])} {
 		j.runJob(ctx, one)
 	}
 	j.log.Info("history filled in")
 }
 
+// History returns how many of the past sessions have been played, or need not be, such as "41 of 250"; "" if there is no past. It is safe for
+// concurrent use.
+func (j *jobs) History() string {
+	if p := j.played.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// sayEvery is the time between two lines of the log about the progress of history.
+const sayEvery = 10 * time.Second
+
 // playSessions computes and stores the answers of past sessions whose dates have no file, oldest session first, from the
 // documents that the upstream had after each close. It then computes the current answers again:
 // the same documents give other answers now, because the answers compare with earlier dates. A session that fails stops no other.
+// The next start goes on where this one was interrupted: at the first date without a file.
 func (j *jobs) playSessions(ctx context.Context) error {
-	var errs []error
-	began, stored, memory := time.Now(), 0, product.NewMemory(j.store, j.cal, j.log)
-	dated := j.cfg.products.Where(func(p *product.Product) bool { return p.Dated && !p.Accumulates })
-	for _, d := range j.cfg.Past.Sessions(j.cfg.Clock.Now()) {
-		for _, group := range dated.Groups() {
-			missing := group.Where(func(p *product.Product) bool { return !slices.Contains(j.store.DatesOf(p.Name), d.String()) })
-			if len(missing) == 0 {
-				continue
-			}
-			names, at := j.closing(missing[0], d)
-			b, err := j.past(ctx, memory, names, at)
-			if ctx.Err() != nil {
-				return nil // the next start goes on with it
-			}
-			if err == nil && (len(b.Documents) > 0 || missing[0].EveryChain()) {
-				err = j.accept("backfill", b, missing)
-				stored += len(b.Answers)
-			}
-			if err != nil {
-				errs = append(errs, fmt.Errorf("play %s of %s: %w", missing[0].Name, d, err))
-			}
+	began, stored, unused, memory := time.Now(), 0, 0, product.NewMemory(j.store, j.cal, j.log)
+	sessions := j.cfg.Past.Sessions(j.cfg.Clock.Now())
+	j.log.Info("history begins", "sessions", len(sessions))
+	said := began
+	for i, d := range sessions {
+		j.played.Store(new(fmt.Sprintf("%d of %d", i, len(sessions))))
+		if time.Since(said) >= sayEvery {
+			said = time.Now()
+			j.log.Info("history goes on", "played", j.History())
 		}
+		answers, errs := j.playSession(ctx, memory, d)
+		if ctx.Err() != nil {
+			return nil
+		}
+		stored += answers
+		unused += len(errs)
+		for _, err := range errs {
+			j.log.Warn("past session not played whole", "date", d, "err", err)
+		}
+	}
+	j.played.Store(new(fmt.Sprintf("%d of %d", len(sessions), len(sessions))))
+	var errs []error
+	if unused > 0 {
+		errs = append(errs, fmt.Errorf("%d documents or answers of past sessions cannot be used: the lines above name them", unused))
 	}
 	if stored == 0 {
 		return errors.Join(errs...)
 	}
 	j.log.Info("back-filled", "snapshots", stored, "took", time.Since(began).Round(time.Millisecond))
 	for _, group := range j.cfg.products.Groups() {
-		errs = append(errs, j.accept("backfill", j.newBatch(), group))
+		j.leave(func() {}) // a refresh that waits comes first
+		if err := j.accept("backfill", j.newBatch(), group); !errors.Is(err, product.ErrNoInput) {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// playSession stores the answers of a session that have no file, and returns how many they are. Its errors name each document and answer that
+// cannot be used.
+func (j *jobs) playSession(ctx context.Context, memory *product.Memory, d compute.Date) (stored int, errs []error) {
+	dated := j.cfg.products.Where(func(p *product.Product) bool { return p.Dated && !p.Accumulates })
+	for _, group := range dated.Groups() {
+		missing := group.Where(func(p *product.Product) bool { return !slices.Contains(j.store.DatesOf(p.Name), d.String()) })
+		if len(missing) == 0 {
+			continue
+		}
+		names, at := j.closing(missing[0], d)
+		b, refused := j.past(ctx, memory, names, at)
+		if ctx.Err() != nil {
+			return stored, nil
+		}
+		errs = append(errs, refused...)
+		if len(b.Documents) == 0 && !missing[0].EveryChain() {
+			continue
+		}
+		err := j.accept("backfill", b, missing)
+		if stored += len(b.Answers); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return stored, errs
 }
 
 // closing returns the names of the documents of a product, and when the upstream has those of a session.
@@ -96,31 +141,63 @@ func (j *jobs) closing(p *product.Product, d compute.Date) (names []upstream.Nam
 	return names, j.cal.Close(d).Add(afterClose)
 }
 
-// past returns the documents that the upstream had at an instant, without those that it does not have any more. No other documents than these
-// are used, and the answers are not served. Others may own the state before.
-func (j *jobs) past(ctx context.Context, memory *product.Memory, names []upstream.Name, at time.Time) (*product.Batch, error) {
-	b := j.newBatch()
+// past returns the documents that the upstream had at an instant, without those that it does not have any more, and an error for each that
+// cannot be used. No other documents than these are used, and the answers are not served. They are computed at that instant, or when the last
+// document was made: people save chains in the evening. Others may own the state before.
+func (j *jobs) past(ctx context.Context, memory *product.Memory, names []upstream.Name, at time.Time) (b *product.Batch, refused []error) {
+	b = j.newBatch()
 	b.At, b.Accepted, b.Memory = at, nil, memory
-	documents, errs := make([]*upstream.Document, len(names)), make([]error, len(names))
-	j.leave(func() { // once: a refresh comes each time
-		for i, name := range names {
-			documents[i], errs[i] = j.cfg.Past.At(name, at)
+	d := compute.DateOf(at.In(compute.NewYork))
+	add := func(names ...upstream.Name) {
+		sent, errs := make([]*upstream.Document, len(names)), make([]error, len(names))
+		j.leave(func() { // once: a refresh comes each time
+			for i, name := range names {
+				sent[i], errs[i] = j.cfg.Past.At(name, at)
+			}
+		})
+		for i, err := range errs {
+			if feed.IsUnknown(err) || ctx.Err() != nil {
+				continue
+			}
+			var doc *feed.Document
+			if err == nil {
+				doc, err = takePast(feed.NewIntake(j.cfg.Clock, j.cal, j.log), sent[i], d)
+			}
+			if err != nil {
+				refused = append(refused, fmt.Errorf("%s: %w", names[i], err))
+				continue
+			}
+			doc.Received = feed.Later(doc.Received, doc.Underlying.CapturedAt)
+			b.At = feed.Later(b.At, doc.Received)
+			b.Add(doc)
 		}
-	})
-	for i, doc := range documents {
-		if feed.IsUnknown(errs[i]) {
-			continue
-		}
-		if err := errors.Join(errs[i], ctx.Err()); err != nil {
-			return nil, err
-		}
-		d, err := feed.New(doc)
-		if err != nil {
-			return nil, err
-		}
-		b.Add(d)
 	}
-	return b, nil
+	add(names...)
+	for _, index := range product.CloseIndices {
+		if b.Settlement() != nil && b.Close(index, d) == nil {
+			add(upstream.History(index))
+		}
+	}
+	return b, refused
+}
+
+// takePast takes a document of a past session as any other, but compares it with none: days lie between two. A chain or a quote must be of
+// that session and of its UTC date, under which its answer is stored.
+func takePast(in *feed.Intake, sent *upstream.Document, d compute.Date) (*feed.Document, error) {
+	doc, err := in.Take(sent)
+	if err != nil {
+		return nil, err
+	}
+	switch asOf := doc.Underlying.AsOf; {
+	case doc.Settlement != nil:
+		err = checkMonths(doc.Settlement, in.Calendar, in.Clock.Now())
+	case asOf.IsZero():
+	case in.Calendar.SessionDate(asOf) < d:
+		err = upstream.Refuse(upstream.Older, "its last trade, %s, is of a session before %s", asOf.Format(time.RFC3339), d)
+	case compute.DateOf(asOf) != d:
+		err = upstream.Refuse(upstream.ClockAhead, "its last trade, %s, is not of the UTC date %s", asOf.Format(time.RFC3339), d)
+	}
+	return doc, err
 }
 
 // playTrack puts rows in front of a served track that is of today's session and begins later: one row for every 5 minutes,
@@ -133,8 +210,8 @@ func (j *jobs) playTrack(ctx context.Context, p *product.Product) error {
 	}
 	rows, memory, chain := []json.RawMessage{}, product.NewMemory(j.store, j.cal, j.log), feed.ChainOf(p.Underlying)
 	for at := j.cal.Open(today).Add(firstPast); at.Before(j.cal.Close(today).Add(afterClose)); at = at.Add(pastEvery) {
-		b, err := j.past(ctx, memory, []upstream.Name{chain}, at)
-		if err != nil {
+		b, refused := j.past(ctx, memory, []upstream.Name{chain}, at)
+		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
 			return err
 		}
 		if d := b.Document(chain); d == nil {

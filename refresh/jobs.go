@@ -26,6 +26,7 @@ type jobs struct {
 	scheduled atomic.Pointer[[]*retry]  // the jobs of the run that goes on; nil: none goes on
 	progress  atomic.Pointer[time.Time] // see advance
 	turn      sync.Mutex                // held by a refresh while it owns the state or waits for it
+	played    atomic.Pointer[string]    // see History
 	reading   sync.Mutex                // held from the read of a file in a folder until its document is decoded
 }
 

@@ -157,7 +157,7 @@ var allResources = []string{product.GammaResource, product.SeriesResource, produ
 	product.SectorsResource, product.VIXResource}
 
 // tree reads every file below a directory.
-func tree(t *testing.T, dir string) map[string][]byte {
+func tree(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	files := map[string][]byte{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -150,11 +150,13 @@ func TestPreflight(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	fleet := func(c *server.Config) {
-		c.Fleet, c.Readiness = true, func() server.Readiness { return server.Readiness{Role: "edge", Degraded: []string{"fleet"}} }
+		c.Fleet, c.Readiness = true, func() server.Readiness {
+			return server.Readiness{Role: "edge", Degraded: []string{"fleet"}, History: "41 of 250"}
+		}
 	}
 	for want, change := range map[string]func(*server.Config){
 		`{"ready":true,"source":"simulated","waiting":[],"failures":[{"resource":"gex/spx","reason":"upstream_unreachable"}],"unfed":["sectors/rotation"],"degraded":[]}`: unfedSectors,
-		`{"ready":true,"source":"simulated","role":"edge","waiting":[],"failures":[],"unfed":[],"degraded":["fleet"]}`:                                                    fleet,
+		`{"ready":true,"source":"simulated","role":"edge","waiting":[],"failures":[],"unfed":[],"degraded":["fleet"],"history":"41 of 250"}`:                              fleet,
 	} {
 		c := clientOf(t, newServer(newFinder(t), change))
 		if resp, body := do(t, c, "GET", "/readyz"); resp.StatusCode != 200 || string(body) != want || resp.Header.Get("Cache-Control") != "no-store" {

@@ -18,6 +18,7 @@ type Readiness struct {
 	Unfed    []string  // resources that the source cannot feed
 	Degraded []string  // codes of impaired parts, without duplicates: disk, clock, refresh, keys, usage, tls, log, fleet
 	Role     string    // in a fleet: refresher, follower or edge
+	History  string    // past sessions that have been played, such as 41 of 250; "" if there are none
 }
 
 // Failure is the last failure of a resource.
@@ -52,7 +53,8 @@ func (s *Server) Readyz() (status int, body []byte) {
 		Failures []Failure `json:"failures"`
 		Unfed    []string  `json:"unfed"`
 		Degraded []string  `json:"degraded"`
-	}{ready, s.cfg.Source, r.Role, list(r.Waiting), append([]Failure{}, r.Failures...), list(r.Unfed), list(r.Degraded)})
+		History  string    `json:"history,omitempty"`
+	}{ready, s.cfg.Source, r.Role, list(r.Waiting), append([]Failure{}, r.Failures...), list(r.Unfed), list(r.Degraded), r.History})
 	return statusOf(ready), body
 }
 

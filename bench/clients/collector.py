@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Makes an option chain for `strikecache serve --source folder` from CSV files of bulk snapshots.
+"""Makes an option chain for `strikecache serve --source folder` from CSV files of bulk snapshots, or a folder for
+`strikecache serve --history` from downloads of Cboe's website.
 
-The columns are those of Theta Data's terminal, which writes CSV for these requests,
+Bulk snapshots: the columns are those of Theta Data's terminal, which writes CSV for these requests,
 the first two of which are needed:
 
   version 2   /v2/bulk_snapshot/option/ and quote, open_interest, ohlc or greeks, with use_csv=true: root, expiration as
@@ -17,18 +18,31 @@ has none. The time of an ohlc row is taken as that of the last trade. An ohlc ro
 
 The chain replaces folder/options/_SPX.json when it is complete. If anything is wrong, nothing is written, and the exit code
 is 1. Needs Python 3.9 or newer. `strikecache check folder/options/_SPX.json` says what a server makes of the chain.
+
+Downloads: the files that "Download CSV" of www.cboe.com/delayed_quotes gives (quotedata.csv, until 2021 quotedata.dat), or
+folders of them, in both layouts since 2020 and with dates in English:
+
+  collector.py --downloads history downloads
+
+Each becomes history/<date>/options/<symbol>.json.gz, under the session that it describes: one made before 09:45 New York or
+on a weekend describes the last weekday before. Of several of a session, the last one of its day stays. A download does not
+say when an option last traded, so the flow has no rows of it. A file that cannot be used is named and skipped, and the exit
+code is 1. `strikecache check history` says what a server makes of the folder, which skips holidays.
 """
 
 import argparse
 import csv
+import gzip
 import json
 import math
 import os
 import re
 import sys
 import tempfile
-from datetime import date, datetime, timedelta, timezone
+from collections import Counter
+from datetime import date, datetime, time, timedelta, timezone
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 ROOTS = {"SPX": ("SPX", "SPXW"), "XSP": ("XSP",), "NDX": ("NDX", "NDXP"), "RUT": ("RUT", "RUTW"), "VIX": ("VIX", "VIXW")}  # of indices
 
@@ -162,13 +176,91 @@ def chain(symbol, price, price_at, made, files):
     }
 
 
+COLUMNS = {"bid": "Bid", "ask": "Ask", "iv": "IV", "open_interest": "Open Int", "volume": "Vol", "gamma": "Gamma", "last_trade_price": "Last Sale", "delta": "Delta"}
+MADE = (  # "Date: October 1, 2025 at 6:01 PM EDT", "Date: February 5 2022, 8:09 PM EST"; until 2021 "Jun 22 2020 @ 20:42 ET"
+    (re.compile(r"Date: (\w{3})\w* (\d+),? (\d{4}),?(?: at)? (\d+:\d\d)\s([AP]M) (?:ET|EDT|EST|GMT-[45])\b"), "%b %d %Y %I:%M %p"),
+    (re.compile(r"(\w{3}) (\d+) (\d{4}) @ (\d+:\d\d) ET\b"), "%b %d %Y %H:%M"),
+)
+OPEN, DELAY = time(9, 30), timedelta(minutes=15)  # New York, and of the quotes
+
+
+def download(path, symbol):
+    """Returns the session, the symbol and the chain document of a download of Cboe's website."""
+    with open(path, newline="", encoding="utf-8-sig") as file:
+        lines = [[cell.strip() for cell in row] for row in csv.reader(file)]
+    top = next((n for n, cells in enumerate(lines) if {"Calls", "Puts", "Strike"} <= set(cells)), None)
+    head = [[cell for cell in row if cell] for row in lines[:top]]
+    head = [row for row in head if row]
+    if top is None or len(head) < 2:
+        raise Unusable(f"{path}: is no download of a chain: no line has the columns Calls, Strike and Puts, or no two lines are above it")
+    made = next((datetime.strptime(" ".join(found.groups()), form) for pattern, form in MADE if (found := pattern.search(",".join(head[1])))), None)
+    if made is None:
+        raise Unusable(f"{path}: {','.join(head[1])!r} has no time such as 'Date: October 1, 2025 at 6:01 PM EDT' or 'Jun 22 2020 @ 20:42 ET'")
+    named = dict(cell.split(":", 1) for cell in head[0] if ":" in cell)
+    summary = Row(path, "of the price", {"Last": named.get("Last", head[0][-2]).replace(",", ""), "Change": named.get("Change", head[0][-1]).replace(",", "")})
+    header, options, roots = lines[top], [], Counter()
+    for number, cells in enumerate(lines[top + 1:], top + 2):
+        for right in ("Calls", "Puts"):
+            at = header.index(right)
+            if not any(cells):
+                continue
+            values = {name: value for name, value in zip(header[at:at + 10], cells[at:])}
+            row = Row(path, number, {"option": values.get(right, "")} | {key: next((v for n, v in values.items() if n.startswith(name)), "") for key, name in COLUMNS.items()})
+            found = re.fullmatch(r"([A-Z]{1,5})\d?\d{6}[CP]\d{8}", row.text("option"))
+            if not found:
+                raise row.wrong("option", "is no OCC symbol such as SPXW261218C07500000")
+            roots[found[1]] += 1
+            options.append({"option": row.text("option")} | {key: row.number(key, -1 if key == "delta" else 0) for key in COLUMNS} | {"last_trade_time": None})
+    if not options:
+        raise Unusable(f"{path}: has no contract")
+    root = roots.most_common(1)[0][0]
+    symbol = symbol or next((index for index, of in ROOTS.items() if root in of), root)
+    traded = made - DELAY
+    day = traded.date() - timedelta(days=traded.time() < OPEN)
+    session = day - timedelta(days=max(0, day.weekday() - 4))
+    early = (session.month, session.day) in ((7, 3), (12, 24)) or session.month == 11 and session.weekday() == 4 and 23 <= session.day <= 29
+    close = datetime.combine(session, time(13 if early else 16)) + (DELAY if symbol in ROOTS else timedelta()) - timedelta(seconds=1)
+    traded = min(traded, close)
+    return symbol, session, made, {
+        "timestamp": made.replace(tzinfo=ZoneInfo("America/New_York")).astimezone(timezone.utc).strftime("%Y-%m-%d %H:%M:%S"),
+        "data": {"symbol": symbol, "current_price": summary.number("Last"), "price_change": summary.number("Change", -math.inf),
+                 "last_trade_time": traded.strftime("%Y-%m-%dT%H:%M:%S"), "options": options},
+    }
+
+
+def downloads(folder, paths, symbol):
+    """Writes the chains of downloads into a folder for each session. Returns the exit code."""
+    files, failed, best = [], 0, {}
+    for path in map(Path, paths):
+        files += sorted(f for f in path.rglob("*") if f.suffix in (".csv", ".dat")) if path.is_dir() else [path]
+    for file in files:
+        try:
+            of, session, made, document = download(file, symbol)
+            path = name_of(Path(folder, str(session)), of, ".json.gz")
+            if (made.date() == session, made) < best.get(path, (False, datetime.min)):
+                continue
+            best[path] = made.date() == session, made
+            write(path, document)
+            print(f"{path}: {len(document['data']['options'])} contracts")
+        except (Unusable, OSError, UnicodeDecodeError, csv.Error) as error:
+            print(f"collector.py: {error}", file=sys.stderr)
+            failed += 1
+    print(f"{len(files)} files, {failed} skipped, {len(best)} chains in {folder}")
+    return 1 if failed or not best else 0
+
+
+def name_of(folder, symbol, suffix):
+    return Path(folder, "options", ("_" if symbol in ROOTS else "") + symbol + suffix)
+
+
 def write(path, document):
     """Writes a file under another name, and renames it: whoever reads path gets a whole document."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    body = json.dumps(document, separators=(",", ":")).encode("ascii")
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")
     try:
-        with open(descriptor, "w", encoding="ascii") as file:
-            json.dump(document, file, separators=(",", ":"))
+        with open(descriptor, "wb") as file:
+            file.write(gzip.compress(body, mtime=0) if path.suffix == ".gz" else body)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)  # the server may be another user
@@ -186,26 +278,30 @@ def price_of(text):
 
 
 def symbol_of(text):
-    if not re.fullmatch(r"[A-Z]{1,6}", text):
+    if not re.fullmatch(r"[A-Z]{1,6}|[A-Z]{1,5}[.][A-Z]", text):
         raise ValueError
     return text
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--symbol", required=True, type=symbol_of, help="the underlying, such as SPX or AAPL")
-    parser.add_argument("--price", required=True, type=price_of, help="its price")
+    parser.add_argument("--symbol", type=symbol_of, help="the underlying, such as SPX or AAPL; downloads say it but for roots such as BRKB")
+    parser.add_argument("--price", type=price_of, help="its price; downloads say it")
     parser.add_argument("--price-at", type=datetime.fromisoformat, metavar="TIME",
                         help="New York time of the price, such as 2026-11-20T15:44:52; default: that of the newest quote")
     parser.add_argument("--made", type=datetime.fromisoformat, metavar="TIME", help="UTC time at which the snapshots were made; default: now")
+    parser.add_argument("--downloads", action="store_true", help="the files are downloads of Cboe's website, or folders of them, and the folder that of `strikecache serve --history`")
     parser.add_argument("folder", help="the folder of `strikecache serve --folder`")
     parser.add_argument("csv", nargs="+", help="files of bulk snapshots: quote, open_interest, ohlc and greeks, of every root")
     args = parser.parse_args()
+    if args.downloads:
+        return downloads(args.folder, args.csv, args.symbol)
+    if not (args.symbol and args.price):
+        parser.error("bulk snapshots need --symbol and --price")
     for flag, time in (("--price-at", args.price_at), ("--made", args.made)):
         if time and time.tzinfo and (flag == "--price-at" or time.utcoffset()):
             parser.error(f"{flag}: write the time without an offset: {'New York time' if flag == '--price-at' else 'UTC'}")
-    name = ("_" if args.symbol in ROOTS else "") + args.symbol
-    path = Path(args.folder, "options", name + ".json")
+    path = name_of(args.folder, args.symbol, ".json")
     try:
         document = chain(args.symbol, args.price, args.price_at, args.made or datetime.now(timezone.utc), args.csv)
         write(path, document)

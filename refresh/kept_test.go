@@ -1,0 +1,354 @@
+package refresh_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"strikecache/compute"
+	"strikecache/refresh"
+	"strikecache/refresh/feed"
+	"strikecache/refresh/folder"
+	"strikecache/refresh/product"
+	"strikecache/refresh/simulated"
+	"strikecache/refresh/upstream"
+)
+
+// keptSessions is how many sessions an archive has: one has no rank before the 60th.
+const keptSessions = 71
+
+const lastKept = "2026-11-19"
+
+// archive is what a user has saved in the evenings, after midnight UTC: a chain of each of two underlyings and the settlements of each session,
+// and of the last one also what the rotation rests on.
+type archive struct {
+	t   testing.TB
+	dir string
+}
+
+// thin is a market whose chains have few strikes, yet enough for a volatility of SPX with every 20th and of XLF with every fifth.
+func thin(every int, now func() time.Time) *simulated.Market {
+	return simulated.New(simulated.Config{Seed: 7, Now: now, Calendar: calendar, Every: every})
+}
+
+// kept returns the files of an archive, by path.
+var kept = sync.OnceValue(func() map[string][]byte {
+	files := map[string][]byte{}
+	last, _ := compute.ParseDate(lastKept)
+	for d := calendar.Back(last, keptSessions-1); d <= last; d = calendar.Next(d) {
+		names := []upstream.Name{upstream.Options("_SPX"), upstream.Options("XLF"), upstream.Settlement(d.String()), upstream.Quotes("_VIX"), upstream.Quotes("_VIX3M")}
+		if d == last {
+			names = append(names, upstream.Quotes("XLF"), upstream.Quotes("SPY"), upstream.History("XLF"), upstream.History("SPY"))
+		}
+		for _, name := range names {
+			every := 20
+			if name == upstream.Options("XLF") {
+				every = 5
+			}
+			doc, err := thin(every, nil).At(name, d.At(19, 40, 0, compute.NewYork))
+			if err != nil {
+				panic(err)
+			}
+			files[d.String()+"/"+string(name)+".gz"] = pack(doc.Body)
+		}
+	}
+	return files
+})
+
+// newArchive writes the last sessions of an archive into a folder.
+func newArchive(t testing.TB, sessions int) *archive {
+	a := &archive{t, t.TempDir()}
+	last, _ := compute.ParseDate(lastKept)
+	for path, body := range kept() {
+		if path >= calendar.Back(last, sessions-1).String() {
+			a.put(path, body)
+		}
+	}
+	return a
+}
+
+func (a *archive) put(path string, body []byte) {
+	a.t.Helper()
+	path = filepath.Join(a.dir, filepath.FromSlash(path))
+	must(a.t, os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, body, 0o600))
+}
+
+// past lets a rig play the archive. Its source has today's documents of the same market.
+func (a *archive) past(c *refresh.Config) {
+	var err error
+	c.Past, err = folder.NewPast(a.dir, calendar)
+	must(a.t, err)
+	c.Kept, c.Source = true, thin(20, c.Clock.Now)
+}
+
+// dates returns the files of the dates of an archive.
+func (r *rig) dates() map[string][]byte {
+	files := tree(r.t, filepath.Join(r.dir, "simulated"))
+	maps.DeleteFunc(files, func(path string, _ []byte) bool {
+		return !strings.HasPrefix(path, "/20") || path[1:1+len(lastKept)] > lastKept
+	})
+	return files
+}
+
+// interrupted is a past that counts its documents, and during which a process ends.
+type interrupted struct {
+	refresh.Past
+	found int
+	last  int // the document at which it ends; 0: it does not
+	end   func()
+}
+
+func (p *interrupted) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
+	doc, err := p.Past.At(name, at)
+	if err == nil {
+		p.found++
+	}
+	if p.found == p.last {
+		p.end()
+	}
+	return doc, err
+}
+
+// What a user has kept is played once, oldest session first, and belongs to the dates that it describes. An interrupted run goes on where it was,
+// and leaves the same files.
+func TestKeptHistory(t *testing.T) {
+	long(t)
+	a, whole, again := newArchive(t, keptSessions), map[string][]byte{}, t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", a.past)
+		r.run(time.Minute)
+		if r.History() != "71 of 71" || r.log.Len() > 0 {
+			t.Errorf("%s: %s", r.History(), r.log)
+		}
+		r.columns("gex/spx/series", keptSessions+1, func(int, map[string]any) {})
+		for _, u := range []string{"spx", "xlf"} {
+			values := 0
+			r.columns("volatility/"+u+"/series", keptSessions+1, func(n int, row map[string]any) {
+				if row["atm_30d"] != nil {
+					values++
+				}
+				if known := row["rank_1y"] != nil; known != (values >= 60) && row["atm_30d"] != nil {
+					t.Errorf("volatility/%s of the session %d has a rank with %d values: %v", u, n, values, known)
+				}
+			})
+			if values < 65 {
+				t.Errorf("volatility/%s has %d values", u, values)
+			}
+		}
+		r.columns(product.VIXSeriesResource, keptSessions, func(n int, row map[string]any) {
+			if row["spot_basis_pct"] == nil {
+				t.Errorf("the curve %d has no close of VIX", n)
+			}
+		})
+		f, err := r.store.Load(product.GammaResource, lastKept)
+		must(t, err)
+		meta, data := f.Edition.Default.Meta, string(f.Edition.Default.Data())
+		if !meta.ComputedAt.Equal(*meta.CapturedAt) || meta.Freshness.State != "closed" || !strings.Contains(data, `"changes":{"reference_as_of":"2026-11-18T21:14:59Z"`) {
+			t.Errorf("computed %s, captured %s, %s %s", meta.ComputedAt, meta.CapturedAt, meta.Freshness.State, data)
+		}
+		maps.Copy(whole, r.dates())
+		identical(t, r.dir, lastKept, "gex/spx", "gex/xlf", "sectors/rotation", "vix-term-structure", "vix-term-structure/series", "volatility/spx", "volatility/xlf")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := newRig(t, again, "2026-11-20 11:00", a.past, func(c *refresh.Config) { c.Past = &interrupted{Past: c.Past, last: 200, end: cancel} })
+		r.Run(ctx)
+		before, second := r.dates(), &interrupted{last: -1}
+		r = r.again("2026-11-20 11:05", a.past, func(c *refresh.Config) { second.Past, c.Past = c.Past, second })
+		must(t, r.Restore())
+		r.run(time.Minute)
+		after := r.dates()
+		if len(before) < len(whole)/3 || second.found+200 > len(kept())+5 {
+			t.Errorf("%d files of %d before the end, and %d documents of %d read after it", len(before), len(whole), second.found, len(kept()))
+		}
+		for path, file := range whole {
+			if !bytes.Equal(file, after[path]) || before[path] != nil && !bytes.Equal(file, before[path]) {
+				t.Errorf("%s differs: %d and %d bytes", path, len(file), len(after[path]))
+			}
+		}
+		if len(after) != len(whole) {
+			t.Errorf("%d files, want %d", len(after), len(whole))
+		}
+	})
+}
+
+// columns calls a function for each row of a current series, numbered from 1, with the values by column.
+func (r *rig) columns(resource string, rows int, check func(n int, row map[string]any)) {
+	r.t.Helper()
+	var table struct {
+		Columns []string
+		Rows    [][]any
+	}
+	r.data(resource, &table)
+	if len(table.Rows) != rows {
+		r.t.Errorf("%s has %d rows, want %d", resource, len(table.Rows), rows)
+	}
+	for i, values := range table.Rows {
+		row := map[string]any{}
+		for j, column := range table.Columns {
+			row[column] = values[j]
+		}
+		check(i+1, row)
+	}
+}
+
+// An answer that is played is that of a replay of the folder of its date, but for what compares with earlier sessions.
+func TestKeptHistoryIsReplay(t *testing.T) {
+	long(t)
+	a, played := newArchive(t, 3), map[string]map[string]any{}
+	dates := []string{"2026-11-17", "2026-11-18", lastKept}
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", a.past)
+		r.run(time.Minute)
+		for _, date := range dates {
+			for _, name := range []string{"gex/spx", "volatility/xlf"} {
+				f, err := r.store.Load(name, date)
+				must(t, err)
+				played[date+name] = withoutHistory(t, f.Edition.Default.Data())
+			}
+		}
+	})
+	for _, date := range dates {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
+				source, err := folder.NewRecorded(filepath.Join(a.dir, date))
+				must(t, err)
+				c.Source, c.Recorded, c.Clock = source, true, feed.NewClock(source.Now(), 0)
+			})
+			_ = r.RefreshOnce(t.Context()) // most dates have no quotes of funds
+			for _, name := range []string{"gex/spx", "volatility/xlf"} {
+				got, want := withoutHistory(t, r.store.Current(name).Default.Data()), played[date+name]
+				for field := range got {
+					if fmt.Sprint(got[field]) != fmt.Sprint(want[field]) {
+						t.Errorf("%s of %s: replayed %s is %v, played %v", name, date, field, got[field], want[field])
+					}
+				}
+				if len(got) != len(want) || len(got) < 10 {
+					t.Errorf("%s of %s: replayed %d fields, played %d", name, date, len(got), len(want))
+				}
+			}
+		})
+	}
+}
+
+// withoutHistory returns the data of an answer without what rests on earlier sessions.
+func withoutHistory(t testing.TB, data []byte) (all map[string]any) {
+	t.Helper()
+	must(t, json.Unmarshal(data, &all))
+	for _, name := range []string{"changes", "open_interest_changes", "sessions"} {
+		delete(all, name)
+	}
+	return all
+}
+
+// A file that cannot be used is named, and stops nothing else.
+func TestBadKeptFiles(t *testing.T) {
+	long(t)
+	a := newArchive(t, 6)
+	const spx = "/options/_SPX.json.gz"
+	torn := kept()["2026-11-18"+spx]
+	a.put("2026-11-18"+spx, torn[:len(torn)/2])
+	a.put("2026-11-17"+spx, kept()["2026-11-17/options/XLF.json.gz"])
+	a.put("2026-11-16"+spx, kept()["2026-11-13"+spx])
+	a.put("2026-11-13"+spx, []byte(htmlPage))
+	a.put("2026-11-15"+spx, kept()["2026-11-16"+spx]) // a Sunday
+	a.put("2026-11-12/quotes/XLF.json", []byte("{}"))
+	a.put("2026-11-12/quotes/AAPL.json", []byte("{}"))
+	a.put("2026-11-12/notes.txt", nil)
+	var report bytes.Buffer
+	if err := (&refresh.CheckCommand{Files: []string{a.dir}}).Run(&report); err == nil || err.Error() != "check: a server would refuse 5 of 35 files" {
+		t.Errorf("%v", err)
+	}
+	says(t, "the archive", report.String(), a.dir+": 6 of 6 sessions would be played\n  1 of charts/historical/SPY.json\n", "  6 of options/XLF.json\n  2 of options/_SPX.json\n", "  6 of settlement/DATE.csv\n",
+		"  NOT USED: 1 of other paths\n  NOT USED: 1 of quotes/AAPL.json\n  NOT USED: 2026-11-15 is no session of the exchange\n",
+		"/2026-11-18/options/_SPX.json: REFUSED as upstream_truncated: unexpected EOF\n", "/2026-11-16/options/_SPX.json: REFUSED as upstream_older: its last trade, 2026-11-13T21:14:59Z, is of a session before 2026-11-16\n  the folder of a date")
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), "2026-11-20 11:00", a.past)
+		r.run(time.Minute)
+		for _, line := range []string{
+			"date=2026-11-18 err=\"options/_SPX.json: fetch options/_SPX.json: upstream_truncated", "date=2026-11-17 err=\"options/_SPX.json: fetch options/_SPX.json: upstream_malformed: document is malformed: document of _SPX has the symbol",
+			"date=2026-11-16 err=\"options/_SPX.json: upstream_older: its last trade, 2026-11-13T21:14:5", "date=2026-11-13 err=\"options/_SPX.json: fetch options/_SPX.json: upstream_html",
+			"date=2026-11-12 err=\"quotes/XLF.json: fetch quotes/XLF.json: upstream_", "5 documents or answers of past sessions cannot be used",
+		} {
+			if strings.Count(r.log.String(), line) != 1 {
+				t.Errorf("the log lacks %s:\n%s", line, r.log)
+			}
+		}
+		missing := []string{"2026-11-13", "2026-11-16", "2026-11-17", "2026-11-18"}
+		for date := range maps.Keys(r.dates()) {
+			if strings.HasSuffix(date, "/gex-spx") && slices.Contains(missing, date[1:11]) {
+				t.Errorf("%s was stored", date)
+			}
+		}
+		if n, xlf := len(r.store.DatesOf("gex/spx")), len(r.store.DatesOf("gex/xlf")); n != 3 || xlf != 7 {
+			t.Errorf("%d and %d dates", n, xlf)
+		}
+	})
+}
+
+// The real chains of SPX of March and April 2023 are played as an archive. Each answer is that of a replay of its chain alone. The volatility of
+// 30 days is the VIX that Cboe published for the close, where the chain is of an evening whose quotes stand still: of a Friday.
+func TestRealKeptHistory(t *testing.T) {
+	long(t)
+	chains, err := filepath.Glob(filepath.Join("..", "..", "shared", "recorded", "chains", "SPX-2023-0[34]-*.json.gz"))
+	must(t, err)
+	if len(chains) == 0 {
+		t.Skip("needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
+	}
+	a, published := &archive{t, t.TempDir()}, map[string]float64{"2023-03-17": 25.51, "2023-04-14": 17.07}
+	for _, chain := range chains { // of two evenings of a date, the later stays
+		body, err := os.ReadFile(chain)
+		must(t, err)
+		a.put(strings.TrimPrefix(filepath.Base(chain), "SPX-")[:len(lastKept)]+"/options/_SPX.json.gz", body)
+	}
+	replay := func(date string, change func(*refresh.Config), check func(r *rig)) {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, t.TempDir(), date+" 11:00", func(c *refresh.Config) {
+				source, err := folder.NewRecorded(filepath.Join(a.dir, date))
+				must(t, err)
+				c.Underlyings, c.Source, c.Recorded, c.Clock = one, source, true, feed.NewClock(source.Now(), 0)
+				change(c)
+			})
+			r.run(time.Minute)
+			check(r)
+		})
+	}
+	played := map[string]map[string]any{}
+	past := func(c *refresh.Config) {
+		var err error
+		c.Past, err = folder.NewPast(a.dir, calendar)
+		c.Kept = true
+		must(t, err)
+	}
+	replay("2023-04-14", past, func(r *rig) {
+		r.columns("gex/spx/series", 7, func(int, map[string]any) {})
+		r.columns("volatility/spx/series", 7, func(_ int, row map[string]any) {
+			date := row["date"].(string)
+			if vix := published[date]; vix > 0 && math.Abs(row["model_free_30d"].(float64)-vix) > 0.02 {
+				t.Errorf("%s: volatility of 30 days %v, VIX %v", date, row["model_free_30d"], vix)
+			}
+			f, err := r.store.Load(product.GammaResource, date)
+			must(t, err)
+			played[date] = withoutHistory(t, f.Edition.Default.Data())
+		})
+	})
+	for _, date := range []string{"2023-03-01", "2023-03-17"} {
+		replay(date, func(*refresh.Config) {}, func(r *rig) {
+			if got := withoutHistory(t, r.store.Current(product.GammaResource).Default.Data()); !reflect.DeepEqual(got, played[date]) {
+				t.Errorf("%s: replayed %v, played %v", date, got, played[date])
+			}
+		})
+	}
+}
