@@ -64,7 +64,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 		}
 		identical(t, r.dir, "2026-11-20", quoted...)
 		const chain = "previous/options/_SPX.json" // of the close: that of the night is not stored under the date
-		if of := inputOf(t, r.dir, product.FlowResource, "2026-11-20", chain); of == "" || of != inputOf(t, r.dir, product.GammaResource, "2026-11-20", chain) {
+		if of := inputOf(t, r.dir, "options/flow/spx", "2026-11-20", chain); of == "" || of != inputOf(t, r.dir, product.GammaResource, "2026-11-20", chain) {
 			t.Error("the flow and gamma compare with two chains of the session before")
 		}
 
@@ -84,7 +84,7 @@ func TestChangesSinceThePreviousSession(t *testing.T) {
 	})
 }
 
-// A document of the session before that is gone is named in the log once for each product that needs it, and not again at each refresh.
+// A document of the session before that is gone is named in the log once, and not again at each refresh.
 func TestDocumentOfTheSessionBeforeIsGone(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestDocumentOfTheSessionBeforeIsGone(t *testing.T) {
 			r.once()
 			time.Sleep(time.Minute)
 		}
-		if n := strings.Count(r.log.String(), "document=options/_SPX.json"); n != 2 { // gex/spx and the flow
+		if n := strings.Count(r.log.String(), "document=options/_SPX.json"); n != 1 { // gex/spx and the flow share it
 			t.Errorf("named %d times\n%s", n, r.log)
 		}
 		if !strings.Contains(string(r.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {

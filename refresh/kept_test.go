@@ -159,7 +159,7 @@ func TestKeptHistory(t *testing.T) {
 			t.Errorf("computed %s, captured %s, %s %s", meta.ComputedAt, meta.CapturedAt, meta.Freshness.State, data)
 		}
 		maps.Copy(whole, r.dates())
-		identical(t, r.dir, lastKept, "gex/spx", "gex/xlf", "sectors/rotation", "vix-term-structure", "vix-term-structure/series", "volatility/spx", "volatility/xlf")
+		identical(t, r.dir, lastKept, "gex/spx", "gex/xlf", "options/flow/spx", "options/flow/xlf", product.FlowResource, "spx-max-pain", "xlf-max-pain", "sectors/rotation", "vix-term-structure", "vix-term-structure/series", "volatility/spx", "volatility/xlf")
 	})
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -14,13 +14,17 @@ import (
 func form[T any](name, contentType string, render func(data T) ([]byte, error)) Form {
 	return Form{name, contentType, func(data []byte) ([]byte, error) {
 		var decoded T
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.UseNumber()
-		if err := d.DecodeWithOption(&decoded, json.DecodeNoCopyString()); err != nil {
+		if err := decode(data, &decoded); err != nil {
 			return nil, err
 		}
 		return render(decoded)
 	}}
+}
+
+func decode(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	return d.DecodeWithOption(v, json.DecodeNoCopyString())
 }
 
 // csvForm is a table as CSV (RFC 4180). table writes its rows, the names of the columns first, each perhaps into the memory of the last.
@@ -81,9 +85,10 @@ func listCSV(field string, item any) Form {
 	for _, path := range paths {
 		names = append(names, strings.Join(path, "_"))
 	}
-	return csvForm(func(data map[string]any, write func([]string)) {
+	return csvForm(func(data map[string]json.RawMessage, write func([]string)) {
 		write(names)
-		items, _ := data[field].([]any)
+		var items []any
+		_ = decode(data[field], &items) // it is a list
 		var row []string
 		for _, value := range items {
 			row = row[:0]
