@@ -43,7 +43,7 @@ func FlagVars() map[string]string {
 }
 
 // historyBytes is the most memory that the store uses to cache answers of past dates.
-const historyBytes = 64 << 20
+const historyBytes = 16 << 20
 
 // Open opens the store of the source below dataDir, and makes the stored answers current. Nothing is fetched before [Refresher.Start].
 // The caller must close the refresher, by [Refresher.Close] or the stop function of Start. observe is [Config.Observe] and may be nil.
