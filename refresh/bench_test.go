@@ -94,6 +94,7 @@ func recordedSPX(b *testing.B) []byte {
 
 // A refresh after the first makes at most 60,000 allocations, on every machine.
 func TestRefreshAllocates(t *testing.T) {
+	long(t) // the race detector adds allocations
 	at := ny(t, "2026-08-11 16:37")
 	doc, err := simulated.New(simulated.Config{Seed: 7, Calendar: calendar}).At(spxDocument, at)
 	must(t, err)

@@ -165,7 +165,7 @@ func TestDecodeBoundsRows(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			_, err := DecodeChain(body)
 			runtime.ReadMemStats(&after)
-			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; !errors.Is(err, ErrMalformed) || mb > 64 {
+			if mb := (after.TotalAlloc - before.TotalAlloc) >> 20; !errors.Is(err, ErrMalformed) || mb > 96 {
 				t.Errorf("rows %s of %s: %v after %d MB", row, key, err, mb)
 			}
 		}
