@@ -126,7 +126,9 @@ func (p *publisher) compute(b *product.Batch, products product.List) (changed []
 		current := p.board.edition(one.Name)
 		a, err := one.Next(b)
 		switch {
-		case err != nil || a == nil || b.Accepted == nil:
+		case err != nil || a == nil:
+		case b.Accepted == nil:
+			err = a.Usable()
 		case p.store.Older(one.Name, a.AsOf, a.Captured, b.At):
 			err = upstream.Refuse(upstream.Older, "the answer of %s is newer than these documents", one.Name)
 		case current == nil || p.cfg.Clock.StandsStill():

@@ -73,7 +73,16 @@ func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, e
 
 // settings returns what answers depend on besides documents.
 func (c *Config) settings() product.Settings {
-	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded, History: c.Past != nil && !c.Kept}
+	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded, History: c.hasPast}
+}
+
+// hasPast says whether the documents of a past date, by its settlements, will be played or have been.
+func (c *Config) hasPast(d compute.Date) bool {
+	if c.Past == nil || !c.Kept {
+		return c.Past != nil
+	}
+	_, err := c.Past.At(upstream.Settlement(d.String()), d.At(18, 45, 0, compute.NewYork))
+	return err == nil
 }
 
 // first returns the underlying whose chain has an interval of its own. The chains of the others take turns.

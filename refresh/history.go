@@ -64,7 +64,8 @@ const sayEvery = 10 * time.Second
 // The next start goes on where this one was interrupted: at the first date without a file.
 func (j *jobs) playSessions(ctx context.Context) error {
 	began, stored, unused, memory := time.Now(), 0, 0, product.NewMemory(j.store, j.cal, j.log)
-	sessions := j.cfg.Past.Sessions(j.cfg.Clock.Now())
+	var sessions []compute.Date
+	j.leave(func() { sessions = j.cfg.Past.Sessions(j.cfg.Clock.Now()) }) // the folder may not answer
 	j.log.Info("history begins", "sessions", len(sessions))
 	said := began
 	for i, d := range sessions {
@@ -84,6 +85,7 @@ func (j *jobs) playSessions(ctx context.Context) error {
 		}
 	}
 	j.played.Store(new(fmt.Sprintf("%d of %d", len(sessions), len(sessions))))
+	j.playedAll.Store(true)
 	var errs []error
 	if unused > 0 {
 		errs = append(errs, fmt.Errorf("%d documents or answers of past sessions cannot be used: the lines above name them", unused))

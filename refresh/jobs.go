@@ -27,6 +27,7 @@ type jobs struct {
 	progress  atomic.Pointer[time.Time] // see advance
 	turn      sync.Mutex                // held by a refresh while it owns the state or waits for it
 	played    atomic.Pointer[string]    // see History
+	playedAll atomic.Bool               // all past sessions were played: their documents may be removed when they are old
 	reading   sync.Mutex                // held from the read of a file in a folder until its document is decoded
 }
 

@@ -179,7 +179,11 @@ type pastRead struct {
 func (m *memory) readFor(r *pastRead, k key, digest string) {
 	f, err := m.files.load(k)
 	if reopen := m.reopen[k.name]; err == nil && reopen != nil {
-		f.Edition, err = reopen(f.Edition)
+		served, failed := reopen(f.Edition)
+		if f.Edition = served; failed != nil {
+			m.files.log.Error("stored answer cannot be served", "file", k, "err", failed)
+			err = ErrNoSnapshot
+		}
 	}
 	switch {
 	case err == nil:

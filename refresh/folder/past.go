@@ -40,7 +40,7 @@ func (p *Past) Dates() (sessions, others []compute.Date, err error) {
 	for _, e := range entries {
 		d, err := compute.ParseDate(e.Name())
 		switch {
-		case err != nil:
+		case err != nil, !e.IsDir() && e.Type()&fs.ModeSymlink == 0:
 		case p.calendar.IsSession(d):
 			sessions = append(sessions, d)
 		default:

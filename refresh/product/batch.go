@@ -21,7 +21,8 @@ type Settings struct {
 	Source       string   // as in meta.source
 	Underlyings  []string // symbols
 	Recorded     bool     // every document is of the past, and its answers belong to its date
-	History      bool     // the source has the documents of past sessions, which give their dates their answers
+	// History says whether the documents of a past date are there, which give the date its answers. It may read a small file; nil: none are.
+	History func(compute.Date) bool
 }
 
 // Batch is new documents on their way to answers. If it has no document of a name, the accepted document of that name is used.
@@ -59,7 +60,7 @@ func (b *Batch) Settlement() *feed.Settlement {
 // past nobody plays, or is of the past itself: history or a recorded market is played.
 func (b *Batch) Dated(a *Answer) bool {
 	return b.Accepted == nil || b.Recorded || a.Date() == compute.DateOf(b.At.UTC()) ||
-		a.Product.Daily() && !b.History && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String())
+		a.Product.Daily() && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String()) && (b.History == nil || !b.History(a.Date()))
 }
 
 // Stored is what a [snapshots.Store] has of earlier answers.
