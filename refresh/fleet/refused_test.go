@@ -57,9 +57,7 @@ func TestRefused(t *testing.T) {
 			list, _ := json.Marshal(map[string]string{c.path: digest})
 			o.publish(func(m *manifest) { m.Dates = map[string]string{date: o.put("", list)} })
 			until(t, "refused as "+c.reason, func() bool { return e.Status().Refused[c.reason] > before[c.reason] && e.Complete() })
-			if !e.log.has("object=" + c.path + " ") {
-				t.Errorf("the log does not name %s", c.path)
-			}
+			until(t, "the log names "+c.path, func() bool { return e.log.has("object=" + c.path + " ") })
 			if now := e.files(); !maps.Equal(now, files) {
 				t.Errorf("files changed: %d, before %d", len(now), len(files))
 			}
