@@ -138,6 +138,8 @@ func (s *SourceFlags) check(edge bool) error {
 		return fmt.Errorf("--source %s needs --folder", s.Source)
 	case s.Source == "simulated" && s.History != "":
 		return errors.New("--history needs a --source with documents of a real market, cboe, folder or replay: the simulated market is never mixed with one")
+	case edge && s.History != "":
+		return errors.New("--history belongs to a member that refreshes: an edge gets the files of its fleet")
 	case s.SourceName != "" && s.Source != "folder":
 		return errors.New("--source-name belongs to --source folder: another source has its own name")
 	case s.SourceName != "" && (!sourceForm.MatchString(s.SourceName) || slices.Contains([]string{"simulated", "cboe", "replay", "folder"}, s.SourceName)):

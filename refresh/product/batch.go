@@ -23,6 +23,7 @@ type Settings struct {
 	Recorded     bool     // every document is of the past, and its answers belong to its date
 	// History says whether the documents of a past date are there, which give the date its answers. It may read a small file; nil: none are.
 	History func(compute.Date) bool
+	Offers  func(upstream.Name) bool // says whether the source has a document now; nil: it has all
 }
 
 // Batch is new documents on their way to answers. If it has no document of a name, the accepted document of that name is used.

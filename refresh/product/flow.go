@@ -124,6 +124,9 @@ type flowRank struct {
 func gatherFlow(_ *Product, b *Batch, in *Inputs) error {
 	var newest compute.Date
 	for _, u := range slices.Sorted(slices.Values(b.Underlyings)) {
+		if b.Accepted != nil && b.Offers != nil && !b.Offers(feed.ChainOf(u)) {
+			continue
+		}
 		a := b.answered(flowOfUnderlying(u))
 		if a.digest == nil || a.asOf.After(b.At.Add(feed.MaxAhead)) { // of a clock that was ahead
 			continue
