@@ -110,7 +110,7 @@ type withholding struct {
 }
 
 func (s *withholding) Offers(name upstream.Name) bool {
-	return s.Source.Offers(name) && !(s.withheld && name == xlfDocument)
+	return s.Source.Offers(name) && (!s.withheld || name != xlfDocument)
 }
 
 // The flow of all leaves out a chain that the source does not have any more.
