@@ -224,10 +224,12 @@ func (f *files) write(sweeps bool) {
 			defer close(done)
 			f.work(sweeps)
 		})
-		select {
-		case <-done:
-			return
-		case <-time.After(longestWrite):
+		for range longestWrite / time.Second { // one second after the other, so that the time in which the process is suspended counts as one
+			select {
+			case <-done:
+				return
+			case <-time.After(time.Second):
+			}
 		}
 	}
 	f.mu.Lock()
