@@ -78,7 +78,7 @@ Each flag has an environment variable, which its help names. When both are set, 
 type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
 	Keys      keys.Commands            `cmd:"" help:"Create, list and revoke API keys."`
-	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready. Exit code 1: a file is bad, or the server is not ready."`
+	Verify    verifyCommand            `cmd:"" help:"Check every stored file and name the bad files. With --ready, ask a running server whether it is ready, with --wait until it is. Exit code 1: a file is bad, or the server is not ready."`
 	Recompute refresh.RecomputeCommand `cmd:"" help:"Compute a stored UTC date again from its documents. Exit code 1: an answer differs, or nothing is stored. Exit code 3: an answer cannot be compared, because its method has changed or its documents are gone. A stored date keeps the method by which it was computed."`
 	Check     refresh.CheckCommand     `cmd:"" help:"Say of upstream documents in files whether a server would accept them, what it would use and what it would skip. Needs no server. Exit code 1: a file would be refused."`
 	MCP       mcpCommand               `cmd:"" name:"mcp" help:"Offer the answers of a running server to a language model, as a Model Context Protocol server on standard input and output, or over HTTP."`
@@ -162,13 +162,13 @@ func (c mcpCommand) Run(ctx context.Context, to keys.Streams, log *lines.Writer)
 }
 
 type verifyCommand struct {
-	DataDir string `help:"Directory of the stored files." default:"./data" type:"path"`
-	Ready   string `help:"Check no files. Ask the server at this URL whether it is ready, and print the reason when it is not." placeholder:"URL"`
+	DataDir           string `help:"Directory of the stored files." default:"./data" type:"path"`
+	server.ReadyFlags `embed:""`
 }
 
 func (c verifyCommand) Run(ctx context.Context, out keys.Streams) error {
 	if c.Ready != "" {
-		return server.AskReady(ctx, c.Ready, out.Out)
+		return c.AskReady(ctx, out.Out)
 	}
 	files, bad, err := snapshots.Verify(c.DataDir)
 	if err != nil {

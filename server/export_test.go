@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"time"
 )
 
 // IsPage says whether a path belongs to a page or to a file that a page loads.
@@ -16,9 +17,9 @@ func IsPage(path string) bool {
 // ExemptNobody makes loopback as little exempt from the limit of one address as other addresses.
 func ExemptNobody(s *Server) { s.connections.Exempt = func(netip.Addr) bool { return false } }
 
-// AskReadyOver calls AskReady with connections that dial makes.
-func AskReadyOver(ctx context.Context, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
+// AskReadyOver asks a server with connections that dial makes.
+func AskReadyOver(ctx context.Context, wait time.Duration, out io.Writer, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
 	defer func(old func(context.Context, string, string) (net.Conn, error)) { askTransport.DialContext = old }(askTransport.DialContext)
 	askTransport.DialContext = dial
-	return AskReady(ctx, "http://127.0.0.1:1", io.Discard)
+	return ReadyFlags{Ready: "http://127.0.0.1:1", Wait: wait}.AskReady(ctx, out)
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -66,27 +67,71 @@ func statusOf(ready bool) int {
 }
 
 const (
-	// askTimeout bounds a request of [AskReady]. It is shorter than the usual timeout of a container's health check.
+	// askTimeout bounds a request of [ReadyFlags.AskReady]. It is shorter than the usual timeout of a container's health check.
 	askTimeout = 5 * time.Second
+	// askAgain is the time between two requests of --wait.
+	askAgain = time.Second
 	// maxReadyBody bounds the body in bytes.
 	maxReadyBody = 64 << 10
 )
 
+// ReadyFlags are the flags of `strikecache verify` that ask a running server whether it is ready.
+type ReadyFlags struct {
+	Ready string        `help:"Check no files. Ask the server at this URL whether it is ready, and print the reason when it is not." placeholder:"URL"`
+	Wait  time.Duration `help:"With --ready: ask every second until the server is ready, at most for this time, and print how many resources wait when the number changes, such as \"5 of 21 wait\"." placeholder:"5m"`
+}
+
+// Validate is called by the parser.
+func (f ReadyFlags) Validate() error {
+	if f.Wait < 0 || f.Wait > 0 && f.Ready == "" {
+		return errors.New("--wait must be a positive time, such as 5m, and needs --ready")
+	}
+	return nil
+}
+
+// AskReady asks the server at the URL of --ready, such as http://127.0.0.1:8080, whether it is ready. If the server is ready, AskReady
+// writes the body of /readyz to out. It returns an error with the body if the server is not ready, and an error if the server does
+// not give a valid response within 5 seconds. It follows no redirect and uses no proxy. With --wait it asks again after each of
+// these errors, and returns the last one soon after that time or at the end of ctx.
+func (f ReadyFlags) AskReady(ctx context.Context, out io.Writer) error {
+	u, err := url.Parse(f.Ready)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return fmt.Errorf("--ready must be the URL of a server, such as http://127.0.0.1:8080, not %q", f.Ready)
+	}
+	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/readyz") + "/readyz"
+	told, most := "", 0 // the last line, and the most resources that have waited
+	for end := time.Now().Add(f.Wait); ; {
+		body, waiting, err := askReady(ctx, u.String())
+		if err == nil {
+			_, err = fmt.Fprintf(out, "ready: %s\n", body)
+			return err
+		}
+		if f.Wait == 0 || ctx.Err() != nil || time.Now().Add(askAgain).After(end) {
+			return fmt.Errorf("not ready: %w", err)
+		}
+		line := err.Error()
+		if most = max(most, waiting); waiting > 0 {
+			line = fmt.Sprintf("%d of %d wait", waiting, most)
+		}
+		if line != told {
+			_, _ = fmt.Fprintln(out, line) // the exit code counts
+		}
+		told = line
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
 // askTransport uses no proxy.
 var askTransport = &http.Transport{}
 
-// AskReady asks the server at a base URL, such as http://127.0.0.1:8080, whether it is ready. If the server is ready,
-// AskReady writes the body of /readyz to out. It returns an error with the body if the server is not ready, and an error if
-// the server does not give a valid response within 5 seconds. It follows no redirect and uses no proxy.
-func AskReady(ctx context.Context, base string, out io.Writer) error {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return fmt.Errorf("--ready must be the URL of a server, such as http://127.0.0.1:8080, not %q", base)
-	}
-	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/readyz") + "/readyz"
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
+// askReady returns the body of /readyz of a server that is ready, else an error and how many resources wait, as far as the server says.
+func askReady(ctx context.Context, address string) (body []byte, waiting int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
 	client := http.Client{
 		Transport: askTransport, Timeout: askTimeout,
@@ -95,19 +140,21 @@ func AskReady(ctx context.Context, base string, out io.Writer) error {
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(req)
 	if err != nil {
-		return fmt.Errorf("not ready: %w", err)
+		return nil, 0, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReadyBody))
-	var d struct{ Ready *bool }
+	body, err = io.ReadAll(io.LimitReader(resp.Body, maxReadyBody))
+	var d struct {
+		Ready   *bool
+		Waiting []string
+	}
 	switch {
 	case err != nil:
-		return fmt.Errorf("not ready: %w", err)
+		return nil, 0, err
 	case json.Unmarshal(body, &d) != nil || d.Ready == nil || statusOf(*d.Ready) != resp.StatusCode:
-		return fmt.Errorf("not ready: %s answers with status %d, not as strikecache does", u, resp.StatusCode)
+		return nil, 0, fmt.Errorf("%s answers with status %d, not as strikecache does", address, resp.StatusCode)
 	case !*d.Ready:
-		return fmt.Errorf("not ready: %s", body)
+		return nil, len(d.Waiting), errors.New(string(body))
 	}
-	_, err = fmt.Fprintf(out, "ready: %s\n", body)
-	return err
+	return body, 0, nil
 }

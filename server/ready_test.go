@@ -1,7 +1,10 @@
 package server_test
 
 import (
+	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -43,18 +46,18 @@ func TestAsk(t *testing.T) {
 		}
 		for _, base := range []string{s.URL, s.URL + "/", s.URL + "/readyz"} {
 			var out strings.Builder
-			err := server.AskReady(t.Context(), base, &out)
+			err := server.ReadyFlags{Ready: base}.AskReady(t.Context(), &out)
 			if (err != nil) != (c.fail != "") || err != nil && !strings.Contains(err.Error(), c.fail) || out.String() != says {
 				t.Errorf("%s: %s: %q %v", name, base, out.String(), err)
 			}
 		}
 		s.Close()
-		if err := server.AskReady(t.Context(), s.URL, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "not ready: ") {
+		if err := (server.ReadyFlags{Ready: s.URL}).AskReady(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "not ready: ") {
 			t.Errorf("nothing listens: %v", err)
 		}
 	}
 	for _, base := range []string{"", "127.0.0.1:8080", "localhost", "ftp://127.0.0.1", "http://", "http://%zz", "/readyz"} {
-		if err := server.AskReady(t.Context(), base, &strings.Builder{}); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
+		if err := (server.ReadyFlags{Ready: base, Wait: time.Hour}).AskReady(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "--ready must be the URL") {
 			t.Errorf("%q: %v", base, err)
 		}
 	}
@@ -70,19 +73,41 @@ func TestNotifyOfAManagerThatIsGone(t *testing.T) {
 	}
 }
 
-// AskReady fails after five seconds, by the bubble's clock, when the server never answers.
+// A server that never answers is given up after five seconds. With --wait, it is asked until it is ready or the time is over, and each
+// change is told once. The clock is that of the bubble.
 func TestAskIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		err := server.AskReadyOver(ctx, func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe()
-			go io.Copy(io.Discard, server) // and never answers
-			return client, nil
+	const all, two, ready = `{"ready":false,"waiting":["a","b","c"]}`, `{"ready":false,"waiting":["b","c"]}`, `{"ready":true,"waiting":[]}`
+	for _, c := range []struct {
+		wait    time.Duration
+		answers []string // the last one again and again: a body of /readyz, "" for none, or the error of a connection
+		took    time.Duration
+		tells   string
+		fails   string
+	}{
+		{0, []string{""}, 5 * time.Second, "", "not ready: "},
+		{time.Minute, []string{"refused", "refused", all, all, two, ready}, 5 * time.Second, "Get \"http://127.0.0.1:1/readyz\": refused\n3 of 3 wait\n2 of 3 wait\nready: " + ready + "\n", ""},
+		{3 * time.Second, []string{all}, 3 * time.Second, "3 of 3 wait\n", "not ready: " + all},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, asked, out := time.Now(), 0, strings.Builder{}
+			err := server.AskReadyOver(t.Context(), c.wait, &out, func(context.Context, string, string) (net.Conn, error) {
+				answer := c.answers[min(asked, len(c.answers)-1)]
+				if asked++; answer == "refused" {
+					return nil, errors.New(answer)
+				}
+				client, server := net.Pipe()
+				go func() {
+					status := map[bool]int{true: 200, false: 503}[answer == ready]
+					if _, err := http.ReadRequest(bufio.NewReader(server)); err == nil && answer != "" {
+						fmt.Fprintf(server, "HTTP/1.1 %d x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, len(answer), answer)
+					}
+					io.Copy(io.Discard, server)
+				}()
+				return client, nil
+			})
+			if took := time.Since(began); took != c.took || out.String() != c.tells || (err == nil) != (c.fails == "") || err != nil && !strings.HasPrefix(err.Error(), c.fails) {
+				t.Errorf("%v: after %v: %v\n%s", c.answers, took, err, &out)
+			}
 		})
-		if took := time.Since(began); err == nil || took != 5*time.Second {
-			t.Errorf("after %v: %v", took, err)
-		}
-	})
+	}
 }
