@@ -10,13 +10,14 @@ import (
 	"strikecache/server/loop"
 )
 
-// target is the resource, the page or the probe of a path. Only one of route, page and probe is set.
+// target is the resource, the page or the probe of a path. Only one of route, page, probe and of is set.
 type target struct {
 	route     *route
 	page      *page
 	probe     func() (int, []byte)
-	counts    *counts   // of its responses
-	countdown countdown // to the next change of the resource
+	of        map[string]*target // of a path with a parameter for the underlying: the targets, by symbol in small letters and in capitals, and ""
+	counts    *counts            // of its responses
+	countdown countdown          // to the next change of the resource
 }
 
 func (s *Server) newTargets() map[string]*target {
@@ -27,6 +28,13 @@ func (s *Server) newTargets() map[string]*target {
 	for i := range s.routes {
 		r := &s.routes[i]
 		all[r.path] = &target{route: r, counts: s.traffic.newCounts(r.endpoint)}
+		if r.widget == "" {
+			continue
+		}
+		if all[r.widget] == nil { // of the first underlying
+			all[r.widget] = &target{of: map[string]*target{"": all[r.path]}}
+		}
+		all[r.widget].of[r.underlying], all[r.widget].of[strings.ToUpper(r.underlying)] = all[r.path], all[r.path]
 	}
 	counts := s.traffic.newCounts("page")
 	for _, p := range sealedPages(s.cfg.Source, s.cfg.Fleet, pathsOf(s.underlyings[0]), s.underlyings) {
@@ -48,6 +56,12 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 		rep.close = rep.close || h.close
 		rep.keepAlive = h.http10
 	}()
+	if t != nil && t.of != nil {
+		if t = t.of[string(named(h.query))]; t == nil {
+			s.fail(rep, s.noUnderlying())
+			return
+		}
+	}
 	if t == nil {
 		s.fail(rep, s.noTarget(h.path))
 		return

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"embed"
 	"encoding/json"
 	"errors"
@@ -70,19 +71,19 @@ func widgets(source string, underlyings []string) ([]byte, error) {
 	if source == "simulated" {
 		source = "simulated market: no number is real"
 	}
-	var templates map[string]json.RawMessage
-	text, err := openapi.Files.ReadFile("widgets.json")
-	if err = errors.Join(err, json.Unmarshal(text, &templates)); err != nil {
-		return nil, err
+	type option struct {
+		Label string `json:"label"`
+		Value string `json:"value"`
 	}
-	all := map[string]json.RawMessage{}
+	var options []option
 	for _, u := range underlyings {
-		fill := strings.NewReplacer(placeholder, u, "{U}", strings.ToUpper(u), "{source}", source)
-		for id, widget := range templates { // a widget without {u} is the same for each underlying
-			all[fill.Replace(id)] = json.RawMessage(fill.Replace(string(widget)))
-		}
+		options = append(options, option{strings.ToUpper(u), u})
 	}
-	return json.Marshal(all)
+	offered, _ := json.Marshal(options) // strings can always be encoded
+	text, err := openapi.Files.ReadFile("widgets.json")
+	var body bytes.Buffer
+	err = errors.Join(err, json.Compact(&body, []byte(strings.NewReplacer(`"{underlyings}"`, string(offered), "{underlying}", underlyings[0], "{source}", source).Replace(string(text)))))
+	return body.Bytes(), err
 }
 
 // staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.1 s.

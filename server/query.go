@@ -107,6 +107,18 @@ func (r *route) ofAll(given, symbol string) *apiError {
 	return invalid(strings.ToLower(given), r.path+" takes no "+strings.ToLower(given)+"; one underlying is at "+strings.Replace(r.ofOne, placeholder, strings.ToLower(symbol), 1))
 }
 
+// named returns the value of the parameter underlying in a query, "" without it.
+func named(query []byte) (symbol []byte) {
+	for len(query) > 0 {
+		var pair []byte
+		pair, query, _ = bytes.Cut(query, []byte{'&'})
+		if value, found := bytes.CutPrefix(pair, []byte("underlying=")); found {
+			symbol = unescape(value)
+		}
+	}
+	return symbol
+}
+
 // unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is malformed:
 // then b contains a %, so it is no valid value of any parameter.
 func unescape(b []byte) []byte {

@@ -14,6 +14,7 @@ type route struct {
 	path       string
 	endpoint   string   // the canonical name, as meta.endpoint has it
 	underlying string   // in small letters; "" if the resource does not belong to one underlying
+	widget     string   // the path of a widget, which has the underlying as a parameter; "" if the resource does not belong to one
 	parameter  string   // the only query parameter besides date and format; "" for none
 	formats    []string // the values of the parameter format besides json
 	formed     []string // the values of parameter whose answers have these formats, besides the default
@@ -58,11 +59,16 @@ var (
 // placeholder stands for an underlying in the table of routes.
 const placeholder = "{u}"
 
+// withoutUnderlying makes the path of a widget, such as /widgets/gex/series, of the name of a resource.
+var withoutUnderlying = strings.NewReplacer("/"+placeholder, "", placeholder+"-", "")
+
 func (r route) of(underlying string) route {
+	endpoint := r.endpoint
 	for _, text := range []*string{&r.path, &r.endpoint, &r.dated} {
 		*text = strings.Replace(*text, placeholder, underlying, 1)
 	}
 	r.underlying = underlying
+	r.widget = "/widgets/" + withoutUnderlying.Replace(endpoint)
 	return r
 }
 
@@ -115,10 +121,14 @@ func (s *Server) noTarget(path []byte) *apiError {
 		before, after, isOf := strings.Cut(routes[i].path, placeholder)
 		symbol, found := bytes.CutPrefix(path, []byte(before))
 		if symbol, ends := bytes.CutSuffix(symbol, []byte(after)); isOf && found && ends && symbolForm.Match(symbol) {
-			e := *errNoUnderlying
-			e.underlyings = s.underlyings
-			return e.rendered()
+			return s.noUnderlying()
 		}
 	}
 	return errNotFound
+}
+
+func (s *Server) noUnderlying() *apiError {
+	e := *errNoUnderlying
+	e.underlyings = s.underlyings
+	return e.rendered()
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,13 +13,13 @@ import (
 // widgetForm lists the members of a widget that its format knows: those of "widgets.json Reference" in OpenBB's documentation for
 // developers (the repository openbb-docs, as of July 2026). Of a member with few values it has these.
 var widgetForm = map[string][]string{
-	"": {"name", "description", "endpoint", "category", "subCategory", "type", "gridData", "data", "params", "source", "refetchInterval"}, "type": {"table"},
+	"": {"name", "description", "endpoint", "category", "type", "gridData", "data", "params", "source", "refetchInterval"}, "type": {"table"},
 	"gridData": {"w", "h"}, "data": {"dataKey", "table"}, "table": {"enableCharts", "showAll", "chartView", "columnsDefs"},
 	"chartView": {"enabled", "chartType", "cellRangeCols"}, "chartType": {"column", "line"}, "cellRangeCols": {"column", "line"},
 	"columnsDefs":   {"field", "headerName", "headerTooltip", "chartDataType", "cellDataType", "formatterFn"},
 	"chartDataType": {"category", "series", "time", "excluded"}, "cellDataType": {"text", "number", "boolean", "date", "dateString", "object"},
 	"formatterFn": {"int", "none", "percent", "normalized", "normalizedPercent", "dateToYear"},
-	"params":      {"type", "paramName", "value", "label", "show", "description"}, "paramType": {"date", "number"},
+	"params":      {"type", "paramName", "value", "label", "show", "description", "options"}, "paramType": {"date", "number", "text"}, "options": {"label", "value"},
 }
 
 // inForm reports the members and values that the format does not know.
@@ -48,8 +47,8 @@ func inForm(t *testing.T, id, name string, v any) {
 	}
 }
 
-// Every widget is in OpenBB's form. A page of Workspace may ask for it, also with a key. The answer has what it names: a list of
-// objects at its dataKey, with a plain value in each of its columns.
+// Every widget is in OpenBB's form. A page of Workspace may ask for it, also with a key, of each underlying that it offers. The answer
+// has what it names: a list of objects at its dataKey, with a plain value in each of its columns.
 func TestWidgets(t *testing.T) {
 	t.Parallel()
 	p := shared(t)
@@ -76,16 +75,16 @@ func TestWidgets(t *testing.T) {
 	if err := json.Unmarshal(mayAsk("/widgets.json"), &all); err != nil {
 		t.Fatal(err)
 	}
-	symbols, columns, empty := map[any]int{}, 0, []string{}
+	columns, empty, underlyings := 0, []string{}, []string{}
 	for id, form := range all {
 		inForm(t, id, "", form)
 		var w struct {
 			Name, Description, Endpoint string
-			SubCategory                 any
 			Source                      []string
 			Params                      []struct {
 				ParamName string
 				Value     any
+				Options   []struct{ Label, Value string }
 			}
 			Data struct {
 				DataKey string
@@ -99,7 +98,6 @@ func TestWidgets(t *testing.T) {
 		if err := json.Unmarshal(text, &w); err != nil || w.Name == "" || w.Description == "" || strings.ContainsAny(w.Name+w.Endpoint+id, "{}") {
 			t.Fatalf("%s: %v %s", id, err, text)
 		}
-		symbols[w.SubCategory]++
 		if !strings.Contains(strings.Join(w.Source, ""), "no number is real") {
 			t.Errorf("%s does not say that the market is simulated: %q", id, w.Source)
 		}
@@ -108,11 +106,16 @@ func TestWidgets(t *testing.T) {
 			if param.Value != nil { // Workspace sends no parameter without a value
 				query.Set(param.ParamName, fmt.Sprint(param.Value))
 			}
+			for _, o := range param.Options {
+				var asked struct{ Meta struct{ Endpoint string } }
+				err := json.Unmarshal(mayAsk("/"+w.Endpoint+"?underlying="+o.Value), &asked)
+				if at := asked.Meta.Endpoint; err != nil || strings.NewReplacer("/"+o.Value, "", o.Value+"-", "").Replace(at) != strings.TrimPrefix(w.Endpoint, "widgets/") || strings.ToUpper(o.Value) != o.Label {
+					t.Errorf("%s of %s: %v, %s", id, o.Label, err, at)
+				}
+				underlyings = append(underlyings, o.Value)
+			}
 		}
-		path := "/" + w.Endpoint
-		if len(query) > 0 {
-			path += "?" + query.Encode()
-		}
+		path := "/" + w.Endpoint + "?" + query.Encode()
 		var answer any
 		if err := json.Unmarshal(mayAsk(path), &answer); err != nil {
 			t.Fatal(err)
@@ -122,7 +125,7 @@ func TestWidgets(t *testing.T) {
 		}
 		rows, _ := answer.([]any)
 		if len(rows) == 0 {
-			empty = append(empty, id[strings.LastIndex(id, "_open_interest")+1:])
+			empty = append(empty, id)
 		}
 		fields := []string{}
 		for _, c := range w.Data.Table.ColumnsDefs {
@@ -143,11 +146,17 @@ func TestWidgets(t *testing.T) {
 			}
 		}
 	}
-	empty = slices.DeleteFunc(empty, func(id string) bool { // the changes are null on the first day, and no contract of XLF is unusual
-		return id == "open_interest_changes" || id == "open_interest_contracts" || id == "options_flow_xlf_items"
+	empty = slices.DeleteFunc(empty, func(id string) bool { // the changes are null on the first day
+		return id == "gex_open_interest_changes" || id == "gex_open_interest_contracts"
 	})
-	if len(empty) > 0 || len(symbols) < 3 {
-		t.Errorf("without a row: %v; by underlying: %v", empty, symbols)
+	slices.Sort(underlyings)
+	if underlyings = slices.Compact(underlyings); len(empty) > 0 || len(underlyings) < 3 {
+		t.Errorf("without a row: %v; underlyings: %v", empty, underlyings)
 	}
-	figure(t, "%d widgets with %d columns, of %d underlyings: %v", len(all), columns, len(symbols)-1, slices.Collect(maps.Keys(symbols)))
+	for query, want := range map[string]int{"": 200, "?underlying=SPX": 200, "?underlying=nope": 404, "?underlying=": 200, "?underlying=spx&date=2020-01-02": 400} {
+		if resp, body, err := fetch(http.MethodGet, p.url+"/widgets/gex"+query); err != nil || resp.StatusCode != want || want == 404 && !strings.Contains(string(body), `"underlyings":["spx"`) {
+			t.Errorf("%q: %v %v %s", query, resp, err, body)
+		}
+	}
+	figure(t, "%d widgets with %d columns, of %d underlyings", len(all), columns, len(underlyings))
 }

@@ -10,6 +10,9 @@ import (
 // snake makes one name of the parts of a resource's name: gex_historical, vix_term_structure.
 var snake = strings.NewReplacer("/{u}", "", "{u}-", "", "/", "_", "-", "_")
 
+// withoutUnderlying makes the path of a widget of a resource's name: gex/historical.
+var withoutUnderlying = strings.NewReplacer("/{u}", "", "{u}-", "")
+
 // tools returns a tool of the Model Context Protocol for each resource, so that a new resource becomes a tool. The name of a tool
 // is that of the resource without the underlying, which is an argument.
 func (p *page) tools() (tools []object) {
@@ -81,15 +84,23 @@ func (p *page) compact(data *schema) object {
 // widgets returns a widget of OpenBB Workspace for each list of objects in the data of a resource. The form is that
 // of "widgets.json Reference" in OpenBB's documentation for developers, and the directories widget-examples of OpenBB's repository
 // backends-for-openbb: an object of widgets by ID, whose table reads a list of flat objects at dataKey. OpenBB's own widgets of SEC
-// filings have a dataKey with a point, as those here. Workspace puts no parameter into a path, so the server makes a widget for
-// each underlying: {u} and {U} stand for its symbol, {source} for the source of the numbers.
+// filings have a dataKey with a point, as those here. By the reference, Workspace puts parameters into the query and not into a path, so a
+// widget of a resource of an underlying has a path of its own, below /widgets/, with the underlying as a parameter. {underlyings} stands
+// for its values, {underlying} for the first of them, {source} for the source of the numbers.
 func (p *page) widgets() object {
 	widgets := object{}
 	for _, e := range p.Endpoints {
 		if e.Data == nil || strings.HasSuffix(e.Path, "/historical") { // of which the tables are those of the current answer
 			continue
 		}
-		params := []object{}
+		params, endpoint := []object{}, e.Path[1:]
+		if strings.Contains(e.Path, "{u}") {
+			endpoint = "widgets/" + withoutUnderlying.Replace(e.Resource)
+			params = append(params, object{
+				"paramName": "underlying", "label": "Underlying", "type": "text", "value": "{underlying}", "options": "{underlyings}", "show": true,
+				"description": "The underlying whose numbers are shown.",
+			})
+		}
 		for _, ref := range e.Parameters {
 			d := p.Components.Parameters[ref.Component()]
 			if d.In != "query" || d.Name == "format" {
@@ -110,13 +121,10 @@ func (p *page) widgets() object {
 			}
 			widget := object{
 				"name": title(name) + ": " + e.Get.Summary, "description": strings.TrimSpace(f.Description + " " + e.Get.Description),
-				"category": e.Get.Tags[0], "endpoint": e.Path[1:], "type": "table", "params": params, "gridData": object{"w": 20, "h": 12},
+				"category": e.Get.Tags[0], "endpoint": endpoint, "type": "table", "params": params, "gridData": object{"w": 20, "h": 12},
 				"refetchInterval": 60_000, "source": []string{"{source}"}, "data": object{"dataKey": "data." + name, "table": table},
 			}
-			if strings.Contains(e.Path, "{u}") {
-				widget["name"], widget["subCategory"] = "{U} "+widget["name"].(string), "{U}"
-			}
-			widgets[strings.NewReplacer("/", "_", "-", "_").Replace(e.Resource)+"_"+name] = widget
+			widgets[snake.Replace(e.Resource)+"_"+name] = widget
 		}
 	}
 	return widgets
