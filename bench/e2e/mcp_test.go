@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // model is a client of `strikecache mcp`, in the place of a program with a language model.
@@ -134,8 +133,10 @@ func TestModelTools(t *testing.T) {
 			}
 		}
 	}
-	if len(tools.Tools) != len(paths) || len(paths) < 7 {
-		t.Errorf("%d tools for %d resources", len(tools.Tools), len(paths))
+	list, _ := json.Marshal(tools)
+	figure(t, "%d tools in %d bytes", len(tools.Tools), len(list))
+	if len(tools.Tools) != len(paths) || len(paths) < 7 || len(list) >= 20_000 { // a model reads the list before its first question
+		t.Errorf("%d tools in %d bytes for %d resources", len(tools.Tools), len(list), len(paths))
 	}
 	for _, tool := range tools.Tools {
 		path := paths[tool.Name]
@@ -144,7 +145,9 @@ func TestModelTools(t *testing.T) {
 		}
 		_, body := p.get(strings.Replace(path, "{u}", "spx", 1))
 		answer, size := m.ask(tool.Name, nil)
-		m.described(tool, answer)
+		if whole := tool.Name == "underlyings" || tool.Name == "gex_levels"; whole && len(answer.Cut) > 0 {
+			t.Errorf("%s lacks rows: %q", tool.Name, answer.Cut)
+		}
 		figure(t, "%s: %d bytes for a model, %d bytes as JSON", tool.Name, size, len(body))
 		if size > 8<<10 {
 			t.Errorf("%s: the answer has %d bytes", tool.Name, size)
@@ -158,32 +161,6 @@ func TestModelTools(t *testing.T) {
 		}
 	}
 	m.parameters(p)
-}
-
-// described checks an answer against the schema of the tool, which must describe every member of data.
-func (m model) described(tool *mcp.Tool, answer asked) {
-	m.t.Helper()
-	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("output.json", tool.OutputSchema); err != nil {
-		m.t.Fatal(err)
-	}
-	schema, err := compiler.Compile("output.json")
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	text, _ := m.call(tool.Name, nil)
-	value, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if err := schema.Validate(value); err != nil {
-		m.t.Errorf("%s: %v", tool.Name, err)
-	}
-	for name := range answer.Data {
-		if p := schema.Properties["data"].Properties[name]; p == nil || p.Description == "" || p.Types == nil {
-			m.t.Errorf("%s: data.%s is not described", tool.Name, name)
-		}
-	}
 }
 
 // Over HTTP the tools are the same. A page of another origin is refused, and a signal ends the command.

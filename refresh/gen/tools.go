@@ -1,9 +1,6 @@
 package main
 
 import (
-	"cmp"
-	"maps"
-	"slices"
 	"strings"
 )
 
@@ -14,23 +11,30 @@ var snake = strings.NewReplacer("/{u}", "", "{u}-", "", "/", "_", "-", "_")
 var withoutUnderlying = strings.NewReplacer("/{u}", "", "{u}-", "")
 
 // tools returns a tool of the Model Context Protocol for each resource, so that a new resource becomes a tool. The name of a tool
-// is that of the resource without the underlying, which is an argument.
+// is that of the resource without the underlying, which is an argument. A model reads all of them before its first question: so no
+// tool describes its result, whose names say what they are and which the methods define.
 func (p *page) tools() (tools []object) {
-	parameters := p.document["components"].(object)["parameters"].(object)
 	for _, e := range p.Endpoints {
 		if e.Data == nil {
 			continue
 		}
-		arguments := object{"rows": object{"type": "integer", "minimum": 1, "maximum": 500, "default": 12,
-			"description": "The largest number of rows of each table. Longer tables are cut to the rows that matter most."}}
+		arguments := object{}
+		for _, f := range p.resolve(e.Data).Properties.FromOldest() {
+			if p.resolve(f).Items != nil && e.Resource != "underlyings" && e.Resource != "gex/{u}/levels" { // which are never cut
+				arguments["rows"] = object{"type": "integer", "minimum": 1, "maximum": 500, "default": 12,
+					"description": "Most rows of a table. A longer table is cut to the rows that matter most."}
+			}
+		}
 		for _, ref := range e.Parameters {
 			d := p.Components.Parameters[ref.Component()]
-			argument := maps.Clone(parameters[ref.Component()].(object)["schema"].(object))
-			argument["description"] = d.Description
+			argument := object{"type": d.Schema.Type}
+			if argument["description"], _, _ = strings.Cut(d.Description, ". "); d.Schema.Format != "" {
+				argument["format"] = d.Schema.Format
+			}
 			switch {
 			case d.Name == "format": // an answer without meta would lack its time and source
 			case d.Name == "limit": // it bounds the rows
-				argument["default"] = 12
+				argument["minimum"], argument["maximum"], argument["default"] = d.Schema.Minimum, d.Schema.Maximum, 12
 				delete(arguments, "rows")
 				fallthrough
 			case d.In == "query":
@@ -41,44 +45,12 @@ func (p *page) tools() (tools []object) {
 			}
 		}
 		tools = append(tools, object{
-			"path": e.Path, "name": snake.Replace(e.Resource), "title": e.Get.Summary, "description": e.Get.Summary + ". " + e.Get.Description,
-			"annotations":  object{"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
-			"inputSchema":  object{"type": "object", "properties": arguments, "additionalProperties": false},
-			"outputSchema": p.compact(e.Data),
+			"path": e.Path, "name": snake.Replace(e.Resource), "title": e.Get.Summary, "description": e.Get.Description,
+			"annotations": object{"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
+			"inputSchema": object{"type": "object", "properties": arguments, "additionalProperties": false},
 		})
 	}
 	return tools
-}
-
-// compact is the schema of an answer in the form that a tool returns. It describes the members of data by their first sentence and
-// their unit, and not the columns of tables: a model may read all schemas before its first question.
-func (p *page) compact(data *schema) object {
-	members := object{}
-	for name, f := range p.resolve(data).Properties.FromOldest() {
-		inner := p.resolve(f)
-		types, isList := inner.Type.([]any)
-		if !isList {
-			types = []any{inner.Type}
-		}
-		if inner.Items != nil { // a list of objects becomes a table
-			types = append(slices.Clone(types), "object")
-		}
-		if f.orNull() {
-			types = append(slices.Clone(types), "null")
-		}
-		text, unit, _ := strings.Cut(cmp.Or(f.Description, inner.Description), " Unit: ")
-		text, _, _ = strings.Cut(text, ". ")
-		if text = strings.TrimSuffix(text, ".") + "."; unit != "" {
-			text += " Unit: " + unit
-		}
-		members[name] = object{"type": types, "description": text}
-	}
-	return object{"type": "object", "required": []string{"cut", "data", "meta"}, "properties": object{
-		"warning": object{"type": "string", "description": "Says that the numbers are not real, or not of today."},
-		"cut":     object{"type": "array", "items": object{"type": "string"}, "description": "Which tables lack rows."},
-		"data":    object{"type": "object", "properties": members, "description": "A list of objects is a table with columns and rows."},
-		"meta":    object{"type": "object", "description": "Source, time, freshness and quality of the numbers, and a notice."},
-	}}
 }
 
 // widgets returns a widget of OpenBB Workspace for each list of objects in the data of a resource. The form is that

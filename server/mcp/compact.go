@@ -92,10 +92,13 @@ type shortener struct {
 	cut   []string   // a sentence for each table that was cut
 }
 
+// unwanted are the members that a model does not need, besides digests: they say how an answer was made and who asked.
+var unwanted = []string{"success", "receipt", "usage"}
+
 // object shortens the lists in o, whose place in the answer is path. A list of lists has the rows of the columns that stand
 // before it, or is a grid with a row for each row of the table before it.
 func (s *shortener) object(path string, o object) object {
-	o = slices.DeleteFunc(o, func(m member) bool { return slices.Contains([]string{"success", "receipt", "usage"}, m.name) })
+	o = slices.DeleteFunc(o, func(m member) bool { return slices.Contains(unwanted, m.name) || strings.HasSuffix(m.name, "sha256") })
 	var before table
 	for i, m := range o {
 		at, text := strings.TrimPrefix(path+"."+m.name, "."), m.value.(json.RawMessage)
@@ -167,9 +170,33 @@ func flatten(prefix string, o object) (flat object) {
 	return flat
 }
 
+// events returns the rows of a track, rising, at which the regime or a wall is another than in the row before, or the spot has crossed the flip.
+func (t table) events() (rows []int) {
+	state := func(row []any) (text string) {
+		var spot, flip float64
+		for i, name := range t.Columns[:min(len(t.Columns), len(row))] {
+			switch name {
+			case "gamma_regime", "call_wall", "put_wall":
+				text += fmt.Sprint(row[i], " ")
+			case "spot":
+				spot, _ = row[i].(float64)
+			case "zero_gamma_flip":
+				flip, _ = row[i].(float64)
+			}
+		}
+		return fmt.Sprint(text, flip > 0, spot < flip)
+	}
+	for i := 1; i < len(t.Rows); i++ {
+		if state(t.Rows[i]) != state(t.Rows[i-1]) {
+			rows = append(rows, i)
+		}
+	}
+	return rows
+}
+
 // choose returns the rows that matter most, by the first column of t, which has as many rows. If the column has prices, these are the
-// rows of the walls and the rows nearest the spot. If it has dates, they are the newest rows. If it has instants, they are evenly spaced
-// up to the newest. Otherwise they are the first rows.
+// rows of the walls and the rows nearest the spot. If it has dates, they are the newest rows. If it has instants, they are the rows of
+// events, the newest first, and for a part of them evenly spaced rows up to the newest. Otherwise they are the first rows.
 func (s *shortener) choose(path string, t table, rows [][]any) [][]any {
 	n, k := len(rows), min(len(rows), s.rows)
 	if n == k || len(t.Columns) == 0 {
@@ -195,9 +222,17 @@ func (s *shortener) choose(path string, t table, rows [][]any) [][]any {
 		order, which = order[n-k:], "the newest"
 	case column == "as_of":
 		which = "evenly spaced up to the newest"
-		for i := range k {
-			order[i] = n - 1 - (k-1-i)*(n-1)/max(k-1, 1)
+		events := t.events()
+		if events = events[max(len(events)-2*k/3, 0):]; len(events) > 0 {
+			which = "the newest at which the regime or a wall changed or the spot crossed the flip, and others " + which
 		}
+		order = events
+		for i, rest := 0, k-len(events); i < rest; i++ {
+			order = append(order, n-1-(rest-1-i)*(n-1)/max(rest-1, 1))
+		}
+		slices.Sort(order)
+		order = slices.Compact(order)
+		k = len(order)
 	case s.spot > 0 && slices.Contains([]string{"strike", "spot", "settlement_price"}, column):
 		slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(distance(i), distance(j)) })
 		if which = "nearest the spot"; distance(order[0]) < 0 {

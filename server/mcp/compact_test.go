@@ -17,7 +17,7 @@ func TestCompact(t *testing.T) {
 		rows       int
 		cut, want  string // a sentence of cut for each |
 	}{
-		{"as it is", `{"spot":1.5,"b":true,"a":{"call":null},"range":[1,2],"none":[],"big":123456789012345}`, 1, "",
+		{"as it is", `{"data_sha256":"a","spot":1.5,"b":true,"a":{"call":null},"range":[1,2],"none":[],"big":123456789012345}`, 1, "",
 			`{"spot":1.5,"b":true,"a":{"call":null},"range":[1,2],"none":[],"big":123456789012345}`},
 		{"objects become columns", `{"l":[{"s":"A","r":{"d":1,"w":{"x":2}},"t":["u","v"]},{"s":"B","r":null,"extra":3}]}`, 5, "",
 			`{"l":{"columns":["s","r.d","r.w.x","t","r","extra"],"rows":[["A",1,2,["u","v"],null,null],["B",null,null,null,null,3]]}}`},
@@ -33,6 +33,9 @@ func TestCompact(t *testing.T) {
 			"data.rows: 2 of 3 rows, the newest", `{"columns":["date","spot"],"rows":[["b",2],["c",3]]}`},
 		{"track", `{"columns":["as_of","spot"],"rows":[["1",1],["2",2],["3",3],["4",4],["5",5]]}`, 3,
 			"data.rows: 3 of 5 rows, evenly spaced up to the newest", `{"columns":["as_of","spot"],"rows":[["1",1],["3",3],["5",5]]}`},
+		{"track with events", `{"columns":["as_of","spot","zero_gamma_flip","call_wall","gamma_regime"],"rows":[["1",9,8,10,"positive"],["2",9,8,11,"positive"],["3",9,8,11,"positive"],["4",9,8,11,"positive"],["5",7,8,11,"negative"],["6",7,8,11,"negative"],["7",7,8,11,"negative"]]}`, 4,
+			"data.rows: 4 of 7 rows, the newest at which the regime or a wall changed or the spot crossed the flip, and others evenly spaced up to the newest",
+			`{"columns":["as_of","spot","zero_gamma_flip","call_wall","gamma_regime"],"rows":[["1",9,8,10,"positive"],["2",9,8,11,"positive"],["5",7,8,11,"negative"],["7",7,8,11,"negative"]]}`},
 		{"one row of a track", `{"columns":["as_of"],"rows":[["1"],["2"]]}`, 1,
 			"data.rows: 1 of 2 rows, evenly spaced up to the newest", `{"columns":["as_of"],"rows":[["2"]]}`},
 		{"matrix", `{"spot":2,"expirations":[{"expiration":"d"},{"expiration":"e"},{"expiration":"f"}],"strikes":[{"strike":1},{"strike":2}],"n":[[10,11,12],[20,null,22]]}`, 1,

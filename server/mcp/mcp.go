@@ -100,5 +100,6 @@ func serveHTTP(ctx context.Context, address string, server *sdk.Server, log *slo
 const instructions = `Options market structure from a strikecache server: dealer gamma, volatility and max pain of SPX and other underlyings, unusual ` +
 	`options flow, sector rotation, VIX futures. Every answer is JSON with data and, in meta, its source, as_of (the last trade of the underlying, in UTC), ` +
 	`freshness and a notice. When source is "simulated", no number is real: say so. Numbers are delayed, derived and modelled; they are no ` +
-	`forecast and no investment advice. null means unknown, never 0. A table has columns and rows. "cut" names the tables that lack rows. ` +
+	`forecast and no investment advice. null means unknown, never 0. A name ends with its unit: _dollars, _pct (percent), _days; other prices are in USD or index points, ` +
+	`volatilities in points. A table has columns and rows. "cut" names the tables that lack rows. ` +
 	`The resource strikecache://methods defines every number.`
