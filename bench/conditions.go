@@ -79,21 +79,35 @@ func (c *condition) check(r *report) (is bool, figure string) {
 	return is, cmp.Or(figure, c.figure+" is "+duration(value))
 }
 
-// verdict returns an error that says which conditions of --fail-if are true. Without --fail-if, no request may fail.
+// errInconclusive is the verdict when only the generator may be to blame.
+var errInconclusive = errors.New("inconclusive")
+
+// verdict returns an error that says which conditions of --fail-if are true. Without --fail-if, no request may fail. It is
+// [errInconclusive] if all of them are about latencies or the rate, and the generator was the limit of these.
 func (c *loadCommand) verdict(r *report) error {
-	var failed []error
+	var failed, doubtful []error
 	for _, f := range c.FailIf {
 		if is, figure := f.check(r); is {
-			failed = append(failed, fmt.Errorf("--fail-if %s%s%s: %s", f.figure, f.operator, f.text, figure))
+			err := fmt.Errorf("--fail-if %s%s%s: %s", f.figure, f.operator, f.text, figure)
+			if f.figure != "failed" && r.Limit != "" {
+				doubtful = append(doubtful, fmt.Errorf("%w, but %s", err, r.Limit))
+			} else {
+				failed = append(failed, err)
+			}
 		}
 	}
 	switch {
+	case r.Ramp != nil && r.Ramp.Holds == 0 && r.Ramp.Steps[0].Limit != "":
+		doubtful = append(doubtful, errors.New(r.Ramp.conclusion()))
 	case r.Ramp != nil && r.Ramp.Holds == 0:
 		failed = append(failed, errors.New(r.Ramp.conclusion()))
 	case r.Ramp == nil && len(c.FailIf) == 0 && r.Failed > 0:
 		failed = append(failed, fmt.Errorf("%d of %d requests failed", r.Failed, r.Requests))
 	}
-	return errors.Join(failed...)
+	if len(failed) == 0 && len(doubtful) > 0 {
+		return fmt.Errorf("%w: %w", errInconclusive, errors.Join(doubtful...))
+	}
+	return errors.Join(append(failed, doubtful...)...)
 }
 
 // ramp is the result of a load at rising rates.
@@ -111,6 +125,7 @@ type step struct {
 	Rate      float64 `json:"rate" jsonschema_description:"requests a second that were asked for"`
 	PerSecond float64 `json:"answers_per_second" jsonschema_description:"answers of any status"`
 	Failure   string  `json:"failure,omitempty" jsonschema_description:"why the step did not hold, absent if it held"`
+	Limit     string  `json:"inconclusive,omitempty" jsonschema_description:"why it may be the generator for which the step did not hold, absent if it is not"`
 }
 
 // rateOf returns the rate of a step. Each rate is the same multiple of the rate before, and has three digits.
@@ -138,7 +153,10 @@ func (c *loadCommand) climb(ctx context.Context, requests []request) (highest *r
 		if ctx.Err() != nil && highest != nil {
 			break
 		}
-		s := step{r.tally, r.Rate, r.PerSecond, c.failure(r)}
+		s := step{tally: r.tally, Rate: r.Rate, PerSecond: r.PerSecond}
+		if s.Failure = c.failure(r); s.Failure != "" && r.Failed == 0 {
+			s.Limit = r.Limit
+		}
 		climbed.Steps = append(climbed.Steps, s)
 		if highest == nil || s.Failure == "" {
 			highest = r
@@ -173,6 +191,9 @@ func (c *loadCommand) failure(r *report) string {
 // conclusion says which rate held.
 func (r *ramp) conclusion() string {
 	last := r.Steps[len(r.Steps)-1]
+	if last.Limit != "" {
+		last.Failure += ", which is inconclusive: " + last.Limit
+	}
 	switch {
 	case r.Holds == 0:
 		return fmt.Sprintf("holds no rate of the ramp at %s: at %g a second, %s", r.At, last.Rate, cmp.Or(last.Failure, "it was interrupted"))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -179,6 +180,12 @@ func TestFailureOfAStep(t *testing.T) {
 		if got := l.failure(c.of); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+	r := reportOf(0, time.Millisecond)
+	r.Ramp = &ramp{At: "p99 ≤ 1 ms", Steps: []step{{Rate: 5, Failure: "p99 is 7 ms", Limit: "the generator used a whole core"}}}
+	const want = "inconclusive: holds no rate of the ramp at p99 ≤ 1 ms: at 5 a second, p99 is 7 ms, which is inconclusive: the generator used a whole core"
+	if err := (&loadCommand{}).verdict(r); !errors.Is(err, errInconclusive) || err.Error() != want {
+		t.Error(err)
 	}
 }
 

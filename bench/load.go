@@ -14,11 +14,12 @@ import (
 
 // loadCommand loads a running server.
 type loadCommand struct {
-	URL         string        `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Server, with or without a path (default ${default}). A strikecache without a path gets a mix of all its resources (of underlyings: SPX)."`
+	URL         string        `arg:"" optional:"" default:"http://127.0.0.1:8080" help:"Server, with or without a path (default ${default}). A strikecache without a path gets a mix of all its resources."`
 	Path        []string      `sep:"none" placeholder:"PATH" help:"Path to request, with its query. May be repeated: each request picks one of the paths at random."`
 	Header      []string      `sep:"none" placeholder:"'NAME: VALUE'" help:"Header field of each request. May be repeated."`
 	Revalidate  bool          `help:"Send the last ETag of a path as If-None-Match, as polling clients do."`
-	Rates       string        `name:"rate" default:"1000" placeholder:"RATE" help:"Requests a second, 0.1 to 200000 (default ${default}). FROM:TO is a ramp in --steps."`
+	Mix         string        `enum:"spx,all" default:"spx" help:"Underlyings of the mix for a strikecache without a path: ${enum}, which are those of /api/v1/underlyings (default ${default})."`
+	Rates       string        `name:"rate" default:"1000" placeholder:"RATE" help:"Requests a second, 0.1 to 200000 (default ${default}). FROM:TO is a ramp in --steps. 0 is a closed loop: a connection sends its next request when it has the answer to the last."`
 	Connections int           `default:"16" help:"Keep-alive connections, 1 to 1000 (default ${default})."`
 	Duration    time.Duration `default:"10s" help:"Length of the measurement, 100ms to 10m (default ${default}). A ramp divides it among its steps."`
 	Warmup      time.Duration `default:"500ms" help:"Length of the warm-up: the same load before the measurement, not counted, 0s to 1m (default ${default}). Each step of a ramp has its own."`
@@ -41,14 +42,18 @@ type loadCommand struct {
 // Help implements kong's interface.
 func (*loadCommand) Help() string {
 	return `Each request is due at an instant that is fixed beforehand, and its latency counts from that instant. So the wait
-behind a stall of the server is counted. The report has statuses, percentiles, figures of each path, a time line, and with
+behind a stall of the server is counted (an open model). With --rate 0 the load is a closed loop, as of wrk and ab: it shows
+how much --connections clients get that do not wait between requests, and hides such stalls. The report has statuses, percentiles, figures of each path, a time line, and with
 --pid the CPU time of the server per request, which includes all other work of the server during the load. The generator
-uses one core. It measures its own delays, and says so when they are a large part of the latencies.
+uses one core. It measures its own delays and its CPU time, and says "inconclusive" when it was the limit itself.
 
 Exit codes: 0, 1 (a condition of --fail-if is true, or without --fail-if a request failed, or no step of a ramp held, or
-nothing could be measured) and 2 (wrong arguments).
+nothing could be measured), 2 (wrong arguments) and 3 (inconclusive: a condition on latencies or the rate is true, or no step
+of a ramp held, but the generator was the limit).
 
-    go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources (of underlyings: SPX)
+    go run ./bench http://127.0.0.1:8080                     a strikecache: a mix of all its resources, of SPX
+    go run ./bench --mix all http://127.0.0.1:8080           of all underlyings
+    go run ./bench --rate 0 --connections 64 http://[::1]/   a closed loop
     go run ./bench http://127.0.0.1:8080/api/v1/gex/spx      one URL
     go run ./bench --path / --path /style.css http://[::1]   several paths of any server
     go run ./bench --header 'Accept-Encoding: br' --revalidate --rate 5000 --duration 1m http://localhost:8080
@@ -83,6 +88,8 @@ func (c *loadCommand) Validate() (err error) {
 		return err
 	}
 	switch {
+	case c.Mix == "all" && (c.path != "" || len(c.Path) > 0):
+		return errors.New("--mix all needs a strikecache without a path")
 	case c.path != "" && len(c.Path) > 0:
 		return fmt.Errorf("--path needs a URL without a path, not %s", c.URL)
 	case !c.target.local() && !c.Remote:
@@ -117,6 +124,9 @@ func (c *loadCommand) parseRate() (err error) {
 	}
 	if err != nil {
 		return fmt.Errorf("--rate must be a number or FROM:TO, not %q", c.Rates)
+	}
+	if c.Rate == 0 && !isRamp {
+		return nil
 	}
 	if err = within("rate", c.Rate, 0.1, 200_000); err == nil && isRamp {
 		err = within("rate", c.most, c.Rate, 200_000)
@@ -167,10 +177,11 @@ func (c *loadCommand) choose() (requests []request, about string, err error) {
 		paths = []string{c.path}
 	}
 	if len(paths) == 0 {
-		if requests, err = c.target.mix(); err != nil {
+		var underlyings []string
+		if requests, underlyings, err = c.target.mix(c.Mix); err != nil {
 			return nil, "", err
 		}
-		about = fmt.Sprintf("a strikecache: a mix of %d requests for all its resources (of underlyings: SPX)", len(requests))
+		about = fmt.Sprintf("a strikecache: a mix of %d requests for all its resources, of %s", len(requests), strings.Join(underlyings, ", "))
 		paths = []string{"/"}
 	}
 	if len(requests) == 0 {

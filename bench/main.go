@@ -1,6 +1,6 @@
 // Command bench loads HTTP servers and reports what their clients would see.
 //
-//	go run ./bench URL      requests at a fixed rate against any running server: percentiles, time line, CPU
+//	go run ./bench URL      requests at a fixed rate or in a closed loop against any running server: percentiles, time line, CPU
 //	go run ./bench rivals   on Linux: compares strikecache with other servers
 //
 // It imports no package of strikecache, and uses only its URLs, as any client does.
@@ -21,7 +21,7 @@ import (
 )
 
 type commands struct {
-	Load   loadCommand   `cmd:"" default:"withargs" help:"Load a running server at a fixed rate (the default command)."`
+	Load   loadCommand   `cmd:"" default:"withargs" help:"Load a running server at a fixed rate or in a closed loop (the default command)."`
 	Schema schemaCommand `cmd:"" help:"Print the JSON Schema of the file that --json of load writes."`
 	linuxCommands
 }
@@ -35,8 +35,11 @@ func main() {
 	}
 	fmt.Fprintln(os.Stderr, "bench:", err)
 	var usage *kong.ParseError
-	if errors.As(err, &usage) {
+	switch {
+	case errors.As(err, &usage):
 		os.Exit(2)
+	case errors.Is(err, errInconclusive):
+		os.Exit(3)
 	}
 	os.Exit(1)
 }
@@ -75,7 +78,7 @@ func terminal(w io.Writer) io.Writer {
 
 // printHelp puts what the program does before kong's help.
 func printHelp(options kong.HelpOptions, ctx *kong.Context) error {
-	fmt.Fprintln(ctx.Stdout, "Loads a URL at a fixed rate without coordinated omission. \"go run ./bench\" runs it, \"go install ./bench\" installs it as \"bench\".")
+	fmt.Fprintln(ctx.Stdout, "Loads a URL at a fixed rate without coordinated omission, or in a closed loop. \"go run ./bench\" runs it, \"go install ./bench\" installs it as \"bench\".")
 	return kong.DefaultHelpPrinter(options, ctx)
 }
 

@@ -11,8 +11,14 @@ import (
 	"time"
 )
 
-// total is the number of requests that are counted.
+// closed says whether the load is a closed loop: a connection sends its next request when it has the answer to the last.
+func (c *loadCommand) closed() bool { return c.Rate == 0 }
+
+// total is the number of requests that are counted, 0 for a closed loop, which has no number beforehand.
 func (c *loadCommand) total() int64 {
+	if c.closed() {
+		return 0
+	}
 	return max(int64(c.Rate*c.Duration.Seconds()), 1)
 }
 
@@ -71,6 +77,8 @@ type connection struct {
 // generator waits, too (coordinated omission). A server that is too slow for the rate has one timeout after the last
 // request was due. A request that could not be sent by then counts as failed, with the time that it has waited.
 //
+// In a closed loop a request is due when it is sent. Then a stall of the server also stops the requests.
+//
 // One thread sends and receives everything: Go's scheduler doubled p99 at 10,000 requests a second (2026-11-25).
 func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 	// That thread keeps its scheduler context while it waits. The goroutines of netSockets need another one.
@@ -87,7 +95,7 @@ func (c *loadCommand) load(ctx context.Context, requests []request) *report {
 		l.rows = append(l.rows, l.report.path(q.name))
 	}
 	for id := range l.connections {
-		l.connections[id] = connection{id: id, tags: make([][]byte, len(requests))}
+		l.connections[id] = connection{id: id, since: -c.Warmup, tags: make([][]byte, len(requests))}
 		l.idle <- &l.connections[id]
 	}
 	l.start = time.Now().Add(c.Warmup)
@@ -106,6 +114,9 @@ func (l *openLoop) elapsed() time.Duration { return time.Since(l.start) }
 
 // more says whether the load goes on sending.
 func (l *openLoop) more(now time.Duration) bool {
+	if l.closed() {
+		return !l.stopped && (now < l.Duration || l.number < int64(l.Connections)) // each connection has a request, also on a slow machine
+	}
 	return !l.stopped && l.number < l.total() && now < l.dueAt(l.total())+l.Timeout
 }
 
@@ -133,7 +144,10 @@ func (l *openLoop) sendDue() time.Duration {
 		if !l.more(now) {
 			break
 		}
-		due := l.dueAt(l.number)
+		due := now
+		if !l.closed() {
+			due = l.dueAt(l.number)
+		}
 		if due > now {
 			return due
 		}
@@ -152,7 +166,9 @@ func (l *openLoop) sendDue() time.Duration {
 func (l *openLoop) send(c *connection, due, now time.Duration) {
 	l.busy++
 	c.busy, c.request, c.due, c.sent, c.end = true, l.choices.IntN(len(l.requests)), due, now, now+l.Timeout
-	c.delay = now - max(due, c.since)
+	if c.delay = now - max(due, c.since); l.closed() {
+		c.delay = now - c.since
+	}
 	c.answer.begin()
 	if c.open {
 		l.ask(c)

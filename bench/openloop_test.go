@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -71,6 +72,23 @@ func TestUnsentRequestsCount(t *testing.T) {
 	}
 }
 
+// In a closed loop each connection has one request at a time, and sends the next when it has the answer. On a machine that is too slow for
+// more, each connection has sent one.
+func TestClosedLoop(t *testing.T) {
+	var busy, most, all atomic.Int64
+	to := serverTarget(t, func(http.ResponseWriter, *http.Request) {
+		most.Store(max(most.Load(), busy.Add(1)))
+		all.Add(1)
+		busy.Add(-1)
+	})
+	var out strings.Builder
+	got := load(t.Context(), loadCommand{target: to, Connections: 3, Duration: 200 * time.Millisecond})
+	if err := got.print(&out); err != nil || got.Requests < 3 || got.Requests != all.Load() || got.Failed > 0 || most.Load() > 3 || got.slow() ||
+		got.Latency != got.Service || strings.Contains(out.String(), "since due") {
+		t.Errorf("%v: %d requests of %d, %d at once, %v\n%s", err, got.Requests, all.Load(), most.Load(), got.Errors, &out)
+	}
+}
+
 func TestWarmUpIsNotCounted(t *testing.T) {
 	var all atomic.Int64
 	to := serverTarget(t, func(http.ResponseWriter, *http.Request) { all.Add(1) })
@@ -128,11 +146,13 @@ func TestInterruptEndsTheLoad(t *testing.T) {
 
 // someStrikecache serves only the documents that mix reads.
 func someStrikecache(w http.ResponseWriter, r *http.Request) {
-	switch r.URL.Path {
+	switch strings.Replace(strings.Replace(r.URL.Path, "spx", placeholder, 1), "ndx", placeholder, 1) {
 	case "/openapi.json":
 		fmt.Fprintf(w, `{"paths": {"/api/v1/gex/{u}": {"get": {}}, "/api/v1/gex/{u}/series": {"get": {"description": "as /api/v1/a"}}, "/healthz": {}}}`)
 	case series:
 		fmt.Fprint(w, `{"data":{"columns":["date","x"],"rows":[["2026-10-01",1],["2026-10-02",2]]}}`)
+	case underlyings:
+		fmt.Fprint(w, `{"data":{"rows":[{"symbol":"SPX","spot":1},{"symbol":"NDX","spot":2}]}}`)
 	case maxPain:
 		fmt.Fprint(w, `{"data":{"expirations":[{"expiration":"2026-12-18"},{"expiration":"2027-01-15"}]}}`)
 	}
@@ -146,17 +166,18 @@ func TestWhatIsRequested(t *testing.T) {
 		fmt.Fprint(w, `{"paths": {"/api/other": {}}}`)
 	})
 	for _, c := range []struct {
-		url      string
+		url, mix string
 		paths    []string
 		requests int
 		about    string
 	}{
-		{ours.base, nil, 24, "a strikecache: a mix of 24 requests for all its resources (of underlyings: SPX)"},
-		{ours.base + "/x?y=z", nil, 1, "GET /x?y=z"},
-		{ours.base + "/", []string{"/a", "/b,c"}, 2, "GET /a, /b,c"},
-		{other.base, nil, 1, "GET /; / answers 404"},
+		{ours.base, "spx", nil, 24, "a strikecache: a mix of 24 requests for all its resources, of SPX"},
+		{ours.base, "all", nil, 36, "a strikecache: a mix of 36 requests for all its resources, of SPX, NDX"},
+		{ours.base + "/x?y=z", "spx", nil, 1, "GET /x?y=z"},
+		{ours.base + "/", "spx", []string{"/a", "/b,c"}, 2, "GET /a, /b,c"},
+		{other.base, "spx", nil, 1, "GET /; / answers 404"},
 	} {
-		l := loadCommand{URL: c.url, Path: c.paths, Timeout: time.Minute, Rates: "1", Steps: 2, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
+		l := loadCommand{URL: c.url, Mix: c.mix, Path: c.paths, Timeout: time.Minute, Rates: "1", Steps: 2, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
 		if err := l.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +186,8 @@ func TestWhatIsRequested(t *testing.T) {
 			t.Errorf("%s: %d requests, %s, %v", c.url, len(requests), about, err)
 		}
 		for _, q := range requests {
-			if q.headers[len(q.headers)-1] != "A: b" {
+			named := c.mix == "all" && q.name != flow
+			if q.headers[len(q.headers)-1] != "A: b" || named != strings.Contains(q.name, placeholder) || strings.Contains(q.path, placeholder) {
 				t.Errorf("%s: %v", c.url, q)
 			}
 		}

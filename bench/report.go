@@ -27,7 +27,7 @@ type report struct {
 	Go          string           `json:"go" jsonschema_description:"version of Go that built this generator"`
 	CPU         string           `json:"cpu" jsonschema_description:"processor of the generator"`
 	Kernel      string           `json:"kernel" jsonschema_description:"operating system of the generator"`
-	Rate        float64          `json:"rate" jsonschema_description:"requests a second that were asked for"`
+	Rate        float64          `json:"rate" jsonschema_description:"requests a second that were asked for; 0: a closed loop, in which a request is due when it is sent"`
 	Connections int              `json:"connections" jsonschema_description:"keep-alive connections"`
 	Took        float64          `json:"seconds" jsonschema_description:"from the start, after the warm-up, to the last answer"`
 	PerSecond   float64          `json:"answers_per_second" jsonschema_description:"answers of any status, divided by seconds"`
@@ -35,9 +35,10 @@ type report struct {
 	Status      map[int]int64    `json:"status" jsonschema_description:"answers by status"`
 	Errors      map[string]int64 `json:"errors" jsonschema_description:"requests without an answer, by reason"`
 	Service     percentiles      `json:"service_us" jsonschema_description:"from the instant at which a request was sent to the end of its answer"`
-	Delay       percentiles      `json:"generator_delay_us" jsonschema_description:"the part of latency_us that is the generator's own: how late it sent a request although a connection was idle"`
+	Delay       percentiles      `json:"generator_delay_us" jsonschema_description:"how late the generator sent a request although a connection was idle. At a fixed rate it is a part of latency_us"`
 	Busy        float64          `json:"generator_busy" jsonschema_description:"CPU time of the generator, divided by seconds; it can use little more than 1. Always 0 but on Linux"`
 	Unscheduled float64          `json:"generator_unscheduled" jsonschema_description:"share of the time in which the generator could run but had no processor, 0 to 1. Always 0 but on Linux"`
+	Limit       string           `json:"inconclusive,omitempty" jsonschema_description:"why the generator itself was the limit, absent if it was not"`
 	ServerCPU   float64          `json:"server_cpu_ns_per_request,omitempty" jsonschema_description:"CPU time of the process of --pid and its children, in nanoseconds per request that was sent"`
 	Paths       []*pathRow       `json:"paths" jsonschema_description:"a row for each path"`
 	TimeLine    []timeLineRow    `json:"time_line" jsonschema_description:"a row for each second, or for a few seconds of a long load"`
@@ -195,16 +196,19 @@ func (r *report) finish(took, cpu, own, unscheduled time.Duration) {
 	for _, row := range r.Paths {
 		row.Latency = percentilesOf(row.latency)
 	}
+	r.Limit = r.limit()
 }
 
-// limit says how far the generator itself shows in the latencies, or nothing if it hardly does.
+// limit says why the generator itself was the limit of what it measured, or nothing if it hardly shows.
 func (r *report) limit() string {
 	switch {
 	case r.Busy > 0.9:
 		return "the generator used a whole core: the server may be faster than these figures"
 	case r.Unscheduled > 0.1:
 		return fmt.Sprintf("the generator waited for a processor for %.0f %% of the time, and these latencies include that", 100*r.Unscheduled)
-	case r.Delay.P50 > r.Latency.P50/2 || r.Delay.P99 > r.Latency.P99/2:
+	case r.Rate == 0 && r.Delay.P50 > r.Latency.P50:
+		return "the generator took longer to send a request than the server to answer it: the server may be faster than these figures"
+	case r.Rate > 0 && (r.Delay.P50 > r.Latency.P50/2 || r.Delay.P99 > r.Latency.P99/2):
 		return "more than half of p50 or p99 since due is the generator's own delay: trust \"since sent\""
 	}
 	return ""
@@ -227,8 +231,8 @@ func (r *report) print(out io.Writer) error {
 	if r.slow() {
 		fmt.Fprintf(w, "slower\tthan the %g requests a second asked for: the server or this generator cannot do more\n", r.Rate)
 	}
-	if limit := r.limit(); limit != "" {
-		fmt.Fprintf(w, "limit\t%s\n", limit)
+	if r.Limit != "" {
+		fmt.Fprintf(w, "inconclusive\t%s\n", r.Limit)
 	}
 	row := func(first string, us ...float64) {
 		for _, v := range us {
@@ -238,6 +242,9 @@ func (r *report) print(out io.Writer) error {
 	}
 	fmt.Fprintln(w, "\nlatency\tmean\tp50\tp90\tp95\tp99\tp99.9\tp99.99\tmax")
 	for i, l := range []percentiles{r.Latency, r.Service} {
+		if r.Rate == 0 && i == 0 {
+			continue // it is the same
+		}
 		row([]string{"since due", "since sent"}[i], l.Mean, l.P50, l.P90, l.P95, l.P99, l.P999, l.P9999, l.Max)
 	}
 	if len(r.Paths) > 1 {

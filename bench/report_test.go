@@ -140,27 +140,39 @@ func TestSchemaDocumentsTheReport(t *testing.T) {
 	}
 }
 
-// The report says when the generator itself limits what it measures.
+// The report says when the generator itself limits what it measures. Then a condition on latencies is inconclusive, and one on failed
+// requests is not.
 func TestLimitOfTheGenerator(t *testing.T) {
 	for _, c := range []struct {
+		rate              float64
 		busy, unscheduled time.Duration
 		delay             time.Duration
 		want              string
 	}{
-		{500 * time.Millisecond, 50 * time.Millisecond, 400 * time.Microsecond, ""},
-		{950 * time.Millisecond, 0, 0, "used a whole core"},
-		{100 * time.Millisecond, 200 * time.Millisecond, 0, "waited for a processor for 20 % of the time"},
-		{100 * time.Millisecond, 0, 600 * time.Microsecond, "generator's own delay"},
+		{1, 500 * time.Millisecond, 50 * time.Millisecond, 400 * time.Microsecond, ""},
+		{1, 950 * time.Millisecond, 0, 0, "used a whole core"},
+		{1, 100 * time.Millisecond, 200 * time.Millisecond, 0, "waited for a processor for 20 % of the time"},
+		{1, 100 * time.Millisecond, 0, 600 * time.Microsecond, "generator's own delay"},
+		{0, 100 * time.Millisecond, 0, 600 * time.Microsecond, ""},
+		{0, 100 * time.Millisecond, 0, 1100 * time.Microsecond, "longer to send a request"},
 	} {
-		r := newReport(&loadCommand{target: &target{}, Rate: 1, Duration: time.Second})
+		r := newReport(&loadCommand{target: &target{}, Rate: c.rate, Duration: time.Second})
 		r.add(outcome{latency: time.Millisecond, service: time.Millisecond, delay: c.delay, status: 200})
 		r.finish(time.Second, 0, c.busy, c.unscheduled)
 		var out bytes.Buffer
 		if err := r.print(&out); err != nil {
 			t.Fatal(err)
 		}
-		if got := r.limit(); (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(out.String(), "\nlimit ") != (c.want != "") {
+		if got := r.Limit; (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(out.String(), "\ninconclusive ") != (c.want != "") {
 			t.Errorf("%+v: %q\n%s", c, got, &out)
+		}
+		l := loadCommand{FailIf: []condition{{figure: "p50", percentile: 50, operator: ">", text: "0"}}}
+		if err := l.verdict(r); errors.Is(err, errInconclusive) != (c.want != "") || !strings.Contains(err.Error(), "--fail-if p50>0: p50 is 1 ms") {
+			t.Errorf("%+v: %v", c, err)
+		}
+		l.FailIf = append(l.FailIf, condition{figure: "failed", operator: ">=", text: "0"})
+		if err := l.verdict(r); errors.Is(err, errInconclusive) {
+			t.Errorf("a request without an answer is no matter of the generator: %v", err)
 		}
 	}
 }
@@ -194,7 +206,7 @@ func TestHDRFile(t *testing.T) {
 
 func TestFlags(t *testing.T) {
 	for _, args := range []string{
-		"--rate 0", "--rate 200001", "--rate NaN", "--connections 0", "--connections 1001", "--duration 1ms", "--duration 11m", "--warmup -1s",
+		"--rate 0.01", "--rate 0:5", "--mix none", "--mix all --path /", "--mix all http://127.0.0.1:1/a", "--rate 200001", "--rate NaN", "--connections 0", "--connections 1001", "--duration 1ms", "--duration 11m", "--warmup -1s",
 		"--timeout 1ms", "--pid -1", "--nonsense", "ftp://a", "http://127.0.0.1:1 http://127.0.0.1:2", "http://example.org",
 		"http://10.0.0.1:8080", "--remote --pid 1 http://example.org", "--path x", "--path /#a", "--path / http://127.0.0.1:1/a", "--header x",
 		"--rate 1000:", "--rate 1000:0", "--rate 1000:999", "--rate 1000:200001", "--rate max", "--rate x", "--until p99>5ms", "--rate 1:2 --steps 1", "--rate 1:2 --steps 101",
@@ -215,7 +227,7 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	var help bytes.Buffer
-	if err := run(t.Context(), []string{"--help"}, &help, io.Discard); err != nil || !strings.Contains(strings.SplitAfter(help.String(), "\n")[0], `without coordinated omission. "go run ./bench" runs it, "go install ./bench" installs it as "bench"`) {
+	if err := run(t.Context(), []string{"--help"}, &help, io.Discard); err != nil || !strings.Contains(strings.SplitAfter(help.String(), "\n")[0], `without coordinated omission, or in a closed loop. "go run ./bench" runs it, "go install ./bench" installs it as "bench"`) {
 		t.Errorf("%v\n%s", err, &help)
 	}
 	refused := run(t.Context(), []string{"http://127.0.0.1:1"}, io.Discard, io.Discard)

@@ -118,12 +118,13 @@ func exchangeOver(conn net.Conn, timeout time.Duration, request []byte) (*exchan
 // Paths of strikecache.
 const (
 	gamma = "/api/v1/gex/spx"
-	// placeholder stands in the document for an underlying.
+	// placeholder stands in the document and in these paths for an underlying.
 	placeholder = "{u}"
-	historical  = gamma + "/historical"
-	series      = gamma + "/series"
-	maxPain     = "/api/public/spx-max-pain"
+	historical  = "/api/v1/gex/{u}/historical"
+	series      = "/api/v1/gex/{u}/series"
+	maxPain     = "/api/public/{u}-max-pain"
 	flow        = "/api/v1/options/flow/unusual"
+	underlyings = "/api/v1/underlyings"
 	volatility  = "/api/public/vix-term-structure"
 )
 
@@ -132,14 +133,16 @@ var (
 	resource   = regexp.MustCompile(`"(/api/[^"]+)":`)                    // in /openapi.json
 	storedDate = regexp.MustCompile(`\["(\d{4}-\d\d-\d\d)"`)              // at the beginning of a row of the series
 	expiration = regexp.MustCompile(`\{"expiration":"(\d{4}-\d\d-\d\d)"`) // in the list of expirations of max pain
+	symbol     = regexp.MustCompile(`\{"symbol":"([A-Z]+)"`)              // at the beginning of a row of the underlyings
 )
 
 // codings are the values of Accept-Encoding in a mix.
 var codings = []string{"gzip, deflate, br, zstd", "gzip", "br", "identity"}
 
-// mix returns the kinds of requests that a cache in front would pass on: every resource (of underlyings: SPX) in every coding,
-// the stored dates, the expirations, flow limits, and revalidations. It returns none when the target is not a strikecache.
-func (t *target) mix() (requests []request, err error) {
+// mix returns the kinds of requests that a cache in front would pass on: every resource (of which underlyings: spx or all) in every
+// coding, the stored dates, the expirations, flow limits, and revalidations, and the underlyings. It returns none when the target is not a
+// strikecache. The report counts a resource of all underlyings in one row.
+func (t *target) mix(which string) (requests []request, of []string, err error) {
 	find := func(path string, what *regexp.Regexp) (found []string) {
 		status, body, err2 := t.get(path)
 		err = cmp.Or(err, err2)
@@ -152,25 +155,41 @@ func (t *target) mix() (requests []request, err error) {
 	}
 	resources := find("/openapi.json", resource)
 	if !slices.Contains(resources, strings.Replace(gamma, "spx", placeholder, 1)) {
-		return nil, err
+		return nil, nil, err
 	}
-	var paths []string
+	of = []string{"SPX"}
+	if which == "all" {
+		if of = find(underlyings, symbol); len(of) == 0 {
+			return nil, nil, cmp.Or(err, fmt.Errorf("--mix all: %s%s names no underlying", t.base, underlyings))
+		}
+	}
+	add := func(name, query, underlying string) {
+		i := len(requests)
+		path := strings.Replace(name, placeholder, strings.ToLower(underlying), 1)
+		if which != "all" {
+			name = path
+		}
+		requests = append(requests, request{path + query, []string{"Accept-Encoding: " + codings[i%len(codings)]}, i%3 == 0, name})
+	}
 	for _, path := range resources {
-		path = strings.Replace(path, placeholder, "spx", 1)
-		paths = append(paths, slices.Repeat([]string{path}, len(codings))...)
+		for i, u := range of {
+			for range codings {
+				if i == 0 || strings.Contains(path, placeholder) {
+					add(path, "", u)
+				}
+			}
+		}
 	}
-	for _, date := range find(series, storedDate) {
-		paths = append(paths, historical+"?date="+date)
-	}
-	for _, date := range find(maxPain, expiration) {
-		paths = append(paths, maxPain+"?expiration="+date)
+	for _, u := range of {
+		for _, date := range find(strings.Replace(series, placeholder, strings.ToLower(u), 1), storedDate) {
+			add(historical, "?date="+date, u)
+		}
+		for _, date := range find(strings.Replace(maxPain, placeholder, strings.ToLower(u), 1), expiration) {
+			add(maxPain, "?expiration="+date, u)
+		}
 	}
 	for limit := 1; limit <= 100; limit += 9 {
-		paths = append(paths, flow+"?limit="+strconv.Itoa(limit))
+		add(flow, "?limit="+strconv.Itoa(limit), "")
 	}
-	for i, path := range paths {
-		name, _, _ := strings.Cut(path, "?")
-		requests = append(requests, request{path, []string{"Accept-Encoding: " + codings[i%len(codings)]}, i%3 == 0, name})
-	}
-	return requests, err
+	return requests, of, err
 }
