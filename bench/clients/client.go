@@ -112,7 +112,7 @@ func (c *client) poll() (time.Duration, error) {
 	return fresh(resp.Header), nil
 }
 
-var maxAge = regexp.MustCompile(`\bmax-age=(\d+)`)
+var maxAge = regexp.MustCompile(`(?i)\bmax-age=(\d+)`)
 
 // fresh returns how long an answer stays fresh: max-age less the Age that a cache has added.
 func fresh(h http.Header) time.Duration {

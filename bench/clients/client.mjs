@@ -29,7 +29,7 @@ function line({ data, meta }) {
 
 // fresh returns for how many seconds an answer stays fresh: max-age less the Age that a cache has added.
 function fresh(headers) {
-  const found = /\bmax-age=(\d+)/.exec(headers.get("Cache-Control") ?? "");
+  const found = /\bmax-age=(\d+)/i.exec(headers.get("Cache-Control") ?? "");
   return (found ? Number(found[1]) : 30) - (Number(headers.get("Age")) || 0);
 }
 

@@ -66,7 +66,7 @@ def line(answer):
 
 def fresh(headers):
     """Returns for how many seconds an answer stays fresh: max-age less the Age that a cache has added."""
-    found = re.search(r"\bmax-age=(\d+)", headers.get("Cache-Control", ""))
+    found = re.search(r"\bmax-age=(\d+)", headers.get("Cache-Control", ""), re.IGNORECASE)
     age = headers.get("Age", "")
     return (int(found[1]) if found else 30) - (int(age) if age.isdecimal() else 0)
 
@@ -113,7 +113,7 @@ def main():
         try:
             tag, wait = poll(url, headers, tag)
             wait, failures = min(max(wait, 1), args.max_wait), 0
-        except (Failed, OSError, EOFError, http.client.HTTPException, zlib.error, ValueError, KeyError, TypeError) as e:
+        except (Failed, OSError, EOFError, http.client.HTTPException, zlib.error, ValueError, KeyError, TypeError, OverflowError) as e:
             failures += 1
             wait = min(2 ** min(failures - 1, 6), 60, args.max_wait)
             after = getattr(e, "after", None)

@@ -44,7 +44,7 @@ pause() {
 
 # fresh prints for how many seconds the answer stays fresh: max-age less the Age that a cache has added.
 fresh() {
-	max=$(field cache-control | sed -n 's/.*max-age=\([0-9][0-9]*\).*/\1/p')
+	max=$(field cache-control | tr A-Z a-z | sed -n 's/.*max-age=\([0-9][0-9]*\).*/\1/p')
 	awk -v max="${max:-30}" -v age="$(field age)" 'BEGIN { print max - age }'
 }
 
@@ -61,7 +61,7 @@ retry_after() {
 
 polls=0 failures=0
 while :; do
-	: >"$dir/head" && rm -f "$dir/etag.new"
+	: >"$dir/head" && rm -f "$dir/etag.new" "$dir/body"
 	set --
 	if [ -s "$dir/etag" ]; then set -- --etag-compare "$dir/etag"; fi
 	status=$(curl -sS --max-time 10 --compressed -H "@$dir/key" "$@" --etag-save "$dir/etag.new" \
@@ -69,10 +69,11 @@ while :; do
 	problem=
 	case $status in
 	200) # the tag is kept only after the document has been read
-		if jq -r "$show" "$dir/body" 2>"$dir/error"; then
+		if [ -s "$dir/body" ] && jq -r "$show" "$dir/body" 2>"$dir/error"; then
 			mv "$dir/etag.new" "$dir/etag" 2>/dev/null || : >"$dir/etag" # no tag
 		else
 			problem=$(cat "$dir/error")
+			problem=${problem:-empty answer}
 		fi ;;
 	304) echo unchanged ;;
 	000) problem=$(cat "$dir/error") ;;
