@@ -242,8 +242,9 @@ def downloads(folder, paths, symbol):
             best[path] = made.date() == session, made
             write(path, document)
             print(f"{path}: {len(document['data']['options'])} contracts")
-        except (Unusable, OSError, UnicodeDecodeError, csv.Error) as error:
-            print(f"collector.py: {error}", file=sys.stderr)
+        except (Unusable, OSError, ValueError, IndexError, csv.Error) as error:  # such as a day that does not exist
+            named = isinstance(error, (Unusable, OSError))
+            print(f"collector.py: {error}" if named else f"collector.py: {file}: {error}", file=sys.stderr)
             failed += 1
     print(f"{len(files)} files, {failed} skipped, {len(best)} chains in {folder}")
     return 1 if failed or not best else 0

@@ -31,12 +31,18 @@ func TestHistoryOfDownloads(t *testing.T) {
 		"1/quotedata.csv": fmt.Sprintf(downloadToday, "October 1, 2025 at 6:01 PM EDT", 268), "2/quotedata.csv": fmt.Sprintf(downloadToday, "October 2, 2025 at 3:11 AM EDT", 999),
 		"3/quotedata.csv": fmt.Sprintf(downloadToday, "October 5 2025, 8:09 PM EDT", 277), "4/quotedata.csv": "<!DOCTYPE html>",
 		"6/quotedata.csv": fmt.Sprintf(downloadToday, "November 28, 2025 at 6:01 PM EST", 268), "quotedata.dat": download2020, "5/notes.txt": "",
+		"0/day.csv": fmt.Sprintf(downloadToday, "February 30, 2025 at 6:01 PM EST", 268), "0/head.csv": strings.Replace(download2020, ",310.68,1.98", "", 1), "0/latin.csv": "\xff",
 	} {
 		writeFile(t, filepath.Join(from, name), body)
 	}
 	out, stderr, code := collect(t, "--downloads", history, from)
-	if code != 1 || !strings.Contains(out, "6 files, 1 skipped, 4 chains in "+history) || strings.Count(stderr, "4/quotedata.csv: is no download") != 1 {
+	if code != 1 || !strings.Contains(out, "9 files, 4 skipped, 4 chains in "+history) {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
+	}
+	for _, skipped := range []string{"0/day.csv: ", "0/head.csv: ", "0/latin.csv: ", "4/quotedata.csv: is no download"} {
+		if strings.Count(stderr, skipped) != 1 {
+			t.Errorf("%s is not named once: %s", skipped, stderr)
+		}
 	}
 	if out := does(t, "check", history); !strings.Contains(out, ": 4 of 4 sessions would be played\n  1 of options/SPY.json\n  3 of options/_SPX.json\n") {
 		t.Errorf("check: %s", out)
