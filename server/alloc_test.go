@@ -75,7 +75,7 @@ func TestNoAllocations(t *testing.T) {
 		body                 []byte // anonymous
 	}{
 		{"200", "/api/v1/gex/spx", "", "200", gamma.Body(snapshots.Identity)},
-		{"widget", "/widgets/gex?a=b&underlying=spx", "", "200", gamma.Body(snapshots.Identity)},
+		{"widget", "/api/widgets/gex?a=b&underlying=spx", "", "200", gamma.Body(snapshots.Identity)},
 		{"HEAD", "/api/v1/gex/spx", "", "200", nil},
 		{"304 by tag", "/api/v1/gex/spx", "If-None-Match: " + gamma.ETag(snapshots.Brotli) + "\r\n", "304", nil},
 		{"gzip", "/api/v1/gex/spx", "Accept-Encoding: gzip\r\n", "200", gamma.Body(snapshots.Gzip)},

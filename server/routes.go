@@ -59,7 +59,7 @@ var (
 // placeholder stands for an underlying in the table of routes.
 const placeholder = "{u}"
 
-// withoutUnderlying makes the path of a widget, such as /widgets/gex/series, of the name of a resource.
+// withoutUnderlying makes the path of a widget, such as /api/widgets/gex/series, of the name of a resource.
 var withoutUnderlying = strings.NewReplacer("/"+placeholder, "", placeholder+"-", "")
 
 func (r route) of(underlying string) route {
@@ -68,7 +68,7 @@ func (r route) of(underlying string) route {
 		*text = strings.Replace(*text, placeholder, underlying, 1)
 	}
 	r.underlying = underlying
-	r.widget = "/widgets/" + withoutUnderlying.Replace(endpoint)
+	r.widget = "/api/widgets/" + withoutUnderlying.Replace(endpoint)
 	return r
 }
 

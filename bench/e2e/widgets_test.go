@@ -109,7 +109,7 @@ func TestWidgets(t *testing.T) {
 			for _, o := range param.Options {
 				var asked struct{ Meta struct{ Endpoint string } }
 				err := json.Unmarshal(mayAsk("/"+w.Endpoint+"?underlying="+o.Value), &asked)
-				if at := asked.Meta.Endpoint; err != nil || strings.NewReplacer("/"+o.Value, "", o.Value+"-", "").Replace(at) != strings.TrimPrefix(w.Endpoint, "widgets/") || strings.ToUpper(o.Value) != o.Label {
+				if at := asked.Meta.Endpoint; err != nil || strings.NewReplacer("/"+o.Value, "", o.Value+"-", "").Replace(at) != strings.TrimPrefix(w.Endpoint, "api/widgets/") || strings.ToUpper(o.Value) != o.Label {
 					t.Errorf("%s of %s: %v, %s", id, o.Label, err, at)
 				}
 				underlyings = append(underlyings, o.Value)
@@ -154,7 +154,7 @@ func TestWidgets(t *testing.T) {
 		t.Errorf("without a row: %v; underlyings: %v", empty, underlyings)
 	}
 	for query, want := range map[string]int{"": 200, "?underlying=SPX": 200, "?underlying=nope": 404, "?underlying=": 200, "?underlying=spx&date=2020-01-02": 400} {
-		if resp, body, err := fetch(http.MethodGet, p.url+"/widgets/gex"+query); err != nil || resp.StatusCode != want || want == 404 && !strings.Contains(string(body), `"underlyings":["spx"`) {
+		if resp, body, err := fetch(http.MethodGet, p.url+"/api/widgets/gex"+query); err != nil || resp.StatusCode != want || want == 404 && !strings.Contains(string(body), `"underlyings":["spx"`) {
 			t.Errorf("%q: %v %v %s", query, resp, err, body)
 		}
 	}

@@ -57,7 +57,7 @@ func (p *page) tools() (tools []object) {
 // of "widgets.json Reference" in OpenBB's documentation for developers, and the directories widget-examples of OpenBB's repository
 // backends-for-openbb: an object of widgets by ID, whose table reads a list of flat objects at dataKey. OpenBB's own widgets of SEC
 // filings have a dataKey with a point, as those here. By the reference, Workspace puts parameters into the query and not into a path, so a
-// widget of a resource of an underlying has a path of its own, below /widgets/, with the underlying as a parameter. {underlyings} stands
+// widget of a resource of an underlying has a path of its own, below /api/widgets/, with the underlying as a parameter. {underlyings} stands
 // for its values, {underlying} for the first of them, {source} for the source of the numbers.
 func (p *page) widgets() object {
 	widgets := object{}
@@ -67,7 +67,7 @@ func (p *page) widgets() object {
 		}
 		params, endpoint := []object{}, e.Path[1:]
 		if strings.Contains(e.Path, "{u}") {
-			endpoint = "widgets/" + withoutUnderlying.Replace(e.Resource)
+			endpoint = "api/widgets/" + withoutUnderlying.Replace(e.Resource)
 			params = append(params, object{
 				"paramName": "underlying", "label": "Underlying", "type": "text", "value": "{underlying}", "options": "{underlyings}", "show": true,
 				"description": "The underlying whose numbers are shown.",
