@@ -19,7 +19,7 @@ import (
 // maxRows is the largest number of rows of a table. The default of 12 keeps each answer below 8 KB.
 const maxRows = 500
 
-// tool is a public resource as a tool. The OpenAPI document says how it is called and what it returns.
+// tool is a public resource as a tool. tools.json says how it is called.
 type tool struct {
 	Path string // {u} stands for the argument underlying
 	sdk.Tool
