@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -16,8 +17,6 @@ import (
 	"time"
 
 	"strikecache/compute"
-	"strikecache/refresh/simulated"
-	"strikecache/refresh/upstream"
 )
 
 // recordedDir returns the folder of recorded documents beside the module.
@@ -52,21 +51,12 @@ func recorded(t testing.TB, path string) []byte {
 	return body
 }
 
-// Every row of a chain is the one that the slow decoder of the fuzz target reads.
-func TestChainAgreesWithEncodingJSON(t *testing.T) {
-	market := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil)})
-	doc, err := market.At(upstream.Options("TSLA"), time.Date(2026, time.August, 11, 17, 0, 0, 0, time.UTC))
-	if err != nil {
-		t.Fatal(err)
-	}
-	chains := []*compute.Chain{chainAgrees(t, doc.Body)}
-	for _, path := range []string{"spx-chain-2026-08-11-pathological.json", "replay/options/_SPX.json.gz"} {
-		chains = append(chains, chainAgrees(t, recorded(t, path)))
-	}
-	for i, chain := range chains {
-		if chain == nil || chain.BadNumbers != 0 || i == 2 && (len(chain.Contracts) != 30692 || chain.Spot != 7728.2002) {
-			t.Errorf("chain %d is refused, or has bad numbers or rows", i)
-		}
+// The recorded chain has 30,692 rows that count, and no bad number. Package product compares its figures, and those of a chain of many oddities, with those
+// that a second program reads.
+func TestRecordedChain(t *testing.T) {
+	chain, err := DecodeChain(recorded(t, "replay/options/_SPX.json.gz"))
+	if err != nil || chain.BadNumbers != 0 || len(chain.Contracts) != 30692 || chain.Spot != 7728.2002 {
+		t.Errorf("%v", err)
 	}
 }
 
@@ -114,8 +104,15 @@ var texts = []string{
 	`{"a":{"a":{"a":null}}}`, "\ufeff{}", "1.7976931348623157e308", "9007199254740992.5", "1E", "1e+", "1.e5", "-01", "00",
 }
 
-// FuzzDecode: goccy/go-json reads the objects that encoding/json calls valid, and no others.
+// FuzzDecode: goccy/go-json reads the objects that encoding/json calls valid, and no others. With space between its members, a document says the same.
 func FuzzDecode(f *testing.F) {
+	for n := range whole { // no part of a document is accepted as a document
+		f.Add([]byte(whole[:n]))
+	}
+	for _, s := range []string{whole, whole + whole, whole + "\ufeff", strings.Replace(whole, "up", "u\x01p", 1), strings.Replace(whole, "330.1", "330.", 1),
+		strings.Replace(whole, `"bid":330.1`, `"bid":1e999,"bid":1e-9,"bid":"x"`, 1), `{"data":{},"data":{}}`, strings.Replace(whole, rowP, rowP+`,{"x":[{}]},[],7`, 1)} {
+		f.Add([]byte(s))
+	}
 	for _, text := range texts {
 		for _, key := range []string{"x", "timestamp", "data"} {
 			f.Add([]byte(`{"` + key + `":` + text + `}`))
@@ -133,6 +130,12 @@ func FuzzDecode(f *testing.F) {
 		object := strings.HasPrefix(strings.TrimLeft(string(text), " \t\r\n"), "{")
 		if want := object && json.Valid(text); (errors.Is(err, ErrMalformed) || errors.Is(err, ErrHTML)) == want {
 			t.Errorf("%q: %v, encoding/json says %v", text, err, want)
+		}
+		var spaced bytes.Buffer
+		if chain, err := DecodeChain(text); err == nil && json.Indent(&spaced, text, "", "\t") == nil {
+			if again, err := DecodeChain(spaced.Bytes()); err != nil || fmt.Sprint(again) != fmt.Sprint(chain) || chain.Listed != len(chain.Contracts)+chain.Skipped.Total() {
+				t.Errorf("%q: %+v\nwith space %+v, %v", text, chain, again, err)
+			}
 		}
 	})
 }
@@ -175,47 +178,42 @@ func TestDecodeBoundsRows(t *testing.T) {
 	}
 }
 
-// A history has the range of its kind. A bad close does not replace a good one of its date. The number of rows is bounded.
-func TestHistoryBounds(t *testing.T) {
-	body := []byte(`{"data":[{"date":"2026-10-01","close":17.5},{"date":"2026-10-01","close":5000},{"date":"2026-10-02","close":0.5}]}`)
-	got, bad, err := DecodeHistory(body, compute.VolatilityPrice)
-	if err != nil || bad != 2 || len(got) != 1 || got[0].Price != 17.5 {
-		t.Errorf("history of VIX: %v, %d bad, %v", got, bad, err)
+// The rows of a history rise, the last good one of a date counts, and a bad close is counted. The number of rows is bounded.
+func TestDecodeHistory(t *testing.T) {
+	row := func(close string) string {
+		return `{"data":[{"date":"1998-12-22","close":0},{"date":"2026-10-01","close":186.5},{"date":"2026-10-02","close":` + close + `},{"close":-1},{"date":"x","close":-1}]}`
 	}
-	body = []byte(`{"data":[` + strings.Repeat(`{},`, maxHistoryRows) + `{}]}`)
-	if _, _, err := DecodeHistory(body, compute.Price); !errors.Is(err, ErrMalformed) {
-		t.Errorf("%d rows: %v", maxHistoryRows+1, err)
-	}
-}
-
-// FuzzDecodeHistory: the rows are those that encoding/json reads, rising, the last of each date, and as many are bad.
-func FuzzDecodeHistory(f *testing.F) {
-	for _, s := range []string{
-		`{"data":[{"date":"2026-10-02","close":"187.25"},{"date":"2026-10-01","close":186.5},{"date":"2026-10-05","close":null},` +
-			`{"date":"x","close":1},{"close":2},7,{"date":"2026-10-02","close":187.5}]}`,
-		`{"data":[{"date":"2026-10-01","close":0}]}`, `{"data":[{"date":"2026-10-01","close":1}`, `{}`, ``,
-		`{"symbol":"XLK","data":[{"date":"2026-10-02","close":"187.25"}]}`, `{"data":[{"date":"2026-10-02","close":1},{"date":"2026-10-01","close":"2"},{"date":"2026-10-02","close":3}],"data":[{"date":"1998-12-22","close":0.0},7,{}]}`,
-		`{"data":null,"data":[{"date":"2026-02-30","date":"2026-02-28","date":"x","close":1,"close":"1e3"},{"date":"2026-01-01","close":"Inf"},{"date":"2026-01-01","close":"-1"}]}`, `<html>`, `{"data":[]}`, `[]`, `{"data":[{"date":"2026-01-01","close":0},{"date":"2026-01-02","close":"1"},{"date":"2026-01-03","close":"-0"},{"date":"2026-01-04","close":"nan"},{"date":"2026-01-05","close":{}}]}`, `{"data":[{"date":"2026-10-02"}]} x`,
+	for _, c := range []struct {
+		body, want string // dates and prices
+		bad        int
+		err        error
+	}{
+		{`{"data":[{"date":"2026-10-02","close":"187.25"},{"date":"2026-10-01","close":186.5},{"date":"2026-10-05","close":null},{"close":2},7,{"date":"2026-10-02","close":187.5}]}`,
+			"2026-10-01 186.5, 2026-10-02 187.5", 0, nil},
+		{`{"symbol":"VIX","data":[{"date":"2026-10-01","close":17.5},{"date":"2026-10-01","close":5e6}]}`, "2026-10-01 17.5", 1, nil},
+		{`{"data":[{"date":"2026-01-01","close":0},{"date":"2026-01-02","close":"1"},{"date":"2026-01-03","close":"-0"},{"date":"2026-01-04","close":"nan"},{"date":"2026-01-05","close":{}}]}`,
+			"2026-01-02 1", 3, nil}, // a 0 counts as bad after the first price
+		{`{"data":[{"date":"2026-02-30","close":1},{"date":"2026-1-2","close":1},{"date":"2026-02-28","close":"1e3"}]}`, "2026-02-28 1000", 0, nil},
+		{row(`"187.5"`), "2026-10-01 186.5, 2026-10-02 187.5", 0, nil},
+		{row(`null`), "2026-10-01 186.5", 0, nil}, {row(`7,"close":null`), "2026-10-01 186.5", 0, nil},
+		{row(`-5`), "2026-10-01 186.5", 1, nil}, {row(`"1e999"`), "2026-10-01 186.5", 1, nil}, {row(`1e7`), "2026-10-01 186.5", 1, nil},
+		{row(`""`), "2026-10-01 186.5", 1, nil}, {row(`true`), "2026-10-01 186.5", 1, nil}, {row(`[]`), "2026-10-01 186.5", 1, nil}, {row(`"0.0"`), "2026-10-01 186.5", 1, nil},
+		{`{"data":[{"date":"2026-10-01","close":0}]}`, "", 0, ErrNoRows}, {`{}`, "", 0, ErrNoRows}, {`{"data":null}`, "", 0, ErrNoRows}, {`[]`, "", 0, ErrMalformed},
+		{`{"data":[{"date":"2026-10-01","close":1}]} x`, "", 0, ErrMalformed}, {``, "", 0, ErrMalformed}, {`<html>`, "", 0, ErrHTML},
+		{`{"data":[` + strings.Repeat(`{},`, maxHistoryRows) + `{}]}`, "", 0, ErrMalformed},
 	} {
-		f.Add([]byte(s))
-	}
-	for _, close := range []string{ // of a row after the listing
-		`187.5`, `null`, `-5`, `"-12"`, strings.Repeat("9", 401), `"1e999"`, `1e-9`, `1e7`, `"nan"`, `""`, `true`, `[]`, `0`, `"0.0"`,
-		`7,"close":null`, `null,"close":-7`,
-	} {
-		f.Add([]byte(`{"data":[{"date":"1998-12-22","close":0},{"date":"2026-10-01","close":186.5},{"date":"2026-10-02","close":` +
-			close + `},{"close":-1},{"date":"x","close":-1}]}`))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		got, bad, err := DecodeHistory(body, compute.Price)
-		if outOfScope(body, "data") {
-			return
+		rows, bad, err := DecodeHistory([]byte(c.body), compute.Price)
+		var got []string
+		for _, r := range rows {
+			got = append(got, fmt.Sprint(r.Date, " ", r.Price))
 		}
-		want, wantBad, wantErr := plainHistory(body)
-		if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) || !slices.Equal(got, want) || bad != wantBad {
-			t.Errorf("%v, %d bad, %v, want %v, %d bad, %v", got, bad, err, want, wantBad, wantErr)
+		if strings.Join(got, ", ") != c.want || bad != c.bad || !errors.Is(err, c.err) {
+			t.Errorf("%.200s: %v, %d bad, %v, want %+v", c.body, got, bad, err, c.want)
 		}
-	})
+	}
+	if rows, bad, err := DecodeHistory([]byte(row(`0.5`)), compute.VolatilityPrice); err != nil || bad != 1 || len(rows) != 1 {
+		t.Errorf("history of VIX: %v, %d bad, %v", rows, bad, err)
+	}
 }
 
 func TestRecordedSettlement(t *testing.T) {
@@ -224,39 +222,32 @@ func TestRecordedSettlement(t *testing.T) {
 	}
 }
 
-// FuzzDecodeSettlement: in a file without quotation marks, the rows are those of lines cut at commas.
-func FuzzDecodeSettlement(f *testing.F) {
+// Rows that cannot be read, or are outside the range of their kind, are bad ones; the others count.
+func TestDecodeSettlement(t *testing.T) {
 	const header = "Product,Symbol,Expiration Date,Price\r\n"
-	for _, price := range []string{"1", "1000", "0.99", "1000.01", "123456.5", "1000000", "1000001", "1042857132428570400", "-17", "0"} {
-		f.Add([]byte(header + "VX,VX/V6,2026-10-21," + price + "\r\nPBT,PBT/Z35,2026-10-21," + price + "\r\nVX,VX/X6,2026-11-18,17\r\n"))
-	}
-	for _, s := range []string{
-		header + "VX,VX/X6,2026-10-41,18\r\nVX,VX/X6,2026-11-18,x\r\nVX,VX/X6\r\nVX,VX/X6,2026-11-18,NaN\r\nVX,VX/F7,2027-01-20,17\r\n",
-		header + strings.Repeat("VX,VX/V6,2026-10-21,17\r\n", maxSettlementRows+1), "", "<html>", "a,b\n",
-		header + "VX,VX/V6,2026-10-21,17.4555\r\n", "\xef\xbb\xbf" + header + "VX,VX/V6,2026-10-21,17.4555*\n\r\n VX , VX40/V6 ,2026-10-07, 17 ,more\n", header, header + "VX,VX/V6,2026-10-21,17.4", header + "VX,\"VX/V6\",2026-10-21,1\n\"a\nb\",c,2026-10-21,2\n",
-		header + "\"\n\n", header + "VX,V\"X,2026-02-30,1\nVX,X,2026-10-21,-1\nVX,X,2026-10-21,1e10\nVX,X,2026-10-21,0x10\n", "<html>\n", "Product,,,Price\n,,2026-01-01,1\n", header + ",\r,2026-01-01,1\r\r\n",
+	for _, c := range []struct {
+		body, want string // prices
+		bad        int
+		err        error
+	}{
+		{header + "VX,VX/V6,2026-10-21,1\r\nVX,VX/V6,2026-10-21,1000\r\nVX,VX/V6,2026-10-21,0.99\r\nVX,VX/V6,2026-10-21,1000.01\r\n", "[1 1000]", 2, nil},
+		{header + "PBT,PBT/Z35,2026-10-21,123456.5\r\nPBT,P,2026-10-21,1000001\r\nPBT,P,2026-10-21,-17\r\nPBT,P,2026-10-21,0\r\n", "[123456.5]", 3, nil},
+		{header + "VX,VX/X6,2026-10-41,18\r\nVX,VX/X6,2026-11-18,x\r\nVX,VX/X6\r\nVX,VX/X6,2026-11-18,NaN\r\nVX,VX/F7,2027-01-20,17\r\n", "[17]", 4, nil},
+		{"\xef\xbb\xbf" + header + "VX,VX/V6,2026-10-21,17.4555*\n\r\n VX , VX40/V6 ,2026-10-07, 18 ,more\n", "[17.4555 18]", 0, nil},
+		{header + "VX,\"VX/V6\",2026-10-21,2\n\"a\nb\",c,2026-10-21,3\n", "[2 3]", 0, nil},
+		{header + strings.Repeat("VX,VX/V6,2026-10-21,17\r\n", maxSettlementRows+1), "[]", 0, ErrMalformed},
+		{header, "[]", 0, ErrNoRows}, {header + "VX,VX/V6,2026-10-21,17.4", "[]", 0, ErrMalformed}, {header + "VX,X,2026-10-21,1e10\n", "[]", 1, ErrNoRows},
+		{"", "[]", 0, ErrMalformed}, {"<html>\n", "[]", 0, ErrHTML}, {"a,b\n", "[]", 0, ErrMalformed},
 	} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, body []byte) {
-		rows, bad, err := DecodeSettlement(body)
+		rows, bad, err := DecodeSettlement([]byte(c.body))
+		prices := []float64{}
 		for _, r := range rows {
-			if !(r.Price >= 1e-6 && r.Price <= 1e6) || r.Product == "VX" && !(r.Price >= 1 && r.Price <= 1000) || r.Symbol != strings.TrimSpace(r.Symbol) {
+			if prices = append(prices, r.Price); r.Symbol != strings.TrimSpace(r.Symbol) || r.Product != strings.TrimSpace(r.Product) {
 				t.Errorf("row %+v", r)
 			}
 		}
-		if err == nil && bytes.Count(body, []byte{'\n'}) < len(rows)+bad+1 {
-			t.Errorf("%d rows and %d bad ones of %d lines", len(rows), bad, bytes.Count(body, []byte{'\n'}))
+		if fmt.Sprint(prices) != c.want || bad != c.bad || !errors.Is(err, c.err) {
+			t.Errorf("%.200s: %v, %d bad, %v, want %+v", c.body, prices, bad, err, c)
 		}
-		if bytes.IndexByte(body, '"') >= 0 {
-			return
-		}
-		want, wantBad, wantErr := plainSettlement(strings.TrimPrefix(string(body), "\xef\xbb\xbf"))
-		if !errors.Is(err, wantErr) || (err == nil) != (wantErr == nil) {
-			t.Fatalf("%v, want %v", err, wantErr)
-		}
-		if !slices.Equal(rows, want) || bad != wantBad {
-			t.Errorf("%+v %d, want %+v %d", rows, bad, want, wantBad)
-		}
-	})
+	}
 }
