@@ -1,6 +1,7 @@
 package compute_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -87,19 +88,29 @@ func TestAddedClosures(t *testing.T) {
 	equal(t, "closed", b.IsSession(day("2031-03-04")), false)
 }
 
-// An error names its line. FuzzParseClosures tests the content of good files.
+// A line is a date, alone or with early, or nothing; behind # there may be anything. An error names its line.
 func TestParseClosures(t *testing.T) {
 	for s, line := range map[string]string{
 		"2026-8-12":                               "line 1:",
 		"2026-08-12\n\n# x\n2026-02-30":           "line 4:",
 		"2026-08-12\n2026-08-13 early too":        "line 2:",
 		"2026-08-12,early":                        "line 1:",
+		"2026-08-12early":                         "line 1:",
+		"2026-08-12 Early":                        "line 1:",
+		"early 2026-08-12":                        "line 1:",
 		"2026-08-12\n" + strings.Repeat("x", 1e5): "",
 	} {
 		closed, early, err := compute.ParseClosures([]byte(s))
 		if err == nil || !strings.Contains(err.Error(), line) || closed != nil || early != nil {
 			t.Errorf("%.40q: %v %v %v", s, closed, early, err)
 		}
+	}
+	for s, want := range map[string]string{
+		"": "[] []", "\n": "[] []", "# nothing": "[] []", "2026-12-24#": "[2026-12-24] []", "2026-12-24\t early #early": "[] [2026-12-24]",
+		"# mourning\n2026-08-12 # all day\r\n\n  2026-08-13\tearly\n2026-08-14 early# no space\n2026-09-01": "[2026-08-12 2026-09-01] [2026-08-13 2026-08-14]",
+	} {
+		closed, early, err := compute.ParseClosures([]byte(s))
+		equal(t, s, fmt.Sprint(closed, early, err), want+" <nil>")
 	}
 }
 
