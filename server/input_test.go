@@ -126,7 +126,7 @@ type input struct {
 }
 
 // Every method and field at and beyond its bounds, and every error with details of its own, gets the documented answer. The
-// connection goes on after any request that has one meaning, and ends after any other. FuzzTarget shows the targets.
+// connection goes on after any request that has one meaning, and ends after any other. TestTargets shows the targets.
 func TestErrors(t *testing.T) {
 	s := newFinder(t)
 	for _, absent := range []string{"sectors/rotation", "vix-term-structure", "gex/spx", "gex/spx/matrix"} {
