@@ -2,6 +2,7 @@ package refresh_test
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"regexp"
@@ -17,18 +18,11 @@ import (
 // fault is a way in which an upstream fails.
 type fault uint8
 
-// The faults, each with the reason that a client of [faultyServer] then gives. A fault that alters documents does not
-// change a document that it does not apply to.
+// The faults of documents. One that alters documents does not change a document that it does not apply to. The tests of package cboe have the faults
+// of connections.
 const (
 	noFault              fault = iota
-	faultRefuse                // connection refused: Unreachable
 	faultStall                 // no answer until the context ends: TimedOut
-	faultReset                 // broken in the middle of the body: Truncated
-	faultForbidden             // 403: Refused
-	faultThrottle              // 429: Throttled
-	faultRedirectLoop          // Redirects
-	faultTruncatedGzip         // the compressed body ends early: Truncated
-	faultHugeBody              // TooLarge
 	faultHTMLPage              // a page instead of the document
 	faultEmptyOptions          // no rows: an empty options or data array, a settlement file of a header alone
 	faultStaleSettlement       // the settlement file of the session before, whose FileDate says so
@@ -291,4 +285,15 @@ func shiftClock(body []byte, d time.Duration) []byte {
 	}
 	t.Add(d).AppendFormat(out[:at], time.DateTime)
 	return out
+}
+
+func pack(body []byte) []byte {
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	_, _ = z.Write(body) // writing to a buffer does not fail
+	_ = z.Close()
+	return b.Bytes()
 }

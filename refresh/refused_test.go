@@ -182,3 +182,23 @@ func TestOlderDocuments(t *testing.T) {
 		}
 	})
 }
+
+// After a restart, documents are still compared with those accepted before it.
+func TestRefusalsSurviveARestart(t *testing.T) {
+	long(t)
+	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
+		r.once()
+		for fault, reason := range map[fault]string{
+			faultShrink: "shrunk", faultBackwardClock: "clock_backwards", faultPriceJump: "price_jump", faultQuotesMissing: "quotes_missing",
+		} {
+			r = r.again("2026-11-20 11:01").restored()
+			r.market.Fail("", fault, -1)
+			err := r.RefreshOnce(t.Context())
+			for _, name := range []upstream.Name{spxDocument, xlfDocument} {
+				if want := string(name) + ": " + reason; err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("after the restart: %v, want %s", err, want)
+				}
+			}
+		}
+	})
+}

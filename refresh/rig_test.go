@@ -28,6 +28,11 @@ import (
 // underlyings are those of a rig.
 var underlyings = []string{"SPX", "XLF"}
 
+const (
+	spxDocument = upstream.Name("options/_SPX.json")
+	xlfDocument = upstream.Name("options/XLF.json")
+)
+
 var calendar = compute.NewCalendar(nil, nil)
 
 func ny(t testing.TB, text string) time.Time {
