@@ -127,19 +127,3 @@ func FuzzSeal(f *testing.F) {
 		sameSnapshot(t, "read back", got.Edition.Default, s)
 	})
 }
-
-// Every coding decodes to the same body, for any data and usage.
-func FuzzKeyedBody(f *testing.F) {
-	f.Add([]byte(""), []byte("7"), uint16(1))
-	f.Add([]byte("abcabcabc\x00\xff"), []byte(`{"tier":"keyed"}`), uint16(7000))
-	f.Fuzz(func(t *testing.T, text, usage []byte, times uint16) {
-		data, err := json.Marshal(bytes.Repeat(text, int(times)%(1+1<<18/(1+len(text)))))
-		must(t, err)
-		s := sealed(t, string(data))
-		want := expected(s, usage)
-		for c := range Codings {
-			sameBytes(t, unpack(t, c, s.Body(c)), s.Body(Identity), "%v", c)
-			sameBytes(t, unpack(t, c, keyed(s, c, usage)), want, "%v, keyed", c)
-		}
-	})
-}

@@ -60,11 +60,12 @@ func TestCountsRestart(t *testing.T) {
 	})
 }
 
-// With a damaged file the counts begin at 0, with one line in the log. FuzzCounts tests that the file is replaced.
+// With a damaged file the counts begin at 0, with one line in the log, and the file is replaced. No count is negative.
 func TestDamagedCounts(t *testing.T) {
 	good := `{"day":"2000-01-01","requests":{"k_0123456789ab":7}}`
 	for text, want := range map[string]string{
-		good: "", strings.Replace(good, "01-01", "01-02", 1): "",
+		good: "", strings.Replace(good, "01-01", "01-02", 1): "", strings.Replace(good, ":7", ":-7", 1): "", `{"day":"2000-01-01","requests":null}`: "",
+		strings.Replace(good, ":7", ":1e3", 1): "cannot unmarshal number 1e3", good + good: "after top-level value", "": "unexpected end of JSON input",
 		good[:40]: "unexpected end of JSON input", strings.Repeat("\x00", 100): "invalid character", `{"users":[]}`: "parsing time",
 		good + strings.Repeat(" ", maxCounts): "has over 1048576 bytes",
 	} {
@@ -78,6 +79,13 @@ func TestDamagedCounts(t *testing.T) {
 			}
 			if n, _ := c.of(someID).Today(now.UnixNano()); n != 0 && text != good {
 				t.Errorf("%.80s: begins at %d", text, n)
+			}
+			want := c.of(someID).Admit(0, 0, now.UnixNano()).Today
+			c.Close()
+			again := &Counts{path: path}
+			must(t, again.load(now))
+			if n, last := again.of(someID).Today(now.UnixNano()); n != want || last != now.Unix() {
+				t.Errorf("%.80s: %d and %d loaded, want %d: %s", text, n, last, want, content(t, path))
 			}
 		})
 	}
