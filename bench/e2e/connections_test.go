@@ -2,17 +2,14 @@ package e2e
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -134,75 +131,4 @@ func TestFaultConnections(t *testing.T) {
 	if all == 0 || serving > 0 || full() && all > 100 {
 		t.Errorf("goroutines are left:\n%s", p.logged())
 	}
-}
-
-// After SIGTERM the server answers every request in flight, accepts no new connection, closes idle connections and ends. It takes
-// requests for another 100 ms: a client that is slower than that, on a busy machine, may get no answer. The tests of package
-// server stop servers while clients read and write slowly.
-func TestFaultDrain(t *testing.T) {
-	t.Parallel()
-	p := serveStored(t)
-	_, want := p.get(vixPath)
-	clients := count(200)
-	idle := p.crowd(clients, want)
-	var working sync.WaitGroup
-	var answered, announcedLast atomic.Int64
-	unanswered := make([]time.Time, clients) // when the request was written; zero: there is none
-	for i := range clients {                 // clients that ask all the time
-		c := p.dial("")
-		working.Go(func() {
-			for last := false; !last; {
-				_, failed := io.WriteString(c, asking)
-				asked := time.Now()
-				if _, err := c.r.Peek(1); err != nil {
-					unanswered[i] = asked
-					t.Logf("a request was not answered: %v, %v", failed, err)
-					return
-				}
-				resp, body, err := c.receive(http.MethodGet)
-				if err != nil || resp.StatusCode != http.StatusOK || !bytes.Equal(body, want) {
-					t.Errorf("another answer: %v %.100q %v", resp, body, err)
-					return
-				}
-				answered.Add(1)
-				last = resp.Close
-			}
-			announcedLast.Add(1)
-		})
-	}
-	p.until("many answers", func() bool { return answered.Load() > int64(20*clients) })
-
-	began := time.Now()
-	p.signal(syscall.SIGTERM)
-	p.until("the listener is closed", func() bool {
-		c, err := net.Dial("tcp", p.address())
-		if err == nil {
-			c.Close()
-		}
-		return errors.Is(err, syscall.ECONNREFUSED)
-	})
-	working.Wait()
-	late := 0
-	for _, asked := range unanswered {
-		switch {
-		case asked.IsZero():
-		case asked.Before(began.Add(100 * time.Millisecond)):
-			t.Errorf("a request of %v after SIGTERM was not answered", asked.Sub(began))
-		default:
-			late++
-		}
-	}
-	if n := announcedLast.Load(); n != int64(clients-late) {
-		t.Errorf("%d of %d clients got a last answer with Connection: close, %d were late", n, clients, late)
-	}
-	for _, c := range idle {
-		if n, err := c.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-			t.Errorf("idle: %d bytes, %v", n, err)
-		}
-	}
-	if err := p.wait(); err != nil {
-		t.Errorf("ended with %v: %s", err, p.logged())
-	}
-	figure(t, "%d clients asking, %d of them late, %d idle at SIGTERM: no answer lost of %d, ended after %.1f s",
-		clients, late, len(idle), answered.Load(), time.Since(began).Seconds())
 }
