@@ -201,8 +201,12 @@ func (r *caseRun) serves(s caseStep) bool {
 		r.p.stop()
 	}
 	cmd := r.command(s, "serve "+s.Serve)
-	if s.Fsync != nil {
-		failingFsync(r.t, cmd, s.Fsync)
+	if s.Fsync != nil { // as on CIFS and on some file systems of FUSE
+		var dirs []string
+		for _, dir := range s.Fsync {
+			dirs = append(dirs, filepath.Join(r.dir, dir))
+		}
+		tampered(r.t, cmd, "fsync", "error=EINVAL", dirs...)
 	}
 	var log *caseLog
 	if s.Stderr != "" {
@@ -260,16 +264,16 @@ func (r *caseRun) refreshes() map[string]int {
 
 var refreshesTotal = regexp.MustCompile(`(?m)^strikecache_refreshes_total\{.*feed="([^"]*)".*\} (\d+)$`)
 
-// failingFsync changes a command so that fsync of some directories fails, as on CIFS and on some file systems of FUSE.
-func failingFsync(t *testing.T, cmd *exec.Cmd, dirs []string) {
+// tampered changes a command so that strace tampers with a system call on some paths, see strace(1).
+func tampered(t *testing.T, cmd *exec.Cmd, call, how string, paths ...string) {
 	t.Helper()
 	strace := installed(t, "strace")
 	if out, err := exec.Command(strace, "-f", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("needs ptrace: %v %s", err, out)
 	}
-	args := []string{strace, "-D", "-f", "-qq", "-o", os.DevNull, "-e", "trace=fsync", "-e", "inject=fsync:error=EINVAL"} // with -D, cmd.Process is the server
-	for _, dir := range dirs {
-		args = append(args, "-P", filepath.Join(cmd.Dir, dir))
+	args := []string{strace, "-D", "-f", "-qq", "-o", os.DevNull, "-e", "trace=" + call, "-e", "inject=" + call + ":" + how} // with -D, cmd.Process is the server
+	for _, path := range paths {
+		args = append(args, "-P", path)
 	}
 	cmd.Args, cmd.Path = append(append(args, cmd.Path), cmd.Args[1:]...), strace
 }

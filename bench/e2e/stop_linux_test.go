@@ -15,12 +15,7 @@ import (
 // hanging changes a command so that a system call on a path does not return for an hour.
 func hanging(t *testing.T, cmd *exec.Cmd, call, path string) *exec.Cmd {
 	t.Helper()
-	strace := installed(t, "strace")
-	if out, err := exec.Command(strace, "-f", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
-		t.Skipf("needs ptrace: %v %s", err, out)
-	}
-	args := []string{strace, "-D", "-f", "-qq", "-o", os.DevNull, "-P", path, "-e", "trace=" + call, "-e", "inject=" + call + ":delay_enter=3600000000"}
-	cmd.Args, cmd.Path = append(append(args, cmd.Path), cmd.Args[1:]...), strace
+	tampered(t, cmd, call, "delay_enter=3600000000", path)
 	t.Cleanup(func() { killGroup(cmd) })
 	return cmd
 }
