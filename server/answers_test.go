@@ -167,7 +167,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// FuzzConditional shows the forms of the conditions.
+// TestLists shows the forms of the conditions.
 func TestConditionalRequests(t *testing.T) {
 	s := newFinder(t)
 	c := clientOf(t, newServer(s))
