@@ -137,7 +137,7 @@ func changed(t testing.TB, r *rig, product, date string, change func(data string
 	must(t, err)
 	meta := f.Edition.Default.Meta
 	data := change(string(f.Edition.Default.Data()), &meta)
-	s, err := snapshots.Seal([]byte(data), meta)
+	s, err := snapshots.Seal([]byte(data), meta, snapshots.Brotli, snapshots.Zstd)
 	must(t, err)
 	edition := &snapshots.Edition{Default: s}
 	for name, v := range f.Edition.Variants {

@@ -217,7 +217,7 @@ func TestConditionalRequests(t *testing.T) {
 func TestModifiedInTheFuture(t *testing.T) {
 	f := newFinder(t)
 	ahead := time.Now().Add(24 * time.Hour)
-	s, err := snapshots.SealIn([]byte("{}"), snapshots.Meta{AsOf: ahead, ComputedAt: ahead, Quality: json.RawMessage("{}")})
+	s, err := snapshots.Seal([]byte("{}"), snapshots.Meta{AsOf: ahead, ComputedAt: ahead, Quality: json.RawMessage("{}")})
 	must(t, err)
 	f.editions["gex/spx"] = &snapshots.Edition{Default: s}
 	c := clientOf(t, newServer(f))

@@ -117,7 +117,7 @@ func sealOf(t testing.TB, date, endpoint, data string) *snapshots.Snapshot {
 	asOf, _ := time.Parse(time.DateOnly, date)
 	s, err := snapshots.Seal([]byte(data), snapshots.Meta{
 		Endpoint: endpoint, Source: "simulated", AsOf: asOf, RefreshSeconds: 60, Quality: json.RawMessage("{}"), Receipt: snapshots.Receipt{InputSHA256: []string{}},
-	})
+	}, snapshots.Brotli, snapshots.Zstd)
 	must(t, err)
 	return s
 }
@@ -368,7 +368,7 @@ const bigBody = 8 << 20
 
 func fill(t testing.TB, text string, size int) *snapshots.Snapshot {
 	t.Helper()
-	s, err := snapshots.SealIn([]byte(`"`+strings.Repeat(text, size/len(text))+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
+	s, err := snapshots.Seal([]byte(`"`+strings.Repeat(text, size/len(text))+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
 	must(t, err)
 	return s
 }

@@ -11,7 +11,7 @@ import (
 // sealed is a snapshot in every coding.
 func sealed(t testing.TB) *snapshots.Snapshot {
 	t.Helper()
-	s, err := snapshots.Seal([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")})
+	s, err := snapshots.Seal([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")}, snapshots.Brotli, snapshots.Zstd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestChoose(t *testing.T) {
 			small = c
 		}
 	}
-	few, err := snapshots.SealIn(s.Data(), s.Meta)
+	few, err := snapshots.Seal(s.Data(), s.Meta)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -192,12 +192,12 @@ func TestTailsAndTagsDoNotAllocate(t *testing.T) {
 
 func sealedIn(t testing.TB, data string, codings ...Coding) *Snapshot {
 	t.Helper()
-	s, err := SealIn([]byte(data), meta(), codings...)
+	s, err := Seal([]byte(data), meta(), codings...)
 	must(t, err)
 	return s
 }
 
-func TestSealIn(t *testing.T) {
+func TestSealInCodings(t *testing.T) {
 	whole := sealed(t, `{"a":1}`)
 	for _, in := range [][]Coding{nil, {Brotli}, {Zstd}, {Identity, Gzip}, {Zstd, Brotli, Zstd}, {Codings}} {
 		s := sealedIn(t, `{"a":1}`, in...)

@@ -17,7 +17,7 @@ func TestCut(t *testing.T) {
 	data := func(n int) []byte {
 		return fmt.Appendf(nil, `{"items":[%s],"count":%d}`, strings.Join(rows[:n], ","), n)
 	}
-	whole, err := Seal(data(len(rows)), meta())
+	whole, err := Seal(data(len(rows)), meta(), Brotli, Zstd)
 	must(t, err)
 	var cuts []Cut
 	for n := 1; n < len(rows); n++ {
@@ -29,7 +29,7 @@ func TestCut(t *testing.T) {
 	stale.Freshness = Freshness{State: "stale", Reason: &reason}
 	for i, cut := range got {
 		for _, m := range []Meta{meta(), stale} {
-			want, err := Seal(data(i+1), m)
+			want, err := Seal(data(i+1), m, Brotli, Zstd)
 			must(t, err)
 			if m.Freshness != meta().Freshness {
 				m.Receipt = cut.Meta.Receipt

@@ -108,7 +108,7 @@ func FuzzSeal(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Seal(data, meta())
+		s, err := Seal(data, meta(), Brotli, Zstd)
 		line := len(bytes.Trim(data, " \t\r\n")) == len(data) && !bytes.Contains(data, []byte{'\n'})
 		if valid := stdjson.Valid(data) && line; (err == nil) != valid {
 			t.Fatalf("valid %t, but sealing says %v", valid, err)

@@ -117,7 +117,7 @@ func sealed(t testing.TB, data string) *Snapshot {
 
 func sealedWith(t testing.TB, data string, m Meta) *Snapshot {
 	t.Helper()
-	s, err := Seal([]byte(data), m)
+	s, err := Seal([]byte(data), m, Brotli, Zstd)
 	must(t, err)
 	return s
 }

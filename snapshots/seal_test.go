@@ -35,7 +35,7 @@ func TestSealedBody(t *testing.T) {
 			`{"name":"state/x","sha256":"11"}],"input_sha256":["00ff","11"],"data_sha256":"` + sha(data) + `"},` +
 			`"quality":` + quality + `,"notice":"delayed"},"usage":{"tier":"anonymous"}}`
 		given := bytes.Clone(data)
-		s, err := Seal(given, m)
+		s, err := Seal(given, m, Brotli, Zstd)
 		must(t, err)
 		clear(given) // the snapshot has its own
 		equal(t, string(s.Body(Identity)), want, "body")
@@ -97,7 +97,7 @@ func TestSealFromManyGoroutines(t *testing.T) {
 		wg.Go(func() {
 			for i := range docs {
 				n := (i*7 + g) % len(docs)
-				s, err := Seal(docs[n], meta())
+				s, err := Seal(docs[n], meta(), Brotli, Zstd)
 				if err != nil {
 					t.Error(err)
 					return

@@ -1,6 +1,6 @@
 // Package snapshots keeps answers as the exact bytes that clients receive.
 //
-// A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in every content coding, with
+// A result enters as JSON. [Seal] turns it, once, into an immutable [Snapshot]: the envelope in its content codings, with
 // entity tags. [Snapshot.WithForms] adds other forms of the same answer, such as CSV, which have no envelope. An [Edition] is
 // what one resource serves at one time: a default snapshot, and one for each value of the resource's parameter. A [Store] keeps
 // editions twice. In memory, editions that are published together switch at the same instant. On disk there is a current file

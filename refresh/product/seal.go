@@ -38,7 +38,7 @@ func (a *Answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 			if !v.rare {
 				codings = []snapshots.Coding{snapshots.Brotli, snapshots.Zstd}
 			}
-			s, err := snapshots.SealIn(v.JSON, meta, codings...)
+			s, err := snapshots.Seal(v.JSON, meta, codings...)
 			if err == nil {
 				s, err = s.WithForms(v.Forms...)
 			}

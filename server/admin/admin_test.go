@@ -50,7 +50,7 @@ func sources(t testing.TB) admin.Sources {
 		s, err := snapshots.Seal([]byte(data), snapshots.Meta{
 			Endpoint: resource, Source: "simulated", AsOf: now.Add(-20 * time.Minute), Quality: json.RawMessage("{}"),
 			Freshness: snapshots.Freshness{State: "stale", Since: now}, Receipt: snapshots.Receipt{InputSHA256: []string{}},
-		})
+		}, snapshots.Brotli, snapshots.Zstd)
 		if err != nil {
 			t.Fatal(err)
 		}
