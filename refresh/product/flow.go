@@ -128,6 +128,9 @@ func gatherFlow(_ *Product, b *Batch, in *Inputs) error {
 			continue
 		}
 		a := b.answered(flowOfUnderlying(u))
+		if a.err != nil { // the flow of all would lack a chain that was there
+			return a.err
+		}
 		if a.digest == nil || a.asOf.After(b.At.Add(feed.MaxAhead)) { // of a clock that was ahead
 			continue
 		}

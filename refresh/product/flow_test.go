@@ -2,10 +2,12 @@ package product
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +33,7 @@ func stateWith(t testing.TB, symbol string, scores ...compute.Score) *feed.Docum
 	must(t, err)
 	quality, err := json.Marshal(flowQuality{Chains: []flowChainQuality{{Symbol: symbol, AsOf: at, Served: len(scores)}}, IVChange: new(noIVHistory)})
 	must(t, err)
-	return flowStateOf(symbol, answered{data, quality, at, new(at.Add(15 * time.Minute)), new(snapshots.Digest(data))})
+	return flowStateOf(symbol, answered{data, quality, at, new(at.Add(15 * time.Minute)), new(snapshots.Digest(data)), nil})
 }
 
 // merged returns the flow of all chains, sealed.
@@ -103,5 +105,21 @@ func TestFlowOfFewRows(t *testing.T) {
 	}
 	if _, err := Named(FlowResource).Answer(&Inputs{}); err == nil {
 		t.Error("a flow of no chain")
+	}
+}
+
+type tornStore struct{ Stored }
+
+func (tornStore) Current(string) *snapshots.Edition { return nil }
+
+func (tornStore) Load(string, string) (snapshots.File, error) {
+	return snapshots.File{}, snapshots.ErrTorn
+}
+
+// The flow of all of a played date is not made without a flow that is stored and cannot be read.
+func TestFlowOfAllNeedsEachStoredFlow(t *testing.T) {
+	b := &Batch{Settings: Settings{Underlyings: []string{"SPX"}}, Memory: NewMemory(tornStore{}, nil, nil)}
+	if err := gatherFlow(nil, b, &Inputs{}); !errors.Is(err, snapshots.ErrTorn) || !strings.Contains(err.Error(), "options/flow/spx") {
+		t.Errorf("%v", err)
 	}
 }

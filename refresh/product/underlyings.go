@@ -2,6 +2,7 @@ package product
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,6 +72,7 @@ type answered struct {
 	asOf          time.Time
 	captured      *time.Time
 	digest        *string // of data; nil: there is no answer
+	err           error   // why the stored answer of a past session cannot be read
 }
 
 // answered returns the answer of a resource in the batch, else the current one, of a past session the stored one. Of an answer with limits, it
@@ -78,11 +80,14 @@ type answered struct {
 func (b *Batch) answered(name string) answered {
 	if a := b.Answers[name]; a != nil {
 		text := a.variants[a.storedVariant].JSON
-		return answered{text, a.QualityJSON, a.AsOf, a.Captured, new(snapshots.Digest(text))}
+		return answered{text, a.QualityJSON, a.AsOf, a.Captured, new(snapshots.Digest(text)), nil}
 	}
 	e := b.Memory.store.Current(name)
 	if b.Accepted == nil {
-		f, _ := b.Memory.store.Load(name, compute.DateOf(b.At.UTC()).String()) // the store logs a bad file
+		f, err := b.Memory.store.Load(name, compute.DateOf(b.At.UTC()).String())
+		if err != nil && !errors.Is(err, snapshots.ErrNoSnapshot) {
+			return answered{err: fmt.Errorf("%s: %w", name, err)}
+		}
 		e = f.Edition
 	}
 	if e == nil {
@@ -92,7 +97,7 @@ func (b *Batch) answered(name string) answered {
 }
 
 func answeredBy(s *snapshots.Snapshot) answered {
-	return answered{s.Data(), s.Meta.Quality, s.Meta.AsOf, s.Meta.CapturedAt, &s.Meta.Receipt.DataSHA256}
+	return answered{s.Data(), s.Meta.Quality, s.Meta.AsOf, s.Meta.CapturedAt, &s.Meta.Receipt.DataSHA256, nil}
 }
 
 // rowOf returns the row of two answers, whose names of values are those of the row.
