@@ -25,6 +25,7 @@ import (
 // [folder.Read], the decoder and the guard, and prints what a server would use of them.
 type CheckCommand struct {
 	Files []string `arg:"" name:"file" help:"Documents. The end of the path says which, as in options/_SPX.json. Two files of one document are compared as if they came in this order. Or a folder as --history takes it." type:"path"`
+	CalendarFlags
 }
 
 // Validate is called by the parser.
@@ -38,7 +39,11 @@ func (c *CheckCommand) Validate() error {
 // Run is called by the parser. It prints a report to out. The error says how many files a server would refuse, or how many answers it
 // could not make of them.
 func (c *CheckCommand) Run(out io.Writer) error {
-	k := &checker{out: out, Intake: feed.NewIntake(feed.MachineClock(), compute.NewCalendar(nil, nil), slog.New(slog.DiscardHandler))}
+	cal, err := c.Calendar()
+	if err != nil {
+		return err
+	}
+	k := &checker{out: out, Intake: feed.NewIntake(feed.MachineClock(), cal, slog.New(slog.DiscardHandler))}
 	for _, path := range c.Files {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			if err := k.past(path); err != nil {

@@ -292,10 +292,15 @@ func resumed(cal *compute.Calendar, left, now time.Time) time.Time {
 type ScheduleFlags struct {
 	GexEvery    time.Duration `help:"Interval of the SPX chain in the refresh window, 5s to 1h. Default: 25s, with cboe 60s." placeholder:"D" group:"Schedule"`
 	Underlyings []string      `help:"Underlyings whose chains are fetched: SPX first, at most 100. The others take turns, one every 10s; with cboe one every 20s, or more often if more requests a minute are allowed. Default: ${default}." default:"${underlyings}" placeholder:"SYMBOL" group:"Schedule"`
-	ClosedDates string        `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
+	CalendarFlags
 
 	RiskFreeRate  float64       `help:"Risk-free rate of funds, stocks and index chains whose quotes give none, continuously compounded, per year: -0.05 to 0.25." default:"0.04" group:"Numbers"`
 	ArchiveMaxAge time.Duration `help:"How long the documents of stored answers are kept for recompute. 0: for ever." default:"2160h" group:"Storage"`
+}
+
+// CalendarFlags are the flags of the calendar of the exchange.
+type CalendarFlags struct {
+	ClosedDates string `help:"File of further dates on which the exchange is closed, one a line. The word early after a date means a 13:00 close." type:"existingfile" placeholder:"FILE" group:"Schedule"`
 }
 
 // DefaultUnderlyings is the default of --underlyings.
@@ -349,7 +354,7 @@ func (s *ScheduleFlags) apply(cfg *Config) (err error) {
 }
 
 // Calendar returns the calendar of the exchange with the closures of --closed-dates.
-func (s *ScheduleFlags) Calendar() (*compute.Calendar, error) {
+func (s *CalendarFlags) Calendar() (*compute.Calendar, error) {
 	if s.ClosedDates == "" {
 		return compute.NewCalendar(nil, nil), nil
 	}

@@ -278,6 +278,12 @@ func TestBadKeptFiles(t *testing.T) {
 	must(t, err)
 	a.put("2026-11-12/options/XLF.json", regexp.MustCompile(`"open_interest":[0-9.]+`).ReplaceAll(text, []byte(`"open_interest":0`))) // no figure
 	var report bytes.Buffer
+	closed := refresh.CheckCommand{Files: []string{a.dir}}
+	closed.ClosedDates = filepath.Join(t.TempDir(), "closed")
+	must(t, os.WriteFile(closed.ClosedDates, []byte("2026-11-19\n"), 0o600))
+	_ = closed.Run(&report) // the same files are refused
+	says(t, "the archive, with a closed date", report.String(), ": 5 of 5 sessions would be played\n", "  NOT USED: 2026-11-19 is no session of the exchange\n")
+	report.Reset()
 	if err := (&refresh.CheckCommand{Files: []string{a.dir}}).Run(&report); err == nil || err.Error() != "check: a server would refuse 5 of 35 files" {
 		t.Errorf("%v", err)
 	}
