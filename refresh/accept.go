@@ -71,7 +71,7 @@ func (p *publisher) document(name upstream.Name) *feed.Document {
 // refuses a file fails no step: the file is written later. Step 5 resets the failure counts of the documents in succeeded, which are named as in
 // [board.fail], except for products that failed. job names what made the batch.
 //
-// The answers of a past session are only stored, under its date.
+// The answers of a past session are only stored, one by one, under its date.
 func (p *publisher) accept(job string, b *product.Batch, products product.List, succeeded ...string) error {
 	began, past := time.Now(), b.Accepted == nil
 	if !past {
@@ -90,15 +90,19 @@ func (p *publisher) accept(job string, b *product.Batch, products product.List, 
 		if err := a.Seal(p.cfg.every(a.Product), fresh); err != nil {
 			return fmt.Errorf("seal %s: %w", a.Product.Name, err)
 		}
+		if past { // one by one: all that is sealed of a session of SPX takes 10 MB
+			if err := p.save(b, []*product.Answer{a}); err != nil {
+				return err
+			}
+			b.Memory.KeepReference(a)
+			a.Edition = nil
+		}
+	}
+	if past {
+		return failure
 	}
 	if err := p.save(b, changed); err != nil {
 		return err
-	}
-	if past {
-		for _, a := range changed {
-			b.Memory.KeepReference(a)
-		}
-		return failure
 	}
 	good := products.Where(func(x *product.Product) bool { return !slices.Contains(failed, x) })
 	if err := p.board.setComputed(changed, good, succeeded); err != nil {
