@@ -243,7 +243,7 @@ type recent struct {
 }
 
 const (
-	recentSessions = 30
+	recentSessions = 65 // a rank needs 60
 	recentOthers   = 2
 )
 

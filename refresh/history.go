@@ -21,18 +21,21 @@ const (
 	afterClose = feed.WindowAfterClose + 4*time.Minute
 	// firstPast is the time after the open at which the first document of a session with its own as_of is there.
 	firstPast = feed.WindowAfterOpen + time.Minute
-	// pastEvery is the time between two rows of a track that is played.
-	pastEvery = 5 * time.Minute
+	// pastEvery is the time between two rows of a track of today that is played, and closedEvery between those of the tracks of the
+	// pastTracks last sessions: a row of SPX takes 0.2 s of a core.
+	pastEvery   = 5 * time.Minute
+	closedEvery = 15 * time.Minute
+	pastTracks  = 5
 )
 
-// playHistory plays the past that there is, beside the schedule: the track of today of the first underlying, the past sessions, and the
-// tracks of today of the others. What a user has kept has no tracks.
+// playHistory plays the past that there is, beside the schedule. What is looked at first comes first: the track of today of the first
+// underlying, the past sessions, its tracks of the last of them, and the tracks of today of the others. What a user has kept has no tracks.
 func (j *jobs) playHistory(ctx context.Context) {
 	tracks := j.cfg.products.Where(func(p *product.Product) bool { return p.Accumulates && !j.cfg.Kept })
-	track := func(some product.List) job {
+	track := func(some product.List, play func(context.Context, *product.Product) error) job {
 		return job{name: "track", run: func(ctx context.Context) error {
 			for _, p := range some {
-				if err := j.playTrack(ctx, p); err != nil {
+				if err := play(ctx, p); err != nil {
 					return fmt.Errorf("play %s: %w", p.Name, err)
 				}
 			}
@@ -40,7 +43,9 @@ func (j *jobs) playHistory(ctx context.Context) {
 		}}
 	}
 	first := min(1, len(tracks))
-	for _, one := range []job{track(tracks[:first]), {name: "backfill", run: j.playSessions}, track(tracks[first:])} {
+	for _, one := range []job{
+		track(tracks[:first], j.playTrack), {name: "backfill", run: j.playSessions}, track(tracks[:first], j.playTracks), track(tracks[first:], j.playTrack),
+	} {
 		j.runJob(ctx, one)
 	}
 	j.log.Info("history filled in")
@@ -58,14 +63,19 @@ func (j *jobs) History() string {
 // sayEvery is the time between two lines of the log about the progress of history.
 const sayEvery = 10 * time.Second
 
+// sessions returns the past sessions. Others may own the state before.
+func (j *jobs) sessions() (sessions []compute.Date) {
+	j.leave(func() { sessions = j.cfg.Past.Sessions(j.cfg.Clock.Now()) }) // the folder may not answer
+	return sessions
+}
+
 // playSessions computes and stores the answers of past sessions whose dates have no file, oldest session first, from the
 // documents that the upstream had after each close. It then computes the current answers again:
 // the same documents give other answers now, because the answers compare with earlier dates. A session that fails stops no other.
 // The next start goes on where this one was interrupted: at the first date without a file.
 func (j *jobs) playSessions(ctx context.Context) error {
 	began, stored, unused, memory := time.Now(), 0, 0, product.NewMemory(j.store, j.cal, j.log)
-	var sessions []compute.Date
-	j.leave(func() { sessions = j.cfg.Past.Sessions(j.cfg.Clock.Now()) }) // the folder may not answer
+	sessions := j.sessions()
 	j.log.Info("history begins", "sessions", len(sessions))
 	said := began
 	for i, d := range sessions {
@@ -210,20 +220,9 @@ func (j *jobs) playTrack(ctx context.Context, p *product.Product) error {
 	if err != nil || !first.After(j.cal.Open(today).Add(pastEvery)) || !product.InTrack(first, j.cal) {
 		return err
 	}
-	rows, memory, chain := []json.RawMessage{}, product.NewMemory(j.store, j.cal, j.log), feed.ChainOf(p.Underlying)
-	for at := j.cal.Open(today).Add(firstPast); at.Before(j.cal.Close(today).Add(afterClose)); at = at.Add(pastEvery) {
-		b, refused := j.past(ctx, memory, []upstream.Name{chain}, at)
-		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
-			return err
-		}
-		if d := b.Document(chain); d == nil {
-			continue
-		} else if !d.Underlying.AsOf.Before(first) {
-			break
-		}
-		if rows, err = p.Rows(b, rows); err != nil {
-			return err
-		}
+	rows, err := j.playRows(ctx, p, today, pastEvery, first)
+	if err != nil {
+		return err
 	}
 	served, newest, now, err := j.servedTrack(p)
 	if err != nil || !now.Equal(first) || len(rows) == 0 {
@@ -234,6 +233,53 @@ func (j *jobs) playTrack(ctx context.Context, p *product.Product) error {
 	b.Accepted = func(upstream.Name) *feed.Document { return newest }
 	j.log.Info("track of today back-filled", "underlying", p.Underlying, "rows", len(rows))
 	return j.accept("track", b, product.List{p})
+}
+
+// playRows returns the rows of the track of a session, from its open until before an as_of, at an interval.
+func (j *jobs) playRows(ctx context.Context, p *product.Product, session compute.Date, every time.Duration, until time.Time) ([]json.RawMessage, error) {
+	rows, memory, chain := []json.RawMessage{}, product.NewMemory(j.store, j.cal, j.log), feed.ChainOf(p.Underlying)
+	for at := j.cal.Open(session).Add(firstPast); at.Before(j.cal.Close(session).Add(afterClose)); at = at.Add(every) {
+		b, refused := j.past(ctx, memory, []upstream.Name{chain}, at)
+		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
+			return nil, err
+		}
+		if d := b.Document(chain); d == nil {
+			continue
+		} else if !d.Underlying.AsOf.Before(until) {
+			break
+		}
+		var err error
+		if rows, err = p.Rows(b, rows); err != nil {
+			return nil, err
+		}
+	}
+	return rows, nil
+}
+
+// playTracks stores the tracks of the last sessions that have none, newest first. The last row of each is of the documents of the close.
+func (j *jobs) playTracks(ctx context.Context, p *product.Product) error {
+	sessions := j.sessions()
+	for _, d := range slices.Backward(sessions[max(0, len(sessions)-pastTracks):]) {
+		if slices.Contains(j.store.DatesOf(p.Name), d.String()) {
+			continue
+		}
+		rows, err := j.playRows(ctx, p, d, closedEvery, j.cal.Close(d))
+		if err != nil {
+			return err
+		}
+		names, at := j.closing(p, d)
+		b, refused := j.past(ctx, product.NewMemory(j.store, j.cal, j.log), names, at)
+		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
+			return err
+		}
+		if b.TrackRows = rows; len(b.Documents) == 0 {
+			continue
+		}
+		if err := j.accept("track", b, product.List{p}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // servedTrack returns the rows of a served track, the chain of its newest row, and the as_of of its first; none if there is no row.

@@ -110,7 +110,8 @@ type interrupted struct {
 	refresh.Past
 	seen  sync.Map
 	found int
-	last  int // the document at which it ends; 0: it does not
+	asked []string // the chains, each time
+	last  int      // the document at which it ends; 0: it does not
 	end   func()
 }
 
@@ -118,6 +119,9 @@ func (p *interrupted) At(name upstream.Name, at time.Time) (*upstream.Document, 
 	doc, err := p.Past.At(name, at)
 	if _, again := p.seen.LoadOrStore(string(name)+at.String(), true); err == nil && !again {
 		p.found++
+	}
+	if kind, _ := name.Split(); kind == upstream.OptionsKind {
+		p.asked = append(p.asked, compute.DateOf(at).String()+" "+string(name))
 	}
 	if p.found == p.last {
 		p.end()

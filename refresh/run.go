@@ -258,7 +258,7 @@ func (j *jobs) expire(context.Context) error {
 	if date, err := compute.ParseDate(newest); err == nil {
 		now = earlier(now, date.Midnight().Add(longestBreak))
 	}
-	if j.cfg.ArchiveMaxAge > 0 && (!j.cfg.Kept || j.playedAll.Load()) { // the session after compares with them
+	if j.cfg.ArchiveMaxAge > 0 && (j.cfg.Past == nil || j.playedAll.Load()) { // the session after compares with them
 		ages.ObjectsBefore = compute.DateOf(now.Add(-j.cfg.ArchiveMaxAge)).String()
 	}
 	if j.cfg.SnapshotMaxAge > 0 {

@@ -263,7 +263,7 @@ func (b *browser) volatility(p *process) {
 		return strings.Contains(b.text("#volatility .reading"), fmt.Sprintf("%.2f points %s the close of %s.", hundredths(math.Abs(now.ATM-before.ATM)), map[bool]string{true: "above", false: "below"}[now.ATM > before.ATM], writtenDate(before.Session)))
 	})
 	b.has("#volatility .reading", fmt.Sprintf("30 days is %.2f %%", hundredths(now.ATM)), fmt.Sprintf("Puts of 25 delta imply %.2f points more", -hundredths(now.Reversal)))
-	b.has("#volatility .gauges", fmt.Sprintf("%d sessions are known, and 60 are needed.", now.Sessions))
+	b.has("#volatility .gauges", fmt.Sprintf("Lowest 0, highest 100 of %d sessions.", now.Sessions), fmt.Sprintf("So many percent of %d sessions were lower.", now.Sessions))
 	b.has("#volatility .facts", fmt.Sprintf("Realised, 20 sessions %.2f %%", hundredths(now.Realised)))
 	eval[bool](b, `[...document.querySelectorAll("#volatility details")].every(d => d.open = true)`)
 	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)
