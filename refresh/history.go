@@ -278,6 +278,7 @@ func (j *jobs) playTracks(ctx context.Context, p *product.Product) error {
 		if err := j.accept("track", b, product.List{p}); err != nil {
 			return err
 		}
+		j.log.Info("track back-filled", "underlying", p.Underlying, "date", d, "rows", len(rows)+1)
 	}
 	return nil
 }
