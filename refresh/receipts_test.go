@@ -65,6 +65,7 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			check(product.MatrixResource, parameters, spx)
 			check(product.GammaResource, parameters, gamma...)
 			check("gex/spx/open-interest", parameters, gamma...)
+			check("gex/spx/summary", parameters, spx)
 			check(product.SeriesResource, `{}`, spx, "state/series-rows")
 			check(product.PainResource, `{}`, spx)
 			check("options/flow/spx", `{}`, gamma...)

@@ -154,13 +154,15 @@ func newFinder(t testing.TB) *finder {
 			f.editions[name] = &snapshots.Edition{Default: seal(t, name, `{"x":1}`)}
 		}
 	}
-	for _, name := range []string{"spx-max-pain", "gex/spx/intraday", "gex/spx/levels", "gex/spx/matrix", "gex/spx/series"} {
+	for _, name := range []string{"spx-max-pain", "gex/spx", "gex/spx/intraday", "gex/spx/levels", "gex/spx/matrix", "gex/spx/series"} {
 		f.editions[name].Default = formed(t, f.editions[name].Default)
 	}
 	flow["20"], flow["100"] = formed(t, flow["20"]), formed(t, flow["100"])
 	f.editions["options/flow/unusual"].Default = flow["20"]
-	for date, track := range f.past["gex/spx/intraday"] {
-		f.past["gex/spx/intraday"][date] = formed(t, track)
+	for _, name := range []string{"gex/spx", "gex/spx/intraday"} {
+		for date, s := range f.past[name] {
+			f.past[name][date] = formed(t, s)
+		}
 	}
 	return f
 }

@@ -28,13 +28,14 @@ type route struct {
 
 // routes is the table of the public resources. {u} stands for an underlying.
 var routes = []route{
-	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}", longest: gammaInterval},
-	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", dated: "gex/{u}", past: true, longest: gammaInterval},
+	{path: "/api/v1/gex/{u}", endpoint: "gex/{u}", longest: gammaInterval, formats: table},
+	{path: "/api/v1/gex/{u}/historical", endpoint: "gex/{u}/historical", dated: "gex/{u}", past: true, longest: gammaInterval, formats: table},
 	{path: "/api/v1/gex/{u}/intraday", endpoint: "gex/{u}/intraday", dated: "gex/{u}/intraday", formats: table},
 	{path: "/api/v1/gex/{u}/levels", endpoint: "gex/{u}/levels", formats: []string{"csv", "line"}},
 	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix", formats: table},
 	{path: "/api/v1/gex/{u}/open-interest", endpoint: "gex/{u}/open-interest", formats: table},
 	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series", formats: table},
+	{path: "/api/v1/gex/{u}/summary", endpoint: "gex/{u}/summary", longest: gammaInterval},
 	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}"},
 	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", dated: "volatility/{u}", past: true},
 	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},

@@ -1295,14 +1295,18 @@ def verify_common(table, answer, m):
     table.check("§1.8 exercise_note", note is not None, chain.american)
     found = re.search(r"before (\d{4}-\d\d-\d\d)", note or "")
     table.check("§1.8 ex-dividend date", found and found[1], date and chain.american and str(date) or None)
-    own, rate = own_rate(chain), answer["meta"]["receipt"]["parameters"]
-    table.check("§1.1 risk_free_rate_source", rate["risk_free_rate_source"], "configured" if own is None else "document")
-    if own is not None:
-        table.check("§1.1 risk_free_rate", rate["risk_free_rate"], own, 1.5e-6)
-    table.check("§0 exercise", answer["meta"]["receipt"]["parameters"].get("exercise"), "american_as_european" if chain.american else None)
+    verify_parameters(table, answer["meta"]["receipt"]["parameters"], chain)
     table.check("§1.7 used", quality["contracts"]["used"], len(chain.used))
     verify_unknown(table, quality, chain)
     return m.skipped
+
+
+def verify_parameters(table, served, chain):
+    own = own_rate(chain)
+    table.check("§1.1 risk_free_rate_source", served["risk_free_rate_source"], "configured" if own is None else "document")
+    if own is not None:
+        table.check("§1.1 risk_free_rate", served["risk_free_rate"], own, 1.5e-6)
+    table.check("§0 exercise", served.get("exercise"), "american_as_european" if chain.american else None)
 
 
 def verify_unknown(table, quality, chain):
@@ -2422,21 +2426,44 @@ def verify_track(table, answer, m, stored):
     table.check("§2 rows before the newest", [row for row in data["rows"] if row[0] != rfc3339(chain.as_of)], thinned)
     if not times or times[-1] != rfc3339(chain.as_of):
         return table.check("§2 as_of is in the hours of the track", not opens <= chain.as_of <= ends, True)
-    row, wide = dict(zip(TRACK_COLUMNS.split(), data["rows"][-1])), price_tolerance(chain.S)
-    (today, reason), own = zero_dte(m), levels(m)
+    row, later = dict(zip(TRACK_COLUMNS.split(), data["rows"][-1])), "charm_ex_zero_dte_dollars_per_day"
+    verify_figures(table, "§2 newest row,", row, m, [
+        ("as_of", rfc3339(chain.as_of), 0), ("method", answer["meta"]["receipt"]["method"], 0),
+        (later, m.shown(sum(each[later] for each in m.expirations.values())), max(1, 1e-6 * sum(abs(each[later]) for each in m.expirations.values())))])
+
+
+def verify_figures(table, where, row, m, more):
+    """Checks the figures that a row of a track and the summary have, and more of them. Returns the flip."""
+    chain, (today, reason), own = m.chain, zero_dte(m), levels(m)
     net = sum(m.expirations[series.name]["net_gex_dollars"] for series in chain.series if series.session == chain.session)
-    dollars, later = max(1, 1e-6 * m.gross), "charm_ex_zero_dte_dollars_per_day"
-    for name, x, tolerance in (
-            ("as_of", rfc3339(chain.as_of), 0), ("spot", chain.spot, 0.01), ("effective_spot", chain.S, 0.01), ("net_gex_dollars", m.shown(m.net), dollars),
-            ("method", answer["meta"]["receipt"]["method"], 0), ("call_wall", cents(own["call_wall"]), 0), ("put_wall", cents(own["put_wall"]), 0),
-            ("expected_move_1d", expected_move(chain), 0.02),
+    dollars, wide = max(1, 1e-6 * m.gross), price_tolerance(chain.S)
+    for name, x, tolerance in more + [
+            ("spot", chain.spot, 0.01), ("effective_spot", chain.S, 0.01), ("net_gex_dollars", m.shown(m.net), dollars),
+            ("call_wall", cents(own["call_wall"]), 0), ("put_wall", cents(own["put_wall"]), 0), ("expected_move_1d", expected_move(chain), 0.02),
             ("zero_dte_net_gex_dollars", None if reason or chain.mismatch else net, dollars),
-            ("zero_dte_gross_share_pct", today["gross_share_pct"], 2e-4),
-            (later, m.shown(sum(each[later] for each in m.expirations.values())), max(1, 1e-6 * sum(abs(each[later]) for each in m.expirations.values())))):
-        table.check(f"§2 newest row, {name}", row[name], x, tolerance)
-    for name, own in zip(("zero_gamma_flip", "flip_low", "flip_high"), (m.flips()["model"], *band_ends(m))):
-        table.one_of(f"§2 newest row, {name}", row[name], own, wide)
-    table.check("§2 newest row, gamma_regime", row["gamma_regime"], regime(m))
+            ("zero_dte_gross_share_pct", today["gross_share_pct"], 2e-4), ("gamma_regime", regime(m), 0)]:
+        table.check(f"{where} {name}", row[name], x, tolerance)
+    return [table.one_of(f"{where} {name}", row[name], own, wide)
+            for name, own in zip(("zero_gamma_flip", "flip_low", "flip_high"), (m.flips()["model"], *band_ends(m)))][0]
+
+
+# §1.13: gex/{u}/summary
+
+def verify_summary(table, answer, m):
+    data, quality, chain = answer["data"], answer["meta"]["quality"], m.chain
+    verify_parameters(table, answer["meta"]["receipt"]["parameters"], chain)
+    by_series = {series: date_volatility(chain, series) for series in chain.series if series.seconds >= 3600 and series.source == "parity"}
+    month = month_figures(chain, by_series)
+    flip = verify_figures(table, "§1.13", data, m, [
+        ("symbol", chain.symbol, 0), ("session_date", str(chain.session), 0), ("spot_source", chain.source, 0), ("spot_change_pct", chain.change, 1e-4),
+        ("put_call_open_interest", month["put_call_open_interest"], 2e-4), ("atm_30d", month["atm_30d"], 2e-4)])
+    table.check("§1.13 flip_distance_pct", data["flip_distance_pct"], None if flip is None else (chain.S - flip) / chain.S * 100, 6e-4)
+    table.one_of("§1.13 vol_trigger", data["vol_trigger"], m.trigger(), price_tolerance(chain.S))
+    found, sign = m.crossings() if m.known else ([], 0)
+    none = "none_all_positive" if sign > 0 else "none_all_negative" if sign else "insufficient_data"
+    may = [none if flip is None else "multiple" if n > 1 else "found" for n in range(sum(crossing.certain for crossing in found), len(found) + 1)]
+    table.one_of("§1.13 flip_status", data["flip_status"], ["spot_mismatch"] if chain.mismatch else ["open_interest_missing"] if m.lacking else may, 0)
+    table.check("§1.13 quality", quality, {**quality, "contracts_used": len(chain.used), "zero_dte_reason": zero_dte(m)[1]})
 
 
 def verify_underlyings(table, answer, inputs, known):
@@ -2508,7 +2535,9 @@ def verify(table, answer, inputs, known, where, strike):
         table.check("§0 as_of", meta["as_of"], rfc3339(chain.as_of))
         table.check("§0 captured_at", meta["captured_at"], rfc3339(chain.captured_at))
         table.show("§0 q, the quote instant", rfc3339(chain.q))
-    if method in ("gex", "levels", "volatility"):
+    if method == "summary":
+        verify_summary(table, answer, model(chain, meta["receipt"]["parameters"]["risk_free_rate"]))
+    elif method in ("gex", "levels", "volatility"):
         m = model(chain, meta["receipt"]["parameters"]["risk_free_rate"])
         verify_head(table, answer, chain, verify_common(table, answer, m))
         if method == "levels":
@@ -2574,7 +2603,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/7 track/3 series/3 underlyings/3 levels/4 volatility/2 maxpain/4 flow/5 sectors/4 vix/6 vixseries/3".split()
+METHODS = "gex/7 track/3 series/3 underlyings/3 levels/4 summary/1 volatility/2 maxpain/4 flow/5 sectors/4 vix/6 vixseries/3".split()
 
 
 def fetch(where):
@@ -2604,7 +2633,7 @@ def walk(base, history):
     base, unfed = base.rstrip("/"), json.loads(fetch(base.rstrip("/") + "/readyz"))["unfed"]
     for row in read(base + "/api/v1/underlyings")[0]["data"]["rows"]:
         u = row["symbol"].replace(".", "").lower()
-        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "gex/{}/open-interest", "volatility/{}", "gex/{}/series", "volatility/{}/series",
+        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "gex/{}/summary", "gex/{}/open-interest", "volatility/{}", "gex/{}/series", "volatility/{}/series",
                      "options/flow/{}?limit=100"):
             yield f"{base}/api/v1/{path.format(u)}"
         pain = f"{base}/api/public/{u}-max-pain"

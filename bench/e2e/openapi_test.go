@@ -178,6 +178,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/gex/spx/historical?date=yesterday", false}, {400, "/api/v1/gex/spx/historical?date=20261119", false},
 		{400, "/api/v1/gex/spx/historical?date=2999-01-01", true}, {404, "/api/v1/gex/spx/historical?date=2000-01-01", true},
 		{404, "/api/v1/gex/spx/intraday?date=2000-01-01", true},
+		{400, gammaPath + "?format=line", false}, {400, gammaPath + "/summary?format=csv", true}, {400, gammaPath + "/summary?date=" + marketDay, true},
 		{400, levelsPath + "?format=xml", false}, {400, seriesPath + "?format=line", false}, {400, flowPath + "?limit=5&format=csv", true},
 		{404, flowPath + "?date=2000-01-01", true}, {404, chainFlowPath + "?date=2000-01-01", true}, {400, flowPath + "?underlying=SPX", true},
 		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=today", false},

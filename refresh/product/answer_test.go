@@ -126,6 +126,7 @@ func TestOddForms(t *testing.T) {
 	for _, x := range []struct{ pattern, form, data, want string }{
 		{"gex/{u}/series", "csv", `{"columns":["a","b"],"rows":[]}`, "a,b\r\n"},
 		{"gex/{u}/series", "csv", `{"columns":["a","b,\"c\""],"rows":[["x,\"y\"\nz\u00e9",null],[true,-1.50e3],[["u","v"],""]]}`, "a,\"b,\"\"c\"\"\"\r\n\"x,\"\"y\"\"\r\nz\u00e9\",\r\ntrue,-1.50e3\r\nu; v,\r\n"},
+		{"gex/{u}", "csv", `{"by_strike":[{"strike":5.5,"put_gex_dollars":-1,"call_volume":null}]}`, "strike,call_gex_dollars,put_gex_dollars,net_gex_dollars,call_open_interest,put_open_interest,call_volume,put_volume\r\n5.5,,-1,,,,,\r\n"},
 		{"gex/{u}/levels", "csv", `{"symbol":"SPX","levels":[]}`, "name,label,price,distance_pct\r\n"},
 		{"gex/{u}/levels", "csv", `{"levels":[{"price":1.5,"name":"n","more":{},"distance_pct":null}]}`, "name,label,price,distance_pct\r\nn,,1.5,\r\n"},
 		{"gex/{u}/levels", "line", `{"symbol":"SPX","levels":[]}`, "$SPX: "},

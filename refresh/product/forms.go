@@ -108,6 +108,9 @@ func listCSV(field string, item any) Form {
 // pathsOf returns the paths to the values of a struct and of the structs in it, in the order of the JSON.
 func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
 	for f := range t.Fields() {
+		if !f.IsExported() {
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		path := append(prefix[:len(prefix):len(prefix)], name)
 		inner := f.Type

@@ -139,6 +139,23 @@ func computeGamma(in *Inputs) (*Answer, error) {
 	return a, nil
 }
 
+// summaryQuality is `meta.quality` of gex/{u}/summary. That of gex/{u} has the rest.
+type summaryQuality struct {
+	Used int `json:"contracts_used" jsonschema:"minimum=0" unit:"contracts"` // Contracts that the sums count.
+	// Why the figures of the contracts that settle on the session date are `null`, as in gex/{u}. `null` when they are known.
+	ZeroDTEReason *string `json:"zero_dte_reason" jsonschema:"enum=settled,enum=not_listed,enum=open_interest_missing,example=settled"`
+}
+
+func computeSummary(in *Inputs) (*Answer, error) {
+	gamma, _, a, err := ofGamma(in)
+	if err != nil {
+		return nil, err
+	}
+	q := &gamma.Quality
+	a.variants, a.quality, a.unusable = only(compute.NewSummary(gamma)), summaryQuality{q.Contracts.Used, q.ZeroDTEReason}, unusedContracts(gamma)
+	return a, nil
+}
+
 func computeMatrix(in *Inputs) (*Answer, error) {
 	gamma, _, a, err := ofGamma(in)
 	if err != nil {

@@ -35,8 +35,13 @@ var defaultOnly = []string{""}
 var table = []*Row{
 	{
 		pattern: "gex/{u}", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
-		gather: gatherGamma, Compute: computeGamma, Dated: true,
+		gather: gatherGamma, Compute: computeGamma, Dated: true, Forms: []Form{listCSV("by_strike", compute.StrikeGamma{})},
 		Data: compute.Gamma{}, Quality: compute.GammaQuality{},
+	},
+	{
+		pattern: "gex/{u}/summary", Feed: Chains, Method: compute.SummaryMethod, notice: modelledNotice,
+		gather: gatherExposure, Compute: computeSummary,
+		Data: compute.Summary{}, Quality: summaryQuality{},
 	},
 	{
 		pattern: "gex/{u}/intraday", Feed: Chains, Method: trackMethod, notice: modelledNotice,

@@ -160,6 +160,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		}
 		seal("gex/spx/matrix", now)
 		seal("gex/spx/levels", now)
+		seal("gex/spx/summary", now)
 		seal("gex/spx/open-interest", now, before)
 		seal("gex/spx/intraday", now, madeInput{Name: "state/track-rows", Body: []byte(`[["2026-11-20T15:00:00Z",7500,7500,1,2,3,4,"neutral",5,6,7,8,9,10]]`)})
 		seal("gex/spx/series", now, rows)
