@@ -35,7 +35,7 @@ type Meta struct {
 	Receipt        Receipt   `json:"receipt"`
 	// Which inputs were used, and how good they are. Each resource has its own fields here. `not_finite` lists the figures that would be
 	// infinite or no number, and are `null`. It is absent where every figure is finite.
-	Quality json.RawMessage `json:"quality" jsonschema:"type=object"`
+	Quality json.RawMessage `json:"quality"`
 	// One line. It says that the data is delayed and derived, what is modelled, and that the data is not investment advice.
 	Notice string `json:"notice"`
 }
@@ -65,11 +65,8 @@ func (f Freshness) Stale() bool { return f.State == "stale" }
 // Receipt is what makes the numbers reproducible: equal receipts of a resource mean equal `data`.
 type Receipt struct {
 	Method string `json:"method" jsonschema:"pattern=^[a-z]+/[0-9]+$"` // Name and version of the method.
-	// Settings that the numbers depend on. gex/spx, its track, levels and matrix, and volatility/spx have `risk_free_rate`: per
-	// year, continuously compounded, and `risk_free_rate_source`: `document` when the quotes of the chain give it, else `configured`.
-	// vix-term-structure has `stale_sessions_to`: the session up to which `stale_sessions` counts. The
-	// object is empty in every other resource.
-	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"type=object"`
+	// Settings that the numbers depend on.
+	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"oneof_ref=#/components/schemas/Parameters"`
 	// Every document from which the answer was computed: first the upstream's documents, then those of the session before, then
 	// states of earlier answers and of the configuration. A quote of vix-term-structure can be there twice: the one with the close of
 	// the settlement date, and the newest.

@@ -66,7 +66,8 @@ func makeDocument(answers map[string]json.RawMessage) []byte {
 		g.example(meta, answer.Meta)
 		g.example(quality, answer.Meta["quality"])
 		schemas[name+"Answer"] = object{"description": "Answer of " + resourceOf(at) + ".", "allOf": []any{
-			refer("schemas", "Answer"), object{"properties": object{"data": data, "meta": narrowed("Meta", "quality", quality)}},
+			refer("schemas", "Answer"),
+			object{"required": []any{"data", "meta"}, "properties": object{"data": data, "meta": narrowed("Meta", "quality", quality)}},
 		}}
 		media := content("application/json", refer("schemas", name+"Answer"), object{
 			"simulated": object{"summary": "An answer of the simulated market. Long lists are shortened.", "value": answers[name]},
@@ -104,7 +105,7 @@ func references(kind string, names any) object {
 
 // narrowed is a schema with a narrower schema of one of its fields.
 func narrowed(name, field string, narrower any) object {
-	return object{"allOf": []any{refer("schemas", name), object{"properties": object{field: narrower}}}}
+	return object{"allOf": []any{refer("schemas", name), object{"required": []any{field}, "properties": object{field: narrower}}}}
 }
 
 // content is the content of a response that has one kind of body.
