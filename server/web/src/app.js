@@ -5,7 +5,7 @@ import { age, awaited, reason } from './format.js';
 import { panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
 import { beat, marketNow, tryAgain } from './poll.js';
-import { onChoice, recall, remember, underlying } from './state.js';
+import { recall, remember, underlying } from './state.js';
 import { todayPanel } from './today.js';
 import { underlyingPicker } from './underlyings.js';
 
@@ -17,8 +17,6 @@ async function start() {
   addEventListener('panelchange', tell);
   setInterval(tick, 1000);
   setInterval(beat, 5e3);
-  const shown = underlying();
-  onChoice(() => underlying() === shown || location.reload()); // the back button
   underlyingPicker();
   const first = todayPanel();
   const folds = new Map([...later].map(([id, load]) => [id, fold(document.getElementById(id), load)]));

@@ -3,6 +3,7 @@
 
 import { h, say, scroller, table } from './dom.js';
 import { annotate, color, drawn, labelHeight, nameValues, ribbon, shade, zeroLine } from './paint.js';
+import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
 const charts = new Set();
@@ -50,7 +51,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   ticks                 the steps allowed between x ticks; optional
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
  *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
- *   view                  names what is chosen to be seen; a zoom ends when it changes
+ *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
  *   onPick(i)             called when the user clicks a point or presses Enter on it; optional
@@ -94,6 +95,7 @@ export class Chart {
       later.set(this, spec);
       return;
     }
+    spec = { ...spec, view: `${underlying()} ${spec.view}` };
     const at = this.hint.hidden ? null : this.#spec?.xs[this.#index]; // the user is reading this point
     if (!spec.xs.includes(at)) this.#hide();
     if (spec.view !== this.#spec?.view) this.#endZoom();

@@ -19,7 +19,7 @@ export function historyPanel() {
     },
   });
   panel.body.append(h('div', { class: 'split' }, levels.element, net.element));
-  panel.follow(`/api/v1/gex/${underlying()}/series`);
+  panel.follow('/api/v1/gex/{u}/series');
 }
 
 /** open shows a date in all panels that have it. */

@@ -3,10 +3,10 @@
 import { h, say, scroller, table } from './dom.js';
 import { level, month, number, percent, shortDate } from './format.js';
 import { Panel } from './panel.js';
-import { underlying } from './state.js';
+import { here } from './state.js';
 import { refill } from './terms.js';
 
-const path = `/api/v1/gex/${underlying()}/levels`;
+const path = '/api/v1/gex/{u}/levels';
 
 /** contract names a future with its month. */
 const contract = (f) => `${f.symbol} ${month(f.month)}`;
@@ -16,12 +16,14 @@ export function levelsPanel() {
   const place = scroller('Levels');
   const about = h('p', { class: 'summary' });
   const said = h('output', { class: 'copied' });
+  const csv = h('a', null, 'CSV');
   const line = h('input', { readonly: true, 'aria-label': 'All levels in one line', focus: () => line.select() });
   const copy = async (text, what) => say(said, await toClipboard(text) ? `${what} copied.` : 'The browser does not allow to copy.');
   const price = (name, x) => h('button', { type: 'button', class: 'copy', 'aria-label': `Copy ${name} ${level(x)}`, click: () => copy(String(x), `${name} ${level(x)}`) }, level(x));
   const panel = new Panel({
     id: 'levels',
     render(d) {
+      csv.href = `${here(path)}?format=csv`;
       line.value = `$${d.symbol}: ${d.levels.map((l) => `${l.label}, ${l.price}`).join(', ')}`;
       const columns = [{ head: 'Level' }, { head: d.symbol, number: true }, { head: 'From spot', number: true },
         ...d.futures.map((f) => ({ head: contract(f), number: true }))];
@@ -35,7 +37,7 @@ export function levelsPanel() {
       say(about, `${d.levels.length ? 'A click on a price copies it.' : 'No level is known.'} ${d.futures.map((f) => `${contract(f)}, until ${shortDate(f.expiration)}: a fair value from option prices, ${number(f.ratio, 4)} × ${d.symbol}.`).join(' ')}`);
     },
   });
-  panel.body.append(place, about, h('p', { class: 'line' }, line, h('button', { type: 'button', click: () => copy(line.value, 'The line') }, 'Copy the line'), h('a', { href: `${path}?format=csv` }, 'CSV')), said);
+  panel.body.append(place, about, h('p', { class: 'line' }, line, h('button', { type: 'button', click: () => copy(line.value, 'The line') }, 'Copy the line'), csv), said);
   panel.follow(path);
 }
 

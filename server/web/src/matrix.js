@@ -4,7 +4,7 @@ import { h, say, scroller, table } from './dom.js';
 import { date, dollars, level, number, shortDate } from './format.js';
 import { color } from './paint.js';
 import { Panel } from './panel.js';
-import { choices, onChoice, underlying } from './state.js';
+import { choices, onChoice } from './state.js';
 import { term } from './terms.js';
 
 const clipAt = 0.98; // the share of the cells that the colours tell apart
@@ -16,7 +16,7 @@ const series = (e, write = date) => `${write(e.expiration)} ${e.settlement.toUpp
 /** matrixPanel returns the panel. */
 export function matrixPanel() {
   let data = null;
-  let first = '3';
+  let first = '3'; // the range before the user chooses one
   const range = choices('matrix', 'Strikes of the matrix', [['3', '±3 %'], ['5', '±5 %'], ['10', '±10 %']], () => first);
   const map = new HeatMap();
   const summary = h('p', { class: 'summary' });
@@ -24,7 +24,7 @@ export function matrixPanel() {
   const panel = new Panel({
     id: 'matrix', controls: [range.element],
     render(d) {
-      if (!data && within(d, 0.03).length < fewStrikes) first = '10';
+      if (d.symbol !== data?.symbol) first = within(d, 0.03).length < fewStrikes ? '10' : '3';
       data = d;
       range.allow(); // shows the first choice
       show();
@@ -45,7 +45,7 @@ export function matrixPanel() {
   };
   onChoice(show);
   panel.body.append(map.element, summary, details);
-  panel.follow(`/api/v1/gex/${underlying()}/matrix`);
+  panel.follow('/api/v1/gex/{u}/matrix');
   return panel;
 }
 

@@ -7,7 +7,7 @@ import { Panel } from './panel.js';
 import { choose, chosen, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
-const path = `/api/public/${underlying()}-max-pain`;
+const path = '/api/public/{u}-max-pain';
 
 const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
 const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
@@ -16,10 +16,9 @@ const picked = () => chosen('expiration', '', (v) => /^\d{4}-\d\d-\d\d$/.test(v)
 
 /** maxPainPanel builds the panel. */
 export function maxPainPanel() {
-  let following; // the expiration in the panel's address, '' for the nearest
-  let gone = ''; // an expiration that was asked for and has settled
+  let gone = {}; // an expiration that was asked for and has settled
   const expirations = picker('Expiration', (e) => {
-    gone = '';
+    gone = {};
     choose({ expiration: e });
   });
   expirations.select.append(h('option', { value: '' }, 'Nearest'));
@@ -30,24 +29,18 @@ export function maxPainPanel() {
     id: 'max-pain', controls: [expirations.element],
     render(data) {
       offer(expirations.select, data.expirations);
-      refill(reading, ...(gone ? [`${date(gone)} has settled, so the nearest expiration is shown. `] : []), ...read(data));
+      refill(reading, ...(gone.of === underlying() ? [`${date(gone.date)} has settled, so the nearest expiration is shown. `] : []), ...read(data));
       draw(payout, interest, data);
     },
     onFailure({ code }) { // the expiration has settled while it was shown, or since the link was made
       if (code !== 'expiration_not_found') return;
-      gone = following;
+      gone = { of: underlying(), date: picked() };
       choose({ expiration: '' });
     },
   });
-  const follow = () => {
-    if (picked() === following) return;
-    following = picked();
-    expirations.select.value = following;
-    panel.follow(following ? `${path}?expiration=${following}` : path);
-  };
-  onChoice(follow);
+  onChoice(() => { expirations.select.value = picked(); });
   panel.body.append(reading, h('div', { class: 'split' }, payout.element, interest.element));
-  follow();
+  panel.follow(() => (picked() ? `${path}?expiration=${picked()}` : path));
 }
 
 /** offer fills the menu if its options differ: the expirations by month, each with its max pain and its open interest. */

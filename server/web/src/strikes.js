@@ -3,12 +3,11 @@
 import { Chart } from './chart.js';
 import { floating, h, say, scroller, table } from './dom.js';
 import { axisDollars, axisShort, date, dollars, level, number, percent, short, spotName, title } from './format.js';
-import { day, Panel, sentence } from './panel.js';
-import { unwatch, watch } from './poll.js';
-import { choices, onChoice, underlying } from './state.js';
+import { day, follow, Panel, sentence } from './panel.js';
+import { choices, onChoice } from './state.js';
 import { refill, term } from './terms.js';
 
-export const current = `/api/v1/gex/${underlying()}`;
+export const current = '/api/v1/gex/{u}';
 export const past = `${current}/historical`;
 const matrix = `${current}/matrix`;
 const partReach = 0.1; // the strikes of its parts are within this share of the spot
@@ -36,7 +35,6 @@ export function strikesPanel() {
   const more = h('div', { class: 'tables' });
   let data = null;
   let grid = null; // the matrix
-  let feed = null; // of the matrix, while a part of the expirations is shown
   const panel = new Panel({
     id: 'strikes', controls: [figure.element, expiring.element, range.element],
     render(d) {
@@ -54,21 +52,16 @@ export function strikesPanel() {
     partWords.hidden = !name;
     say(why, day() ? 'A stored date has sums over all expirations only.'
       : !name ? 'Sums over all expirations. Calls are drawn upwards, puts downwards.'
-        : `Sums over contracts ${part ? during(part) : 'of these expirations'}, within ±10 % of the spot.${feed?.failure ? ` ${sentence(feed.failure.message)}` : ''}`);
+        : `Sums over contracts ${part ? during(part) : 'of these expirations'}, within ±10 % of the spot.${failure ? ` ${sentence(failure.message)}` : ''}`);
     if (!name || part) drawSides(strikes, data, part, figures[figure.picked()], reach(data, range.picked()), `${day()} ${name} ${range.picked()}`);
     else strikes.clear('The figures of these expirations have not come yet.');
   };
-  const gridChanged = (f) => { grid = f.document?.data ?? grid; show(); };
   const choose = () => {
     expiring.allow(...(day() ? ['all'] : []));
-    const wanted = expiring.picked() !== 'all';
-    if (wanted && !feed) feed = watch(matrix, gridChanged);
-    if (!wanted && feed) {
-      unwatch(feed, gridChanged);
-      feed = null;
-    }
     show();
   };
+  let failure = null; // of the matrix, which is asked for while a part of the expirations is shown
+  follow(() => (expiring.picked() === 'all' || day() ? '' : matrix), (f) => { grid = f.document?.data ?? null; failure = f.failure; show(); });
   onChoice(choose);
   panel.body.append(h('div', { class: 'split wide-left' }, strikes.element, profile.element), why, words, partWords,
     h('details', { class: 'more', open: innerWidth >= 2200 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room

@@ -3,12 +3,12 @@
 import { Chart } from './chart.js';
 import { h, options, picker, say } from './dom.js';
 import { axisDollars, closes, date, dollars, level, newYorkDay, newYorkTime, number, percent, ranged, shortDate, spotName, time, title, unknown, weekday, words } from './format.js';
-import { Panel, day, sentence } from './panel.js';
-import { marketNow, unwatch, watch } from './poll.js';
-import { choices, choose, onChoice, underlying } from './state.js';
+import { Panel, day, follow, sentence } from './panel.js';
+import { marketNow } from './poll.js';
+import { choices, choose, here, onChoice, underlying } from './state.js';
 import { refill, term } from './terms.js';
 
-const path = `/api/v1/gex/${underlying()}`;
+const path = '/api/v1/gex/{u}';
 const saidOnce = ['unreachable', 'not_ready', 'unknown_underlying']; // a banner says it
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
@@ -42,7 +42,7 @@ export function todayPanel() {
   head.querySelector('.pick').append(regime, dates.element);
   head.append(levels);
   panel.body.append(h('div', { class: 'stack' }, lines.element, net.element));
-  const name = () => say(heading, day() ? date(day()) : panel.shown === path ? sessionName(panel.document.meta) : 'Today');
+  const name = () => say(heading, day() ? date(day()) : panel.document && panel.shown === here(path) ? sessionName(panel.document.meta) : 'Today');
   onChoice(() => {
     name();
     if (span.picked() !== drawn) draw();
@@ -64,19 +64,10 @@ export function todayPanel() {
 
 /** followTrack calls onTrack with the track of the chosen date, or with null and the reason. */
 export function followTrack(onTrack) {
-  let feed = null;
-  const changed = (f, fresh) => {
-    if (fresh) onTrack(f.document);
-    else if (!f.document) onTrack(null, f.failure.code === 'snapshot_not_found' ? 'No track is stored for this date.' : saidOnce.includes(f.failure.code) ? '' : sentence(f.failure.message));
-  };
-  const follow = () => {
-    const url = day() ? `${path}/intraday?date=${day()}` : `${path}/intraday`;
-    if (feed?.url === url) return;
-    unwatch(feed, changed);
-    feed = watch(url, changed);
-  };
-  onChoice(follow);
-  follow();
+  follow(() => (day() ? `${path}/intraday?date=${day()}` : `${path}/intraday`), ({ document, failure }, fresh) => {
+    if (fresh && document) onTrack(document);
+    else if (!document) onTrack(null, failure?.code === 'snapshot_not_found' ? 'No track is stored for this date.' : !failure || saidOnce.includes(failure.code) ? '' : sentence(failure.message));
+  });
 }
 
 /** offerDates keeps the stored dates in the picker, newest first, and the chosen one picked. */
@@ -87,9 +78,9 @@ function offerDates(select) {
     options(select, [['', 'Now'], ...all.toReversed().map((d) => [d, date(d)])]);
     select.value = day();
   };
-  watch(`${path}/series`, (feed, fresh) => {
+  follow(`${path}/series`, (feed, fresh) => {
     if (!fresh) return;
-    const { columns, rows } = feed.document.data;
+    const { columns, rows } = feed.document?.data ?? { columns: [], rows: [] };
     stored = rows.map((row) => row[columns.indexOf('date')]);
     show();
   });

@@ -3,12 +3,11 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { date, instant, newYorkTime, number, points, shortDate, unknown, words } from './format.js';
-import { Panel } from './panel.js';
-import { unwatch, watch } from './poll.js';
-import { choose, underlying } from './state.js';
+import { follow, Panel } from './panel.js';
+import { choose } from './state.js';
 import { refill, term } from './terms.js';
 
-export const current = `/api/v1/volatility/${underlying()}`;
+export const current = '/api/v1/volatility/{u}';
 const past = `${current}/historical`;
 
 /** volatilityPanel builds the panel. */
@@ -20,39 +19,35 @@ export function volatilityPanel() {
   const skew = new Chart('Skew, by expiration', 250, { sync: 'volatility', gutter: 56 });
   const history = new Chart('Implied and realised', 250);
   let rows = []; // of the stored dates
-  let before = null; // the feed of the session before
   const show = () => {
     const { data, meta } = panel.document ?? {};
     if (!data) return;
-    const earlier = before?.document ?? null;
+    const earlier = before.feed?.document ?? null;
     const missing = meta.quality.unknown ?? {};
     refill(reading, ...read(data, earlier));
     refill(gauges, ...places(data, missing));
     refill(facts, ...list(data, missing));
     drawTerms(curve, skew, data, meta, earlier);
   };
-  const compare = () => {
-    const session = rows.findLast((row) => row.date < panel.document?.data.session_date)?.date;
-    const url = session && `${past}?date=${session}`;
-    if (before?.url === url) return;
-    unwatch(before, show);
-    before = url ? watch(url, show) : null;
-  };
   const panel = new Panel({
     id: 'volatility',
     render() {
-      compare();
+      before.look();
       show();
     },
   });
   panel.body.append(reading, gauges, h('div', { class: 'split' }, curve.element, skew.element, history.element), facts);
   panel.followDay(current, past);
-  watch(`${current}/series`, (feed, fresh) => {
+  const before = follow(() => { // the session before
+    const session = rows.findLast((row) => row.date < panel.document?.data.session_date)?.date;
+    return session && `${past}?date=${session}`;
+  }, show);
+  follow(`${current}/series`, (feed, fresh) => {
     if (!fresh) return;
-    const { columns, rows: values } = feed.document.data;
+    const { columns, rows: values } = feed.document?.data ?? { columns: [], rows: [] };
     rows = values.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])));
     drawHistory(history, rows);
-    compare();
+    before.look();
   });
 }
 

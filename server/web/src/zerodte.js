@@ -3,9 +3,8 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, time, unknown } from './format.js';
-import { day, Panel } from './panel.js';
-import { unwatch, watch } from './poll.js';
-import { choices, onChoice, underlying } from './state.js';
+import { day, follow, Panel } from './panel.js';
+import { choices, onChoice } from './state.js';
 import { current, figures, past } from './strikes.js';
 import { refill, term } from './terms.js';
 import { followTrack, points } from './today.js';
@@ -26,12 +25,11 @@ export function zeroDtePanel() {
   const net = new Chart('0DTE net gamma through the session', 320);
   let track = null;
   let why = ''; // why there is no track
-  let date; // the chosen date that others follow
-  let others = {}; // feeds of what gex/{u} lacks: the strikes of the day, and the straddle of its end
+  const others = {}; // what gex/{u} lacks: the strikes of the day, and the straddle of its end
   const show = () => {
     const d = panel.document?.data;
     if (!d) return;
-    const of = (name) => (others[name]?.document?.data.session_date === d.session_date ? others[name].document.data : null);
+    const of = (name) => (others[name]?.session_date === d.session_date ? others[name] : null);
     const today = { d, track: track?.session_date === d.session_date ? track : null,
       expiring: d.by_expiration.filter((e) => e.expiration === d.session_date),
       rows: of('matrix')?.parts.find((p) => p.name === 'zero_dte')?.by_strike ?? null,
@@ -44,23 +42,16 @@ export function zeroDtePanel() {
   };
   const panel = new Panel({ id: 'zero-dte', controls: [figure.element], render: show });
   panel.body.append(tiles, reading, h('div', { class: 'split' }, strikes.element, net.element));
-  const follow = () => {
-    if (day() !== date) {
-      for (const feed of Object.values(others)) unwatch(feed, show);
-      date = day();
-      const urls = date ? {} : { matrix: `${current}/matrix`, volatility };
-      others = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, watch(url, show)]));
-    }
-    show();
-  };
-  onChoice(follow);
+  for (const [name, path] of Object.entries({ matrix: `${current}/matrix`, volatility })) {
+    follow(() => (day() ? '' : path), (f) => { others[name] = f.document?.data; show(); });
+  }
+  onChoice(show);
   followTrack((document, reason) => {
     track = document?.data ?? null;
     why = reason;
     show();
   });
   panel.followDay(current, past);
-  follow();
 }
 
 const share = (x) => percent(x, 1).replace('+', '');
