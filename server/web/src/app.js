@@ -1,6 +1,7 @@
 // The page: its panels, the banners above them, and the theme.
 
 import { h, say } from './dom.js';
+import { watchEvents } from './events.js';
 import { age, awaited, reason } from './format.js';
 import { panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
@@ -22,6 +23,7 @@ async function start() {
   const folds = new Map([...later].map(([id, load]) => [id, fold(document.getElementById(id), load)]));
   tick();
   await first; // the network is for the first chart until then
+  watchEvents();
   tellRole();
   setInterval(tellRole, 60e3);
   const near = new IntersectionObserver((entries) => {
