@@ -62,7 +62,7 @@ export function watchEvents() {
   const wish = h('button', { type: 'button', click: ask }, '');
   const box = h('div', { id: 'events', popover: 'auto', 'aria-label': 'Events', toggle: (event) => { if (event.newState === 'open') { unread = 0; show(); } } },
     h('h2', null, 'Events'), list, wish);
-  const button = h('button', { type: 'button', id: 'bell', popovertarget: 'events', 'aria-label': 'Events' }, 'Events', count);
+  const button = h('button', { type: 'button', id: 'bell', popovertarget: 'events', 'aria-label': 'Events', 'aria-keyshortcuts': 'e', title: 'Events. Key: e' }, '⚑', count);
   document.getElementById('theme').before(button);
   document.body.append(box);
   const own = { track: [], flow: [] };

@@ -41,7 +41,8 @@ export function follow(path, changed, turned = (feed, other) => { if (other || !
 
 /**
  * Panel fills the section of index.html with this id. The section says how wide the panel is, and has its heading and the
- * line below it, so that both are there at the first paint. render(data, meta) is called with every new answer.
+ * line below it, so that both are there at the first paint. render(data, meta) is called with every new answer. The button i of the
+ * panel shows what else it has to say: that line, summaries, tables, the age and the address. A screen reader has the texts always.
  *
  * Put everything that body will ever hold into it at once, with fixed heights, and change its texts in render: then nothing
  * moves when an answer comes. app.css reserves the height of the section (--tall) until the module has been loaded.
@@ -63,7 +64,9 @@ export class Panel {
     this.body = h('div', { class: 'body' });
     this.ages = h('p', { class: 'ages' });
     this.source = h('a', { class: 'source' });
-    this.element.querySelector('header').append(h('div', { class: 'controls' }, controls));
+    const tell = h('button', { type: 'button', class: 'tell', 'aria-expanded': 'false', 'aria-label': `About ${this.heading}: what it shows, and its tables`, title: 'What it shows, and its tables',
+      click: () => tell.setAttribute('aria-expanded', String(this.element.classList.toggle('told'))) }, 'i');
+    this.element.querySelector('header').append(h('div', { class: 'controls' }, controls), tell);
     this.foot = h('footer', null, this.notice, this.ages, this.source);
     this.element.append(this.body, this.foot);
     panels.push(this);

@@ -39,8 +39,8 @@ export function todayPanel() {
     render: () => { name(); texts(); },
   });
   const head = document.getElementById('head');
-  head.querySelector('.pick').append(regime, dates.element);
-  head.append(levels);
+  document.querySelector('.pick').append(dates.element);
+  head.append(levels, regime);
   panel.body.append(h('div', { class: 'stack' }, lines.element, net.element));
   const name = () => say(heading, day() ? date(day()) : panel.document && panel.shown === here(path) ? sessionName(panel.document.meta) : 'Today');
   onChoice(() => {

@@ -1,8 +1,8 @@
-// The picker of the underlying, and the table that compares all of them.
+// The picker of the underlying, the strip of all of them, and the table that compares them.
 
-import { h, scroller } from './dom.js';
-import { dollars, level, number, percent, title } from './format.js';
-import { Panel } from './panel.js';
+import { h, say, scroller } from './dom.js';
+import { date, dollars, level, number, percent, title, unknown, words } from './format.js';
+import { day, follow, Panel } from './panel.js';
 import { addressWith, choicesOf, choose, onChoice, recall, remember, underlying } from './state.js';
 import { refill } from './terms.js';
 
@@ -143,4 +143,41 @@ function overview(count) {
     remember('overview', section.hidden ? 'closed' : 'open');
   });
   set(recall('overview') === 'open');
+}
+
+const signs = { positive: '+γ', negative: '−γ', neutral: '±γ' };
+const side = (x) => (x > 0 ? 'above' : 'below');
+
+/** watchStrip keeps the strip of index.html, which switches the underlying, and the title of the page. */
+export function watchStrip() {
+  const strip = document.getElementById('strip');
+  const links = [...strip?.children ?? []];
+  let rows = new Map();
+  const show = () => {
+    for (const a of links) {
+      const symbol = a.dataset.u;
+      const r = rows.get(symbol);
+      const texts = r ? [percent(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, r.flip_distance_pct === null ? 'no flip' : `${percent(r.flip_distance_pct, 1)}`] : ['', '', ''];
+      a.href = addressWith(choicesOf(symbol));
+      a.title = r ? `${r.symbol} ${names[symbol] ?? ''}: ${level(r.spot)}, ${words(r.gamma_regime)} regime, ${r.flip_distance_pct === null ? 'no flip' : `${percent(Math.abs(r.flip_distance_pct)).replace('+', '')} ${side(r.flip_distance_pct)} the flip`}` : '';
+      a.dataset.regime = r?.gamma_regime ?? '';
+      texts.forEach((text, i) => say(a.children[i + 1], text));
+      a.children[1].className = r?.spot_change_pct > 0 ? 'up' : r?.spot_change_pct < 0 ? 'down' : '';
+      if (symbol !== underlying()) a.removeAttribute('aria-current');
+      else if (!a.ariaCurrent) {
+        a.setAttribute('aria-current', 'true');
+        strip.scrollLeft = a.offsetLeft - strip.clientWidth / 2;
+      }
+    }
+    const now = rows.get(underlying());
+    document.title = `${underlying().toUpperCase()}${day() ? ` ${date(day())}` : now ? ` ${number(now.spot, now.spot < 1000 ? 2 : 0)} ${now.spot_change_pct < 0 ? '▼' : '▲'} ${signs[now.gamma_regime] ?? ''}` : ''}`;
+  };
+  for (const a of links) a.addEventListener('click', (event) => { if (plain(event)) { event.preventDefault(); open(a.dataset.u); } });
+  onChoice(show);
+  show();
+  follow('/api/v1/underlyings', (feed, fresh) => {
+    if (!fresh || !feed.document) return;
+    rows = new Map(feed.document.data.rows.map((r) => [pathOf(r.symbol), r]));
+    show();
+  });
 }

@@ -10,10 +10,6 @@ import { fact, refill } from './terms.js';
 import { followTrack, points } from './today.js';
 import { current as volatility } from './volatility.js';
 
-const link = document.querySelector('nav a[href="#zero-dte"]');
-addEventListener('keydown', (event) => {
-  if (event.key === '0' && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest('input, select, textarea')) link.click();
-});
 if (location.hash === '#0dte') location.replace('#zero-dte');
 
 /** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. */
