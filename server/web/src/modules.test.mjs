@@ -11,6 +11,7 @@ const format = await import('./format.js');
 const { layOut } = await import('./paint.js');
 const { beat, unwatch, watch } = await import('./poll.js');
 const { matching, sort, unmatched } = await import('./flow.js');
+const { large, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
   const plain = (text) => text.replace(/\u2060/g, '').replace(/\u00a0/g, ' ');
@@ -82,6 +83,18 @@ test('flow: every column sorts, unknown values last, and the filters choose', ()
   assert.equal(unmatched().replace(/\u00a0/g, ' '), 'None of the rows with the highest scores has all of this: puts, premium $1 bn or more, 30 days or more, 31 days or less.');
   location.search = '?flow-from=30&flow-to=3';
   assert.equal(unmatched(), 'The first day (30) lies after the last (3).');
+});
+
+test('events: what two rows in a row have, at the first of them', () => {
+  const columns = ['as_of', 'effective_spot', 'zero_gamma_flip', 'call_wall', 'put_wall', 'gamma_regime'];
+  const row = (minute, spot, call, regime = 'neutral', flip = 100) => [`2026-11-20T15:${minute}:00Z`, spot, flip, call, 90, regime];
+  const rows = [row('00', 101, 110), row('01', 99, 110), row('02', 101, 110), row('03', 99, 120), row('04', 98, 120), row('05', 98, null, 'negative', null),
+    row('06', 97, 130, 'negative'), row('07', 97, 120, 'negative'), row('08', 101, 120, 'negative')];
+  assert.deepEqual(tracked({ columns, rows }).map((e) => [new Date(e.at).getUTCMinutes(), e.kind, e.text]), [
+    [3, 'flip', 'Spot crossed the flip, 100, downwards'], [3, 'wall', 'Call wall 120, was 110'], [5, 'regime', 'Regime negative, was neutral']]);
+  assert.deepEqual(tracked({ columns, rows: [] }), []);
+  const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
+  assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec 2026, score 70']);
 });
 
 test('polling: once per max-age, with the tag, not while hidden, and less often while the server does not answer', async () => {
