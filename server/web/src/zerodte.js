@@ -7,7 +7,7 @@ import { day, follow, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, past } from './strikes.js';
 import { fact, refill } from './terms.js';
-import { followTrack, points } from './today.js';
+import { followTrack, points } from './track.js';
 import { current as volatility } from './volatility.js';
 
 if (location.hash === '#0dte') location.replace('#zero-dte');
