@@ -33,7 +33,7 @@ export class Hero {
   constructor(onMoment) {
     const options = { top: 22, untitled: true, right: true, pad: [0, 8] };
     this.lines = new Chart('Spot, flip and walls', 270, { ...options, sync: 'today', zoomed: () => this.draw() });
-    this.bars = new Chart('Gamma by strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike' });
+    this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike' });
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
     this.profile = new Chart('Gamma profile', 76, { untitled: true, top: 18, pad: [8, 0], along: 'strike' });
     this.replay = new Replay(() => { this.draw(); onMoment(); });
