@@ -50,7 +50,7 @@ export class Hero {
       h('div', { class: 'scrubber' }, this.replay.slider, this.replay.said), h('div', { class: 'scrubber' }, this.replay.button, this.note), this.net.element, this.profile.element,
       words, h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), this.more));
     onChoice(() => { if (this.#chosen() !== this.#drawn) this.draw(); });
-    new ResizeObserver(() => { if (this.#gutter() !== this.lines.gutter) this.draw(); }).observe(this.element);
+    new ResizeObserver(() => requestAnimationFrame(() => { if (this.#gutter() !== this.lines.gutter) this.draw(); })).observe(this.element);
   }
 
   /** begin asks for what the hero has beside levels and track: after the first chart, because the network is for that until then. */
