@@ -15,7 +15,7 @@ const signed = (x) => (x > 0 ? `+${dollars(x)}` : dollars(x));
 
 /** changesPanel returns the panel. */
 export function changesPanel() {
-  const reading = h('p', { class: 'reading' });
+  const reading = h('p');
   const waterfall = scroller('Change of net gamma by part');
   const contracts = scroller('Largest changes of open interest');
   const exposures = h('dl', { class: 'facts' });
@@ -23,6 +23,7 @@ export function changesPanel() {
     id: 'changes',
     render(d, meta) {
       say(reading, read(d.changes, meta.quality));
+      reading.className = d.changes?.net_gex_dollars ? 'summary' : 'about keep';
       refill(waterfall, ...steps(d.changes));
       refill(contracts, ...interest(d.open_interest_changes));
       refill(exposures, ...figures(d));
@@ -75,8 +76,8 @@ function steps(c) {
 function interest(list) {
   if (!list?.length) return [h('p', { class: 'empty' }, list ? 'No open interest has changed.' : 'Not known.')];
   const count = (x) => (x > 0 ? `+${number(x)}` : number(x));
-  return [table('The largest changes of open interest', [{ head: 'Contract' }, { head: 'From', number: true }, { head: 'To', number: true }, { head: 'Change', number: true }],
-    list.map((r) => [h('span', null, `${level(r.strike)} ${r.option_type} `, h('small', null, date(r.expiration))), number(r.from), number(r.to), count(r.to - r.from)]))];
+  return [table('The largest changes of open interest', [{ head: 'Contract' }, { head: 'Contracts', number: true }, { head: 'Change', number: true }],
+    list.map((r) => [h('span', null, `${level(r.strike)} ${r.option_type} `, h('small', null, date(r.expiration))), number(r.to), count(r.to - r.from)]))];
 }
 
 /** figures returns each exposure with what it makes modelled dealers do. Dealers trade against the change of their options. */

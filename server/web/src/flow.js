@@ -32,7 +32,7 @@ const columns = [
   ['days', 'Expiration', (x) => x.days_to_expiration, (x) => [(x.days_to_expiration < 300 ? shortDate : date)(x.expiration), h('small', null, `${number(x.days_to_expiration)} d`)], 'text'],
   ['direction', 'Direction', (x) => signs[x.direction] ?? null, (x) => title(x.direction), ''],
   ['side', 'Side', side, (x) => side(x) ?? unknown, 'text'],
-  ['time', 'Last trade', (x) => x.observed_at, (x) => [`${age(market - Date.parse(x.observed_at)).replace(/ \d+ s$/, '')} ago`, h('small', null, time(Date.parse(x.observed_at)))], 'number'],
+  ['time', 'Last trade', (x) => x.observed_at, (x) => [h('span', { class: 'ago' }, `${age(market - Date.parse(x.observed_at)).replace(/ \d+ s$/, '')} ago`), h('small', null, time(Date.parse(x.observed_at)))], 'number'],
   ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
   ['volume', 'Volume', (x) => x.volume, (x) => number(x.volume), 'number'],
   ['oi', 'Open interest', (x) => x.open_interest, (x) => number(x.open_interest), 'number'],
@@ -138,11 +138,12 @@ export function flowPanel() {
     say(count, items.length ? `${shown.length} of ${match.length} shown${day() ? `, of ${date(day())}` : ''}` : '');
   }
   onChoice(() => { if (location.search !== drawn) draw(); });
-  const legend = h('ul', { class: 'key', 'aria-label': 'Parts of a score' }, parts.map(([key, name, best]) => h('li', { class: key }, `${name} (${best})`)),
+  const legend = h('ul', { class: 'key about', 'aria-label': 'Parts of a score' }, parts.map(([key, name, best]) => h('li', { class: key }, `${name} (${best})`)),
     h('li', { class: 'fresh' }, 'New in the last minute'));
-  const explained = h('p', null, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
+  const explained = h('p', { class: 'about' }, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
     ' is inferred from the side of the last trade.');
-  panel.body.append(controls.element, h('div', { class: 'counted' }, count, sides, reset, explained), none, legend, place, tip.element);
+  panel.body.append(controls.element, h('div', { class: 'counted' }, count, sides, reset), explained, legend, none, place);
+  panel.element.append(tip.element); // it is fixed to the window, and body contains what is
   draw();
   panel.follow(path);
 }

@@ -134,16 +134,18 @@ class HeatMap {
     const narrow = scroller.clientWidth < 600;
     const wide = innerWidth >= 2200; // as in app.css: each cell has its figure
     this.left = narrow ? 92 : 128;
-    this.width = Math.max(60, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    this.width = Math.max(56, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    const before = this.height;
     const room = scroller.clientHeight - this.cells.offsetTop - 4;
     this.height = Math.max(wide ? 17 : 5, Math.min(26, Math.floor(room / Math.max(1, view.rows.length))));
     scroller.style.setProperty('--left', `${this.left}px`);
     scroller.style.setProperty('--cell', `${this.width}px`);
-    this.heads.replaceChildren(...view.columns.map((e) => h('span', { title: series(e) }, `${shortDate(e.expiration)} `, h('small', null, e.settlement.toUpperCase()), h('b', null, dollars(e.net_gex_dollars, true)))));
+    this.heads.replaceChildren(...view.columns.map((e) => h('span', { title: series(e) }, `${shortDate(e.expiration)} `, h('small', null, e.settlement.toUpperCase()), h('b', null, e.net_gex_dollars ? brief(e.net_gex_dollars) : level(e.net_gex_dollars)))));
     const ink = Object.fromEntries(['ink', 'muted', 'surface', 'positive', 'negative', 'line', 'axis'].map((name) => [name, color(`--${name}`)]));
     this.#drawCells(ink);
     this.#drawStrikes(ink);
     this.#place();
+    if (this.height !== before) scroller.scrollTop = this.#spotAt() - scroller.clientHeight / 2;
   }
 
   #context(canvas, width) {

@@ -26,7 +26,7 @@ export function maxPainPanel() {
   const interest = new Chart('Open interest', 200, { sync: 'strike' });
   const dates = new Chart('Max pain by expiration', 200);
   const facts = h('dl', { class: 'facts' }, list(null));
-  const why = h('p', { class: 'about', role: 'status' });
+  const why = h('p', { class: 'about keep', role: 'status' });
   const panel = new Panel({
     id: 'max-pain', controls: [expirations.element],
     render(data) {
@@ -71,7 +71,7 @@ function list(d) {
     fact('max_pain', 'Max pain', level(d?.max_pain), !d ? '' : !known ? 'the document lacks open interest' : d.max_pain === null ? 'no open interest' : sides.join(', ')),
     fact('', 'From spot', percent(d?.distance_pct), d && `spot ${level(d.spot)}`),
     fact('', 'Payout there', dollars(d?.payout_at_max_pain_dollars)),
-    fact('', 'At most 1 % higher', d?.flatness ? `${level(d.flatness.low)} to ${level(d.flatness.high)}` : unknown),
+    fact('', 'At most 1 % higher', d?.flatness ? `${level(d.flatness.low)}–${level(d.flatness.high)}` : unknown),
     fact('put_call', 'Put/call', number(d?.put_call_oi_ratio, 2, true), 'open interest'),
   ];
 }

@@ -36,17 +36,17 @@ const price = (x) => (Number.isFinite(x) ? `${number(x, 2, true)}\u00a0pts` : un
 
 /** list returns the figures. The official close of VIX and its delayed quote have different names and times. */
 function list(d) {
-  const official = d.settlement_date ? `official, ${shortDate(d.settlement_date)}${d.stale_sessions > 0 ? `, ${d.stale_sessions} ${d.stale_sessions === 1 ? 'session' : 'sessions'} ago` : ''}` : '';
+  const official = d.settlement_date ? `official, ${shortDate(d.settlement_date)}` : '';
   const quote = (key, name) => fact(key, name, number(d.cash?.[key]?.value, 2, true), percent(d.cash?.[key]?.change_pct));
   return [
-    fact('contango', 'Regime', title(d.regime), d.shape && `${words(d.shape)} curve, ${d.regime_basis === 'm2_m3' ? 'M2 to M3' : 'M1 to M2'}`),
-    fact('contango', 'Contango M1 to M2', percent(d.contango_m1_m2_pct), official),
-    fact('contango', 'Contango M4 to M7', percent(d.contango_m4_m7_pct)),
-    fact('cm30', 'Future of 30 days', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : ''),
+    fact('contango', 'Regime', title(d.regime), d.shape && `${words(d.shape)}${d.regime_basis === 'm2_m3' ? ', M2 to M3' : ''}`),
+    fact('contango', 'Contango M1–M2', percent(d.contango_m1_m2_pct), official),
+    fact('contango', 'Contango M4–M7', percent(d.contango_m4_m7_pct)),
+    fact('cm30', 'Future, 30 days', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : ''),
     fact('roll_yield', 'Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
-    fact('vix', 'VIX, official close', price(d.vix), [official.replace('official, ', ''), d.vol_level && words(d.vol_level)].filter(Boolean).join(', ')),
-    fact('vix', 'VIX, delayed quote', price(d.cash?.vix?.value), d.cash?.vix ? `${percent(d.cash.vix.change_pct)}, ${instant(d.cash.vix.as_of).replace(/:\d\d ET/, ' ET')}` : ''),
-    fact('vix3m', 'VIX / VIX3M, close', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
+    fact('vix', 'VIX, close', price(d.vix), official),
+    fact('vix', 'VIX, delayed', price(d.cash?.vix?.value), d.cash?.vix ? instant(d.cash.vix.as_of).replace(/:\d\d ET/, '') : ''),
+    fact('vix3m', 'VIX/VIX3M, close', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
     quote('vvix', 'VVIX'), quote('skew', 'SKEW'), quote('vxn', 'VXN'), quote('rvx', 'RVX'),
   ];
 }

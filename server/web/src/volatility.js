@@ -50,7 +50,7 @@ const volatility = (x) => (Number.isFinite(x) ? `${number(x, 2, true)}\u00a0%` :
 
 /** list returns the figures. Of an unknown one, its note says why. */
 function list(d, missing, earlier) {
-  const few = `${number(d.sessions)} of 60 sessions known`;
+  const few = `${number(d.sessions)} of 60 sessions`;
   const why = (key) => (missing[key] === 'few_sessions' ? few : words(missing[key]));
   const of = (word, name, key, write, note) => fact(word, name, write(d[key]), d[key] === null ? why(key) : note);
   const gauge = (word, name, key) => {
@@ -61,14 +61,14 @@ function list(d, missing, earlier) {
   };
   const change = d.atm_30d - earlier?.atm_30d;
   return [
-    of('atm', 'At the money, 30 d', 'atm_30d', volatility, Number.isFinite(change) ? `${points(change)} since ${shortDate(earlier.session_date)}` : 'a year'),
-    gauge('rank', 'Rank, 1 year', 'rank_1y'),
-    gauge('percentile', 'Percentile, 1 year', 'percentile_1y'),
-    of('risk_reversal', 'Risk reversal, 25 delta', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? 'puts are dearer' : 'calls are dearer'),
-    of('model_free', 'Model-free, 30 d', 'model_free_30d', volatility, 'a year'),
+    of('atm', 'ATM, 30 days', 'atm_30d', volatility, Number.isFinite(change) ? `${points(change)} since ${shortDate(earlier.session_date)}` : 'a year'),
+    gauge('rank', 'Rank in a year', 'rank_1y'),
+    gauge('percentile', 'Percentile', 'percentile_1y'),
+    of('risk_reversal', 'Risk reversal', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? '25 delta: puts dearer' : '25 delta: calls dearer'),
+    of('model_free', 'Model-free', 'model_free_30d', volatility, '30 days'),
     of('term_slope', 'Term slope', 'term_slope', points, '90 less 30 days'),
-    of('realised', 'Realised, 20 sessions', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${volatility(d.realised_60d)}` : 'a year'),
-    of('realised', 'Implied less realised', 'implied_minus_realised', points, 'points'),
+    of('realised', 'Realised, 20 s.', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${number(d.realised_60d, 1, true)}` : '60 sessions: –'),
+    of('realised', 'Implied − realised', 'implied_minus_realised', points, 'points'),
   ];
 }
 
