@@ -24,8 +24,8 @@ export function dated(rows) {
 
 /** historyPanel builds the panel. */
 export function historyPanel() {
-  const levels = new Chart('Flip, walls and spot', 210, { sync: 'history', gutter: 60 });
-  const net = new Chart('Net gamma', 210, { sync: 'history', gutter: 60 });
+  const levels = new Chart('Flip, walls and spot', 160, { sync: 'history', untitled: true });
+  const net = new Chart('Net gamma', 160, { sync: 'history', untitled: true });
   const place = scroller('Levels of the stored dates');
   let rows = [];
   const show = () => {

@@ -22,9 +22,9 @@ export function maxPainPanel() {
     choose({ expiration: e });
   });
   expirations.select.append(h('option', { value: '' }, 'Nearest'));
-  const payout = new Chart('Payout at settlement', 200, { sync: 'strike' });
-  const interest = new Chart('Open interest', 200, { sync: 'strike' });
-  const dates = new Chart('Max pain by expiration', 200);
+  const payout = new Chart('Payout at settlement', 160, { sync: 'strike', untitled: true });
+  const interest = new Chart('Open interest', 160, { sync: 'strike', untitled: true });
+  const dates = new Chart('Max pain by expiration', 150, { untitled: true });
   const facts = h('dl', { class: 'facts' }, list(null));
   const why = h('p', { class: 'about keep', role: 'status' });
   const panel = new Panel({
@@ -135,7 +135,7 @@ function drawDates(chart, d) {
   chart.draw({
     onPick: (i) => choose({ expiration: rows[i].expiration }), view: d.symbol,
     xs, xName: 'Days from the first', ticks: [1, 2, 5, 10, 20], start: 0, marks: [],
-    xFormat: (x, exact) => { const row = exact && rows[xs.indexOf(x)]; return row ? date(row.expiration) : number(x * x); },
+    xFormat: (x, exact) => { const row = exact && rows[xs.indexOf(x)]; return row ? date(row.expiration) : `${number(x * x)} d`; },
     series: [
       { name: 'Max pain', values, format: level, kind: 'step', color: '--flip' },
       { name: 'Spot', values: values.map(() => d.spot), format: level, kind: 'line', color: '--ink', width: 1.5, dash: [4, 3], dots: false },

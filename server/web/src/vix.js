@@ -13,9 +13,9 @@ const path = '/api/public/vix-term-structure';
 /** vixPanel builds the panel. */
 export function vixPanel() {
   const facts = h('dl', { class: 'facts' }, list({}));
-  const curve = new Chart('Term structure', 200);
-  const indices = new Chart('Volatility indices', 200);
-  const history = new Chart('First two futures', 200);
+  const curve = new Chart('Term structure', 150, { untitled: true });
+  const indices = new Chart('Volatility indices', 150, { untitled: true });
+  const history = new Chart('First two futures', 150, { untitled: true });
   let rows = [];
   const panel = new Panel({
     id: 'vix', what: 'Settlements',
@@ -65,7 +65,7 @@ function draw(chart, d) {
     xs, xName: 'Days to expiration', range: [-12, xs.at(-1) + 14], yRange: [middle - half, middle + half],
     xFormat: (x, exact) => {
       const m = exact && d.curve.find((c) => c.days_to_expiration === x);
-      return m ? `${m.days_to_expiration} days, M${m.rank} ${month(m.month)}` : number(x);
+      return m ? `${m.days_to_expiration} days, M${m.rank} ${month(m.month)}` : `${number(x)} d`;
     },
     series: [
       { name: 'Futures, settlement', values: months.map((m) => m?.settlement ?? null), labels: months.map((m) => m && `M${m.rank}`), format: price, kind: 'line', color: '--accent', dots: true },
@@ -89,7 +89,7 @@ function drawIndices(chart, cash) {
   const rise = values.at(-1) - values[0];
   chart.draw({
     xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [0, 21], start: xs[0],
-    xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : number(x * x); },
+    xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : `${number(x * x)} d`; },
     series: [
       { name: 'Delayed quote', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
       { name: 'Previous close', values: before, format: price, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] },

@@ -13,9 +13,9 @@ const past = `${current}/historical`;
 /** volatilityPanel builds the panel. */
 export function volatilityPanel() {
   const facts = h('dl', { class: 'facts' });
-  const curve = new Chart('At the money, by expiration', 190, { sync: 'volatility', gutter: 56 });
-  const skew = new Chart('Skew, by expiration', 190, { sync: 'volatility', gutter: 56 });
-  const history = new Chart('Implied and realised', 190);
+  const curve = new Chart('At the money, by expiration', 150, { sync: 'volatility', untitled: true });
+  const skew = new Chart('Skew, by expiration', 150, { sync: 'volatility', untitled: true });
+  const history = new Chart('Implied and realised', 150, { untitled: true });
   let rows = []; // of the stored dates
   const show = () => {
     const { data, meta } = panel.document ?? {};
@@ -89,7 +89,7 @@ function drawTerms(curve, skew, d, meta, earlier) {
     view: d.session_date, xs, xName: 'Days to expiration', ticks: [1, 2, 5, 10, 20], start: xs[0], range: xs.length ? [0, xs.at(-1) * 1.02] : undefined,
     xFormat: (x, exact) => {
       const e = exact && rows[xs.indexOf(x)];
-      return e ? `${number(x * x, x < 3 ? 1 : 0)}, ${date(e.expiration)} ${e.settlement.toUpperCase()}` : number(x * x);
+      return e ? `${number(x * x, x < 3 ? 1 : 0)}, ${date(e.expiration)} ${e.settlement.toUpperCase()}` : `${number(x * x)} d`;
     },
   };
   const close = earlier ? `Dashed: the previous close, ${instant(earlier.meta.as_of)}.` : 'No answer of the session before is stored.';
@@ -98,7 +98,7 @@ function drawTerms(curve, skew, d, meta, earlier) {
   curve.draw({
     ...axis,
     series: [now('Now', 'atm_volatility', '--accent', volatility), ...then('Previous close', 'atm_volatility', volatility), none(points, '25-delta butterfly', 'butterfly_25'), none(number, 'Expected move', 'expected_move')],
-    yName: '% a year', yFormat: (y) => number(y, 1), yRange: high > low ? [bottom, top] : undefined,
+    yName: '% a year', yFormat: (y) => `${number(y, 1)}\u00a0%`, yRange: high > low ? [bottom, top] : undefined,
     summary: known('atm_volatility').length ? `${number(rows.length)} expirations: ${ends('atm_volatility', volatility)}.${rows.some((e) => e.atm_volatility > top) ? ' The first lies above the drawing.' : ''} ${close}` : 'No expiration has a known volatility.',
   });
   skew.draw({
@@ -115,7 +115,7 @@ function drawHistory(chart, rows) {
   chart.draw({
     ...dated(rows),
     series: [line('Implied, 30 days', 'atm_30d', '--accent'), line('Realised, 20 sessions', 'realised_20d', '--ink'), { ...line('Model-free', 'model_free_30d'), kind: 'none' }],
-    yName: '% a year', yFormat: (y) => number(y, 1),
+    yName: '% a year', yFormat: (y) => `${number(y, 1)}\u00a0%`,
     summary: both.length ? `Implied was above realised on ${both.filter((r) => r.atm_30d > r.realised_20d).length} of ${both.length} dates. Implied looks 30 days ahead, realised 20 sessions back.`
       : 'Realised volatility needs the closes of 21 sessions.',
   });

@@ -16,8 +16,8 @@ if (location.hash === '#0dte') location.replace('#zero-dte');
 export function zeroDtePanel() {
   const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']]);
   const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [], option: null })); // it has its height before the answer
-  const strikes = new Chart('0DTE by strike', 170, { sync: 'strike' });
-  const net = new Chart('0DTE net gamma', 170, { sync: 'today' });
+  const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
+  const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
   const charts = h('div', { class: 'split' }, strikes.element, net.element);
   let track = null;
   let why = ''; // why there is no track
@@ -63,7 +63,7 @@ function list({ d, expiring, option }) {
     fact('call_wall', 'Call wall', level(call), away(call, d)),
     fact('put_wall', 'Put wall', level(put), away(put, d)),
     fact('pin', 'Pin', level(z.pin_strike), away(z.pin_strike, d)),
-    fact('expected_move', 'To the close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 2)}` : ''),
+    fact('expected_move', 'To close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 1)}` : ''),
   ];
 }
 
