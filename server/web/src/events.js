@@ -2,7 +2,7 @@
 // all underlyings, and flow. It is shown as marks, in a list, in the title, and as notifications for those who want them.
 
 import { h, say } from './dom.js';
-import { date, dollars, level, number, time, words } from './format.js';
+import { dollars, level, number, shortDate, time, words } from './format.js';
 import { day, follow } from './panel.js';
 import { recall, remember, underlying } from './state.js';
 
@@ -50,7 +50,7 @@ const unusual = 65; // the score from which flow is an event: about one contract
 
 /** large returns the events of flow. A contract is one event, at its last trade. */
 export const large = (items) => items.filter((x) => x.score >= unusual).map((x) => ({
-  at: Date.parse(x.observed_at), kind: 'flow', id: x.id, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${date(x.expiration)}, score ${number(x.score)}`,
+  at: Date.parse(x.observed_at), kind: 'flow', id: x.id, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
 }));
 
 const kept = 50; // events of other underlyings

@@ -5,7 +5,9 @@ import { choicesOf, choose, underlying } from './state.js';
 
 /** watchKeys listens, and builds the help. The keys of the panels are those in the navigation of index.html. */
 export function watchKeys() {
-  const links = [...document.querySelectorAll('#views a')];
+  const views = document.getElementById('views');
+  const links = [...views.querySelectorAll('a')];
+  views.addEventListener('click', (event) => { if (event.target.closest('a') && views.matches(':popover-open')) views.hidePopover(); });
   const click = (id) => () => document.getElementById(id)?.click();
   const rows = (step) => () => {
     const select = document.querySelector('.pick select');

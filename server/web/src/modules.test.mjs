@@ -94,7 +94,7 @@ test('events: what two rows in a row have, at the first of them', () => {
     [3, 'flip', 'Spot crossed the flip, 100, downwards'], [3, 'wall', 'Call wall 120, was 110'], [5, 'regime', 'Regime negative, was neutral']]);
   assert.deepEqual(tracked({ columns, rows: [] }), []);
   const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
-  assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec 2026, score 70']);
+  assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
 });
 
 test('polling: once per max-age, with the tag, not while hidden, and less often while the server does not answer', async () => {
