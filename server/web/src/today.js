@@ -92,7 +92,7 @@ function levelTiles(d, track) {
   ] : levelNames.map(() => [unknown, '\u00a0']);
   return levelNames.map(([key, name], i) => {
     const [value, note, kind] = values[i];
-    return h('div', { class: kind ? `tile ${kind}` : 'tile' }, h('dt', null, term(key, name)), h('dd', null, value, h('small', null, note)));
+    return h('div', { class: kind ? `tile ${kind}` : 'tile' }, h('dt', null, term(key, name)), h('dd', null, value, h('small', { title: note.trim() || null }, note)));
   });
 }
 
