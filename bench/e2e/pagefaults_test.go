@@ -93,7 +93,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"two spots", ".levels", "implied spot of the quotes 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
 		{"traces", ".levels", "none: negative but for traces", replace(`"zero_gamma_flip":[0-9.]+,"flip_status":"[a-z_]+"`, `"zero_gamma_flip":null,"flip_status":"none_all_negative"`)},
 		{"at the flip", ".reading", "Spot is at the flip.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
-		{"a known rank", "#volatility .gauges", "Rank in a year41Lowest 0, highest 100 of", replace(`"rank_1y":null`, `"rank_1y":41.25`)},
+		{"a known rank", "#volatility .facts", "Rank in a year41of ", replace(`"rank_1y":null`, `"rank_1y":41.25`)},
 		{"a wall that jumps", "#today .summary", "The put wall moved 2 times", replace(`("2026-11-20T15:3[^]]*,)7500,("positive"|"negative"|"neutral")`, `${1}7450,$2`)},
 		{"nothing known", "#flow .empty", "No unusual activity has been found", forgotten},
 		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},

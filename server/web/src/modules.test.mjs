@@ -10,7 +10,8 @@ Object.assign(globalThis, {
 const format = await import('./format.js');
 const { layOut } = await import('./paint.js');
 const { beat, unwatch, watch } = await import('./poll.js');
-const { matching, sort, unmatched } = await import('./flow.js');
+const { matching, sided, sort, unmatched } = await import('./flow.js');
+const { rungs } = await import('./levels.js');
 const { large, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
@@ -79,6 +80,11 @@ test('flow: every column sorts, unknown values last, and the filters choose', ()
     location.search = search;
     assert.deepEqual(matching(rows).map((x) => x.id), want, search);
   }
+  const sides = [row(0), row(1, { side: 'ask' })];
+  for (const [search, want] of [['', [1]], ['?flow-sides=all', [0, 1]], ['?flow-direction=unknown', [0, 1]]]) {
+    location.search = search;
+    assert.deepEqual(sided(sides).map((x) => x.id), want, search);
+  }
   location.search = '?flow-type=put&flow-premium=999999999&flow-from=30&flow-to=31';
   assert.equal(unmatched().replace(/\u00a0/g, ' '), 'None of the rows with the highest scores has all of this: puts, premium $1 bn or more, 30 days or more, 31 days or less.');
   location.search = '?flow-from=30&flow-to=3';
@@ -95,6 +101,13 @@ test('events: what two rows in a row have, at the first of them', () => {
   assert.deepEqual(tracked({ columns, rows: [] }), []);
   const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
   assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
+});
+
+test('levels: highest price first, those of one price together, and none that is unknown', () => {
+  const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: null,
+    walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105 } };
+  assert.deepEqual(rungs(d, 99).map((r) => [r.price, r.kind, r.names.join()]), [[120, 'call', 'Call wall by open interest'], [110, 'call', 'Call wall,Largest gamma,0DTE call wall 2'],
+    [105, 'call', '0DTE call wall,0DTE pin'], [102, 'move', 'Expected move up'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Expected move down'], [90, 'put', 'Put wall']]);
 });
 
 test('polling: once per max-age, with the tag, not while hidden, and less often while the server does not answer', async () => {

@@ -59,7 +59,7 @@ function list(d, missing, earlier) {
     bar.style.setProperty('--at', known ? `${d[key]}%` : '0%');
     return fact(word, name, [number(d[key], 0), known ? bar : null], known ? `of ${number(d.sessions)} sessions` : d[key] === null ? why(key) : '');
   };
-  const change = d.atm_30d - earlier?.atm_30d;
+  const change = d.atm_30d - (earlier?.atm_30d ?? NaN);
   return [
     of('atm', 'ATM, 30 days', 'atm_30d', volatility, Number.isFinite(change) ? `${points(change)} since ${shortDate(earlier.session_date)}` : 'a year'),
     gauge('rank', 'Rank in a year', 'rank_1y'),
