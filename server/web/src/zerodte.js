@@ -18,13 +18,12 @@ export function zeroDtePanel() {
   const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [], option: null })); // it has its height before the answer
   const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
   const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
-  const charts = h('div', { class: 'split' }, strikes.element, net.element);
+  const charts = h('div', { class: 'split', 'data-shown': 'strikes' }, strikes.element, net.element);
   let track = null;
   let why = ''; // why there is no track
   const others = {}; // what gex/{u} lacks: the strikes of the day, and the straddle of its end
   const show = () => {
     const d = panel.document?.data;
-    charts.dataset.shown = figure.picked() === 'session' ? 'session' : 'strikes';
     if (!d) return;
     const of = (name) => (others[name]?.session_date === d.session_date ? others[name] : null);
     const today = { d, track: track?.session_date === d.session_date ? track : null,
@@ -33,8 +32,8 @@ export function zeroDtePanel() {
       option: of('volatility')?.expirations.findLast((e) => e.expiration === d.session_date) ?? null };
     refill(facts, ...list(today));
     drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
-    if (track) drawTrack(net, track);
-    else net.clear(why);
+    const session = track ? drawTrack(net, track) : net.clear(why);
+    charts.dataset.shown = figure.picked() === 'session' || session && (day() || !today.expiring.length) ? 'session' : 'strikes'; // the one that has something to draw
   };
   const panel = new Panel({ id: 'zero-dte', controls: [figure.element], render: show });
   panel.body.append(facts, charts);
@@ -108,6 +107,7 @@ function drawStrikes(chart, today, f) {
   });
 }
 
+/** drawTrack returns true if there is something to draw. */
 function drawTrack(chart, track) {
   const { xs, column, name } = points(track);
   const [values, shares] = [column('zero_dte_net_gex_dollars'), column('zero_dte_gross_share_pct')];
@@ -122,4 +122,5 @@ function drawTrack(chart, track) {
     yName: '$ per 1 % move', yFormat: axisDollars,
     summary: `Of ${date(track.session_date)}: net gamma between ${dollars(Math.min(...known))} and ${dollars(Math.max(...known))}, at last ${share(shares.findLast((s) => s !== null))} of gross.`,
   });
+  return true;
 }
