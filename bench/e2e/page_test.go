@@ -212,6 +212,7 @@ func (b *browser) tables(p *process) {
 	vix := dataOf[struct {
 		Curve []struct{ Settlement float64 }
 	}](p, vixPath)
+	b.press("#vix .tell", kb.Enter)
 	eval[bool](b, `document.querySelector("#vix details").open = true`)
 	b.until("the table opens", `!!document.querySelector("#vix details table")`)
 	for _, m := range vix.Curve {
@@ -271,6 +272,7 @@ func (b *browser) volatility(p *process) {
 		return strings.Contains(b.text("#volatility .facts"), fmt.Sprintf("ATM, 30 days %.2f %% %s since %s", hundredths(now.ATM), change, strings.TrimSuffix(writtenDate(before.Session), before.Session[:4])))
 	})
 	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 delta: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("Rank in a year – %d of 60 sessions", now.Sessions), fmt.Sprintf("Realised, 20 s. %.2f %%", hundredths(now.Realised)))
+	b.press("#volatility .tell", kb.Enter)
 	eval[bool](b, `[...document.querySelectorAll("#volatility details")].every(d => d.open = true)`)
 	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)
 	atm, reversals := []string{fmt.Sprintf(" %.2f %%", hundredths(before.Expirations[len(before.Expirations)-1].ATM))}, []string{}
@@ -539,7 +541,7 @@ func (b *browser) flow() {
 	b.until("the address is empty", `location.search === ""`)
 	hidden := eval[int](b, `Number(document.querySelector("#flow .counted button").textContent.match(/^(\d+) of unknown side hidden/)[1])`)
 	b.press("#flow .counted button", kb.Enter)
-	b.until("the rows of unknown side are shown", fmt.Sprintf(`location.search === "?flow-sides=all" && document.querySelector("#flow .counted p").textContent === "20 of 100 shown" && %d > 0`, hidden))
+	b.until("the rows of unknown side are shown", fmt.Sprintf(`location.search === "?flow-sides=all" && Number(document.querySelector("#flow .counted p").textContent.match(/of (\d+) shown/)[1]) >= %d`, max(1, hidden)))
 	b.press("#flow .counted button", kb.Enter)
 	b.until("the address is empty again", `location.search === ""`)
 }
