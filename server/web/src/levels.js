@@ -65,7 +65,7 @@ export function levelsPanel() {
     const spot = d.effective_spot;
     const rung = ({ price: x, names, kind }) => h('li', { class: kind }, h('span', null, names.join(' · ')), price(names.join(', '), x),
       h('small', null, percent((x / spot - 1) * 100)), h('small', null, points(x - spot, Math.abs(x - spot) < 100 ? 2 : 0)));
-    const here = h('li', { class: 'spot', 'aria-current': 'true' }, h('span', null, spotName(d)), h('b', null, level(spot)), h('small', null, percent(d.spot_change_pct)), h('small', null, 'today'));
+    const here = h('li', { class: 'spot', 'aria-current': 'true' }, h('span', null, spotName(d)), h('b', null, level(spot)), h('small', null, percent(d.spot_change_pct)), h('small', null, 'day'));
     const at = all.findIndex((r) => r.price < spot);
     const focused = list.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
     const rows = all.map(rung);

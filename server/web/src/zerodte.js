@@ -2,7 +2,8 @@
 
 import { Chart } from './chart.js';
 import { h } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, time, unknown } from './format.js';
+import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown } from './format.js';
+import { records } from './history.js';
 import { day, follow, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, past } from './strikes.js';
@@ -15,7 +16,7 @@ if (location.hash === '#0dte') location.replace('#zero-dte');
 /** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. */
 export function zeroDtePanel() {
   const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']]);
-  const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [], option: null })); // it has its height before the answer
+  const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [] })); // it has its height before the answer
   const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
   const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
   const charts = h('div', { class: 'split', 'data-shown': 'strikes' }, strikes.element, net.element);
@@ -52,7 +53,16 @@ export function zeroDtePanel() {
 const share = (x) => percent(x, 1).replace('+', '');
 const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) * 100) : '');
 
-function list({ d, expiring, option }) {
+/** settled returns the last row of a track in which what expired on its day was open, with names, or undefined. */
+const settled = (track) => records(track).findLast((row) => row.zero_dte_gross_share_pct > 0);
+
+/** list returns the figures. Of contracts that have settled, the last that the track has. */
+function list({ d, expiring, option, track }) {
+  const last = d.zero_dte.settled ? settled(track) : undefined;
+  if (last) {
+    return [fact('net', 'Net gamma', dollars(last.zero_dte_net_gex_dollars), `at ${time(Date.parse(last.as_of), true)}`),
+      fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), `at ${time(Date.parse(last.as_of), true)}`), fact('', 'Settled', shortDate(d.session_date), 'none is open')];
+  }
   const z = d.zero_dte;
   const [flip, call, put] = [expiring.length ? z.zero_gamma_flip : null, z.call_walls?.[0]?.strike, z.put_walls?.[0]?.strike];
   const sign = expiring.length && z.net_gex_dollars ? (z.net_gex_dollars > 0 ? 'positive' : 'negative') : '';
@@ -72,10 +82,9 @@ function none({ d, track }) {
   const next = d.by_expiration.find((e) => e.expiration > d.session_date);
   const later = next ? ` The next expiration is ${date(next.expiration)}, with net gamma ${dollars(next.net_gex_dollars)} and ${share(next.gross_share_pct)} of gross.` : '';
   if (!d.zero_dte.settled) return `No contract of ${d.symbol} expires on ${on}.${later}`;
-  const column = (name) => track?.columns.indexOf(name);
-  const last = track?.rows.findLast((row) => row[column('zero_dte_gross_share_pct')] > 0);
+  const last = settled(track);
   if (!last) return `No contract of ${d.symbol} that expires on ${on} is open.${later}`;
-  return `What expired on ${on} has settled. At ${time(Date.parse(last[column('as_of')]), true)} its net gamma was ${dollars(last[column('zero_dte_net_gex_dollars')])}, and it had ${share(last[column('zero_dte_gross_share_pct')])} of gross.${later}`;
+  return `What expired on ${on} has settled. At ${time(Date.parse(last.as_of), true)} its net gamma was ${dollars(last.zero_dte_net_gex_dollars)}, and it had ${share(last.zero_dte_gross_share_pct)} of gross.${later}`;
 }
 
 /** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
