@@ -160,7 +160,7 @@ func (b *browser) charts(p *process) {
 	}{
 		{"today", "Spot, flip and walls", "Spot " + grouped(track.last("spot")) + ", Flip " + grouped(track.last("zero_gamma_flip")), len(track.Rows)},
 		{"today", "Net gamma", "Net " + dollars(track.last("net_gex_dollars")), len(track.Rows)},
-		{"strikes", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
+		{"today", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
 		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
 		{"vix", "Term structure", "M1", 9},

@@ -2,7 +2,7 @@
 // values that the arrow keys walk through, and the same data as a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, drawn, faint, labelHeight, nameValues, ribbon, rules, shade, tags, zeroLine } from './paint.js';
+import { annotate, color, drawn, faint, heat, labelHeight, nameValues, ribbon, rules, shade, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -52,6 +52,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
  *   levels                prices [{at, label, short, beyond, color, from}]: lines from side to side, or from an x on; a price axis at the right has tags
  *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
+ *   cells                 [from, to, low, high, share]: a map below everything else, in the colours of the share, −1 to 1
  *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
@@ -197,6 +198,7 @@ export class Chart {
       series,
       hooks: {
         drawClear: [(u) => {
+          heat(u, spec.cells ?? []);
           shade(u, spec.bands ?? []);
           for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
           zeroLine(u, ink.line);

@@ -4,18 +4,18 @@
 import { Chart } from './chart.js';
 import { h, say } from './dom.js';
 import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, shortDate, spotName, time, unknown, words } from './format.js';
+import { barsAt, cellsOf } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, cone, daily, jumps, points, shown } from './track.js';
+import { atRow, cone, daily, fit, jumps, points, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 const narrow = 560; // CSS pixels of the hero, from which on its tags have names
-const least = 6; // strikes in sight
 const sessions = 40; // at most, of the closes
 const share = (x) => (x === null ? unknown : `${number(x, 1)}\u00a0%`);
 const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unknown);
@@ -23,11 +23,12 @@ const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unk
 /** Hero draws what show is given. onMoment is called when the replay moves. */
 export class Hero {
   #d = null; // the answer of gex/{u}
-  #track = null;
+  #given = null; // the track, which may have one row
   #why = '';
   #series = null; // the levels at the closes
   #before = null; // the answer of the close before
   #grid = null; // the matrix, while a part of the expirations is shown
+  #strikes = null; // net gamma by strike through the session, while the bars or the map of a moment need it
   #drawn = '';
 
   constructor(onMoment) {
@@ -36,8 +37,9 @@ export class Hero {
     this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike' });
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
     this.profile = new Chart('Gamma profile', 76, { untitled: true, top: 18, pad: [8, 0], along: 'strike' });
-    this.replay = new Replay(() => { this.draw(); onMoment(); });
+    this.replay = new Replay(() => { this.through.look(); this.draw(); onMoment(); });
     this.span = choices('span', 'Time shown', spans, () => (this.#track && Date.parse(this.#last('as_of')) < newYorkTime(this.#track.session_date, noon) ? 'so-far' : 'session'));
+    this.under = choices('heat', 'Behind the price', [['off', 'Cone'], ['on', 'Heat map']]);
     this.figure = choices('figure', 'Figure by strike', Object.entries(figures).map(([key, f]) => [key, f.text]));
     this.expiring = choices('expiring', 'Expirations by strike', [['all', 'All'], ['0dte', '0DTE'], ['week', 'Week']]);
     this.note = h('p', { class: 'about keep note', role: 'status' });
@@ -68,6 +70,17 @@ export class Hero {
     });
   }
 
+  // Gamma by strike through the session. A server that stores none leaves the bars of a past moment pale.
+  through = follow(() => {
+    const of = this.#track?.session_date;
+    const wanted = of && (this.replay.at !== null || this.under.picked() === 'on');
+    return wanted ? `/api/v1/gex/{u}/strikes${day() || of !== this.#d?.session_date ? `?date=${of}` : ''}` : '';
+  }, ({ document }, fresh) => {
+    if (!fresh) return;
+    this.#strikes = document?.data ?? null;
+    this.draw();
+  });
+
   // The bars of the close before the session that is shown. An answer of a date does not change.
   ghost = follow(() => {
     const dates = this.#series?.rows.map((row) => row[this.#series.columns.indexOf('date')]) ?? [];
@@ -81,12 +94,19 @@ export class Hero {
 
   /** show draws an answer of gex/{u} and a track, or the closes where there is none: why says why. */
   show(d, track, why) {
-    if (track?.session_date !== this.#track?.session_date || d?.symbol !== this.#d?.symbol) this.replay.reset();
+    if (track?.session_date !== this.#given?.session_date || d?.symbol !== this.#d?.symbol) this.replay.reset();
     this.#d = d;
-    this.#track = track?.rows.length ? track : null;
+    this.#given = track;
     this.#why = why;
     this.ghost.look();
+    this.through.look();
     this.draw();
+  }
+
+  /** track is drawn. One row makes no line, so then the closes are drawn, if there are some. */
+  get #track() {
+    const least = this.#series?.rows.length > 1 ? 2 : 1;
+    return this.#given?.rows.length >= least ? this.#given : null;
   }
 
   /** moment returns the levels that are shown: those of the answer, or of a row of the track. */
@@ -107,14 +127,16 @@ export class Hero {
     const zoom = this.lines.zoom;
     const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, m, this.#d?.by_strike ?? []);
     const levels = levelsOf(m);
+    this.element.dataset.prices = range.map((x) => x.toFixed(2)).join(' to ');
     this.lines.gutter = this.net.gutter = this.#gutter();
     if (left) this.#drawLeft(left, range, levels);
     else for (const chart of [this.lines, this.net]) chart.clear(this.#why);
     this.replay.set(this.#track ? left.xs.filter((x) => left.rows.has(x)) : [], zoom ?? left?.axis.range ?? [0, 1]);
-    if (this.#d) this.#drawBars(m, range, levels, left?.expected?.last);
+    const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
+    if (this.#d) this.#drawBars(m, range, levels, left?.expected?.last, bars);
     const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
-    say(this.note, !this.#track && left ? `${this.#why} Shown are the closes.`
-      : this.replay.at !== null ? 'The bars are of the last quotes.' : other ? `The track is of ${shortDate(this.#track.session_date)}.` : '');
+    say(this.note, !this.#track && left ? `${this.#absent()} Shown are the closes.`
+      : this.replay.at !== null ? (bars ? `Bars of ${time(bars.at, true)}` : 'The bars are of the last quotes.') : other ? `The track is of ${shortDate(this.#track.session_date)}.` : '');
   }
 
   #clear() {
@@ -126,18 +148,18 @@ export class Hero {
     const digits = range[1] - range[0] < 3 ? 2 : range[1] - range[0] < 20 ? 1 : 0;
     this.lines.draw({
       ...axis, series, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      bands: expected ? [expected.band] : [], yName: underlying().toUpperCase(), yFormat: (y) => number(y, digits, true), summary,
+      ...(this.under.picked() === 'on' && this.#strikes && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
   }
 
-  #drawBars(m, range, levels, ends) {
+  #drawBars(m, range, levels, ends, then) {
     const d = this.#d;
     const name = parts[this.expiring.picked()];
     const part = name && this.#grid?.parts?.find((p) => p.name === name);
     const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
     const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
-    const chosen = barsOf(d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null);
+    const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
     if (name && !part) this.bars.clear(this.unknown);
     else this.bars.draw({ ...chosen, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels, bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
     drawProfile(this.profile, d, m);
@@ -188,7 +210,7 @@ export class Hero {
 
   /** closes describes the left of the hero of a date without a track: the levels at the closes up to it. A click opens a date. */
   #closes() {
-    if (!this.#series || !this.#why && !this.#d) return null;
+    if (!this.#series) return null;
     const { xs, column, dates } = daily(this.#series, day() || '9');
     if (xs.length < 2) return null;
     const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
@@ -200,10 +222,14 @@ export class Hero {
         line('Spot', 'spot', '--ink', { width: 2.5 }), line('Flip', 'zero_gamma_flip', '--flip'),
         line('Call wall', 'call_wall', '--positive', { kind: 'step' }), line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
       ],
-      summary: `${this.#why} Shown are the levels at the closes of ${number(xs.length)} dates, to ${date(dates.at(-1))}. A click opens a date.`,
+      summary: `${this.#absent()} Shown are the levels at the closes of ${number(xs.length)} dates, to ${date(dates.at(-1))}. A click opens a date.`,
       net: [{ name: 'Net', values: column('net_gex_dollars'), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
       netSummary: told(column('net_gex_dollars')),
     };
+  }
+
+  #absent() {
+    return this.#given?.rows.length ? 'The session has one snapshot so far.' : this.#why || 'There is no track.';
   }
 
   #last(name) {
@@ -215,7 +241,7 @@ export class Hero {
   }
 
   #chosen() {
-    return [this.span, this.figure, this.expiring].map((c) => c.picked()).join();
+    return [this.span, this.under, this.figure, this.expiring].map((c) => c.picked()).join();
   }
 
   #key(event) {
@@ -236,28 +262,4 @@ function levelsOf(m) {
   const spot = m.effective_spot;
   return [[spotName(m), spot, '--ink'], ['Flip', m.zero_gamma_flip, '--flip'], ['Call wall', m.call_wall, '--positive'], ['Put wall', m.put_wall, '--negative']]
     .map(([name, at, color]) => ({ at, color, label: `${name} ${level(at)}`, short: number(at, at < 1000 ? 2 : 0), beyond: `${number(Math.abs(at / spot - 1) * 100, 1)}\u00a0%` }));
-}
-
-/**
- * fit returns the part of the price axis that has spot, flip and the expected move of a part [from, to] of the axis of time, and the
- * band and the walls if they are near. A flip that is over two expected moves away would press everything else together, so it stays outside.
- */
-export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes) {
-  const seen = (name) => column(name).filter((v, i) => v !== null && from <= xs[i] && xs[i] <= to);
-  const known = (values) => values.filter((v) => typeof v === 'number');
-  const spot = m.effective_spot;
-  const reach = Math.max(2 * (m.expected_move_1d ?? 0), 0.02 * spot);
-  const flips = known([...seen('zero_gamma_flip'), zoomed ? null : m.zero_gamma_flip]).filter((x) => Math.abs(x - spot) < reach);
-  const move = expected?.range(Math.min(to, expected.end)) ?? (xs.length || !m.expected_move_1d ? [] : [spot - m.expected_move_1d, spot + m.expected_move_1d]);
-  const all = known([...seen('spot'), zoomed ? null : spot, ...flips, ...move]);
-  if (all.length === 0) all.push(spot);
-  let [low, high] = [Math.min(...all), Math.max(...all)];
-  const near = 0.3 * (high - low);
-  for (const x of known([m.flip_band?.low, m.flip_band?.high, m.call_wall, m.put_wall])) {
-    if (x > low - near && x < high + near) [low, high] = [Math.min(low, x), Math.max(high, x)];
-  }
-  const away = strikes.map((r) => Math.abs(r.strike - spot)).sort((a, b) => a - b)[least - 1] ?? 0;
-  if (!zoomed && away < 0.03 * spot) [low, high] = [Math.min(low, spot - away), Math.max(high, spot + away)];
-  const pad = 0.08 * (high - low) || 0.01 * spot || 1;
-  return [low - pad, high + pad];
 }

@@ -8,10 +8,12 @@ Object.assign(globalThis, {
   document: page, addEventListener() {}, location: { search: '' }, reportError(error) { throw error; }, devicePixelRatio: 1,
 });
 const format = await import('./format.js');
-const { layOut } = await import('./paint.js');
+const { apart, layOut } = await import('./paint.js');
 const { beat, unwatch, watch } = await import('./poll.js');
 const { matching, sided, sort, unmatched } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
+const { barsAt, cellsOf } = await import('./heat.js');
+const { atRow, daily, fit, followTrack } = await import('./track.js');
 const { large, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
@@ -54,6 +56,28 @@ test('labels of charts cover neither each other nor a line', () => {
       }
     }
   }
+});
+
+test('tags keep their distance, their order and their axis, and move as little as it takes', () => {
+  for (const [at, want] of [[[50, 90], [50, 90]], [[50, 51], [41.5, 59.5]], [[0, 100], [0, 100]], [[95, 99, 100], [64, 82, 100]], [[20, 21, 80], [11.5, 29.5, 80]]]) {
+    assert.deepEqual(apart(at.map((y, i) => ({ y, i })), 18, 0, 100).map(({ y, i }) => [i, y]), want.map((y, i) => [i, y]), String(at));
+  }
+});
+
+test('the price axis has spot, flip and the cone; far levels stay outside', () => {
+  const xs = [0, 1, 2, 3];
+  const columns = { spot: [7600, 7610, 7580, 7590], zero_gamma_flip: [7570, 7570, 7570, 7571] };
+  const left = { xs, column: (name) => columns[name] };
+  const cone = { end: 3, range: (x) => [7600 - 10 * x, 7600 + 10 * x] };
+  const m = { effective_spot: 7590, expected_move_1d: 30, zero_gamma_flip: 7571, flip_band: { low: 7565, high: 7580 }, call_wall: 7700, put_wall: 7500 };
+  const strikes = Array.from({ length: 200 }, (_, i) => ({ strike: 7000 + 5 * i }));
+  const near = ([low, high], wantLow, wantHigh) => assert.ok(Math.abs(low - wantLow) < 1 && Math.abs(high - wantHigh) < 1, `${low} to ${high}, want ${wantLow} to ${wantHigh}`);
+  near(fit(left, [0, 3], cone, null, m, strikes), 7559.8, 7635.2);
+  near(fit(left, [0, 1], cone, [0, 1], m, strikes), 7561.4, 7613.6); // a zoom has what it shows, and the flip band near it
+  near(fit(left, [0, 3], cone, null, { ...m, call_wall: 7640 }, strikes), 7559, 7646); // a near wall is in sight
+  columns.zero_gamma_flip = [7000, 7000, 7000, 7000];
+  near(fit(left, [0, 3], cone, null, { ...m, zero_gamma_flip: 7000, flip_band: null }, strikes), 7565.2, 7634.8);
+  near(fit({ xs: [], column: () => [] }, [0, 0], undefined, null, { ...m, flip_band: null }, []), 7555.2, 7624.8); // without a track: one expected move
 });
 
 test('flow: every column sorts, unknown values last, and the filters choose', () => {
@@ -186,4 +210,51 @@ test('polling: once per max-age, with the tag, not while hidden, and less often 
   asked.length = 0;
   await advance(70e3);
   assert.equal(asked.length, 1, 'a date that may be stored soon is not asked for once a minute');
+});
+
+test('the track of now; the last session that has one; none', async () => {
+  const rows = (date, n) => ({ success: true, data: { session_date: date, columns: ['as_of', 'spot'], rows: Array.from({ length: n }, (_, i) => [`${date}T15:0${i}:00Z`, i]) } });
+  const base = '/api/v1/gex/spx';
+  const answers = { [`${base}/series`]: { success: true, data: { columns: ['date'], rows: [['2026-11-18'], ['2026-11-19'], ['2026-11-20']] } } };
+  globalThis.fetch = async (url) => (answers[url] ? new Response(JSON.stringify(answers[url])) : new Response('{"success":false,"error":{"code":"snapshot_not_found","message":"none"}}', { status: 404 }));
+  location.search = '';
+  const told = async () => {
+    const seen = [];
+    followTrack((document, why) => seen.push([document?.data.session_date ?? '', document?.data.rows.length ?? 0, why]));
+    for (let i = 0; i < 40; i++) await new Promise(setImmediate);
+    return seen.at(-1);
+  };
+  answers[`${base}/intraday?date=2026-11-18`] = rows('2026-11-18', 9);
+  answers[`${base}/intraday`] = rows('2026-11-20', 1);
+  assert.deepEqual(await told(), ['2026-11-18', 9, '']); // 19 Nov has none
+  delete answers[`${base}/intraday?date=2026-11-18`];
+  location.search = '?u=spy';
+  for (const path of ['intraday', 'series']) answers[`/api/v1/gex/spy/${path}`] = answers[`${base}/${path}`];
+  assert.deepEqual(await told(), ['2026-11-20', 1, '']);
+  location.search = '?u=qqq';
+  answers['/api/v1/gex/qqq/intraday'] = rows('2026-11-20', 2);
+  assert.deepEqual(await told(), ['2026-11-20', 2, '']);
+  location.search = '?u=qqq&date=2026-11-17';
+  assert.deepEqual(await told(), ['', 0, 'No track is stored for this date.']);
+});
+
+test('a row of the track gives the levels of its moment; the closes end with their date', () => {
+  const track = { session_date: '2026-11-20', columns: ['spot', 'effective_spot', 'zero_gamma_flip', 'net_gex_dollars', 'flip_low', 'flip_high'], rows: [[101, 100, 98, 5, 97, 99], [102, 102, null, -5, null, null]] };
+  const d = { symbol: 'SPX', session_date: '2026-11-20', spot: 110, spot_change_pct: 10, net_gex_dollars: 9 };
+  const { spot_change_pct: change, flip_distance_pct: distance, ...m } = atRow(d, track, 0);
+  assert.ok(Math.abs(change - 1) < 1e-9 && Math.abs(distance - 2) < 1e-9);
+  assert.deepEqual([m.symbol, m.spot, m.effective_spot, m.net_gex_dollars, m.flip_band, m.call_wall], ['SPX', 101, 100, 5, { low: 97, high: 99 }, null]);
+  assert.deepEqual([atRow(d, track, 1).flip_status, atRow(d, track, 1).flip_band, atRow(null, track, 1).spot_change_pct], ['none', null, null]);
+  const closes = daily({ columns: ['date', 'spot'], rows: [['2026-11-18', 1], ['2026-11-19', 2], ['2026-11-20', 3]] }, '2026-11-19');
+  assert.deepEqual([closes.dates, closes.column('spot'), closes.column('other')], [['2026-11-18', '2026-11-19'], [1, 2], [null, null]]);
+});
+
+test('gamma by strike through a session: the bars of a moment, and the cells of the map', () => {
+  const at = (clock) => Date.parse(`2026-11-20T${clock}:00Z`);
+  const through = { columns: ['as_of', 'effective_spot', 'strikes', 'net_gex_dollars'], rows: [
+    ['2026-11-20T14:30:00Z', 100, [99, 100, 102], [5, null, -10]], ['2026-11-20T14:35:00Z', 100, [99, 100, 102], [5, 6, 7]], ['2026-11-20T15:35:00Z', 101, [100, 102], [1, 2]]] };
+  assert.equal(barsAt(null, 0) ?? barsAt(through, at('14:29')) ?? barsAt(through, at('15:00')), null);
+  assert.deepEqual(barsAt(through, at('14:34')), { at: at('14:30'), by_strike: [{ strike: 99, net_gex_dollars: 5 }, { strike: 100, net_gex_dollars: null }, { strike: 102, net_gex_dollars: -10 }] });
+  assert.deepEqual(cellsOf(through, at('14:32')), [[at('14:30'), at('14:35'), 98.5, 99.5, 0.5], [at('14:30'), at('14:35'), 101, 103, -1]]);
+  assert.deepEqual(cellsOf(through).slice(2, 3), [[at('14:35'), at('14:45'), 98.5, 99.5, 0.5]]); // then there is a gap
 });

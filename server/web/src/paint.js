@@ -90,6 +90,19 @@ export function shade(u, bands) {
   }
 }
 
+/** heat fills cells of a map: green above zero, red below. */
+export function heat(u, cells) {
+  const { ctx, bbox } = u;
+  const inks = [color('--negative'), color('--positive')].map((ink) => Array.from({ length: 11 }, (_, i) => faded(ink, i / 14)));
+  const place = (v, scale, low, size) => Math.round(Math.max(low, Math.min(low + size, u.valToPos(v, scale, true))));
+  for (const [from, to, low, high, share] of cells) {
+    const [x0, x1] = [from, to].map((x) => place(x, 'x', bbox.left, bbox.width));
+    const [y1, y0] = [low, high].map((y) => place(y, 'y', bbox.top, bbox.height));
+    ctx.fillStyle = inks[share < 0 ? 0 : 1][Math.round(Math.abs(share) * 10)];
+    if (x1 > x0 && y1 > y0) ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
+  }
+}
+
 /** ribbon shades between the low and the high of neighbouring points, below everything else. It breaks at an unknown value. */
 export function ribbon(u, { values, color: name, xs = u.data[0] }) {
   const { ctx, bbox } = u;

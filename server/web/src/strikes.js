@@ -23,7 +23,7 @@ const during = (part) => (part.from === part.to ? `expiring on ${date(part.to)}`
 
 /** barsOf returns the points and the series of a figure by strike, in words for the strikes in sight: of a part of the expirations, or else of all. before is the answer of the close before, for net gamma. */
 export function barsOf(d, part, f, before, [low, high], faint) {
-  const rows = ((part ?? d).by_strike ?? []).filter((r) => f.call(r) !== null && f.put(r) !== null);
+  const rows = ((part ?? d).by_strike ?? []).filter((r) => (f.net ? f.net(r) !== null : f.call(r) !== null && f.put(r) !== null));
   const seen = rows.filter((r) => low <= r.strike && r.strike <= high);
   const most = (of) => seen.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), seen[0]);
   const said = (of) => `${f.write(of(most(of)))} at ${level(most(of).strike)}`;
@@ -35,7 +35,7 @@ export function barsOf(d, part, f, before, [low, high], faint) {
     series: [
       ...(f.net && then.size ? [series(`Close of ${shortDate(before.session_date)}`, (r) => then.get(r.strike) ?? null, { kind: 'ghost', color: '--muted' })] : []),
       ...(f.net ? [series('Net', f.net, { color: '--positive', negative: '--negative' })] : []),
-      series('Calls', f.call, { color: '--positive', ...side }), series('Puts', f.put, { color: '--negative', ...side }),
+      ...(rows.some((r) => f.call(r) !== undefined) ? [series('Calls', f.call, { color: '--positive', ...side }), series('Puts', f.put, { color: '--negative', ...side })] : []), // a past moment has their sums only
     ],
     summary: seen.length === 0 ? none(d, part)
       : `${number(seen.length)} strikes from ${level(seen[0].strike)} to ${level(seen.at(-1).strike)}, ${part ? `of contracts ${during(part)}` : 'of all expirations'}. ` +

@@ -29,7 +29,7 @@ export function todayPanel() {
     texts();
   };
   const panel = new Panel({
-    id: 'today', controls: [hero.span.element, hero.figure.element, hero.expiring.element],
+    id: 'today', controls: [hero.span.element, hero.under.element, hero.figure.element, hero.expiring.element],
     render: () => { name(); show(); },
   });
   const head = document.getElementById('head');

@@ -5,6 +5,7 @@ import { day, follow, sentence } from './panel.js';
 
 const path = '/api/v1/gex/{u}';
 const saidOnce = ['unreachable', 'not_ready', 'unknown_underlying']; // a banner says it
+const least = 6; // strikes in sight
 const tries = 5; // sessions whose track is asked for while that of now is thin
 
 /**
@@ -118,4 +119,28 @@ export function atRow(d, track, i) {
     zero_dte: { net_gex_dollars: get('zero_dte_net_gex_dollars'), gross_share_pct: get('zero_dte_gross_share_pct') },
     ...Object.fromEntries(['net_gex_dollars', 'call_wall', 'put_wall', 'gamma_regime', 'expected_move_1d'].map((name) => [name, get(name)])),
   };
+}
+
+/**
+ * fit returns the part of the price axis that has spot, flip and the expected move of a part [from, to] of the axis of time, and the
+ * band and the walls if they are near. A flip that is over two expected moves away would press everything else together, so it stays outside.
+ */
+export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes) {
+  const seen = (name) => column(name).filter((v, i) => v !== null && from <= xs[i] && xs[i] <= to);
+  const known = (values) => values.filter((v) => typeof v === 'number');
+  const spot = m.effective_spot;
+  const reach = Math.max(2 * (m.expected_move_1d ?? 0), 0.02 * spot);
+  const flips = known([...seen('zero_gamma_flip'), zoomed ? null : m.zero_gamma_flip]).filter((x) => Math.abs(x - spot) < reach);
+  const move = expected?.range(Math.min(to, expected.end)) ?? (xs.length || !m.expected_move_1d ? [] : [spot - m.expected_move_1d, spot + m.expected_move_1d]);
+  const all = known([...seen('spot'), zoomed ? null : spot, ...flips, ...move]);
+  if (all.length === 0) all.push(spot);
+  let [low, high] = [Math.min(...all), Math.max(...all)];
+  const near = 0.3 * (high - low);
+  for (const x of known([m.flip_band?.low, m.flip_band?.high, m.call_wall, m.put_wall])) {
+    if (x > low - near && x < high + near) [low, high] = [Math.min(low, x), Math.max(high, x)];
+  }
+  const away = strikes.map((r) => Math.abs(r.strike - spot)).sort((a, b) => a - b)[least - 1] ?? 0;
+  if (!zoomed && away < 0.03 * spot) [low, high] = [Math.min(low, spot - away), Math.max(high, spot + away)];
+  const pad = 0.08 * (high - low) || 0.01 * spot || 1;
+  return [low - pad, high + pad];
 }
