@@ -173,7 +173,7 @@ export class Chart {
     const marks = (spec.marks ?? []).filter((m) => m.x !== null && m.x !== undefined);
     const levels = (spec.levels ?? []).filter((l) => l.at !== null && l.at !== undefined);
     const { sideways, untitled } = this;
-    const key = this.sync ?? this.along;
+    const key = this.#group;
     return { data, opts: {
       width: this.canvas.clientWidth,
       height: this.canvas.clientHeight,
@@ -233,10 +233,23 @@ export class Chart {
   #point(i) {
     const x = this.#spec.xs[i];
     if (this.#zoom && (x < this.#zoom[0] || x > this.#zoom[1])) this.#zoomTo(null);
-    const at = this.#plot?.valToPos(x, 'x');
-    this.#plot?.setCursor(this.sideways ? { left: 1, top: at } : { left: at, top: 1 });
+    for (const chart of charts) { // uPlot itself tells the others of a mouse only
+      if (chart === this || this.#group && chart.#group === this.#group) chart.#stand(x);
+    }
     this.#tell(i);
     this.#show();
+  }
+
+  get #group() {
+    return this.sync ?? this.along;
+  }
+
+  /** stand puts the cursor on the point nearest to x. */
+  #stand(x) {
+    const { min, max } = this.#plot?.scales.x ?? {};
+    if (!(x >= min && x <= max)) return;
+    const at = this.#plot.valToPos(x, 'x');
+    this.#plot.setCursor(this.sideways ? { left: 1, top: at } : { left: at, top: 1 });
   }
 
   /** scrub follows a finger that moves sideways. uPlot itself follows a mouse, but only when it moves. */

@@ -90,7 +90,7 @@ export function shade(u, bands) {
   }
 }
 
-/** heat fills cells of a map: green above zero, red below. */
+/** heat fills cells of a map, in the colours of the bars. A few cells are far larger than all others, so the colours go by the root. */
 export function heat(u, cells) {
   const { ctx, bbox } = u;
   const inks = [color('--negative'), color('--positive')].map((ink) => Array.from({ length: 11 }, (_, i) => faded(ink, i / 14)));
@@ -98,7 +98,7 @@ export function heat(u, cells) {
   for (const [from, to, low, high, share] of cells) {
     const [x0, x1] = [from, to].map((x) => place(x, 'x', bbox.left, bbox.width));
     const [y1, y0] = [low, high].map((y) => place(y, 'y', bbox.top, bbox.height));
-    ctx.fillStyle = inks[share < 0 ? 0 : 1][Math.round(Math.abs(share) * 10)];
+    ctx.fillStyle = inks[share < 0 ? 0 : 1][Math.round(Math.sqrt(Math.abs(share)) * 10)];
     if (x1 > x0 && y1 > y0) ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
   }
 }
