@@ -468,7 +468,7 @@ func (b *browser) keyboard() {
 		reached[eval[string](b, `(e => e.closest("section")?.id + " " + (e.className || e.tagName))(document.activeElement)`)] = true
 	}
 	for _, want := range []string{
-		"undefined BUTTON", "head INPUT", "head BUTTON", "head SELECT", "head term", "today BUTTON", "today plot", "today SUMMARY", "today source", "history plot",
+		"undefined BUTTON", "undefined INPUT", "undefined SELECT", "head term", "today BUTTON", "today plot", "today tell", "history plot", "history term",
 		"levels copy", "vix plot", "max-pain SELECT", "max-pain plot", "sectors scroller", "flow SELECT", "flow score",
 	} {
 		if !reached[want] {
@@ -572,7 +572,7 @@ func (b *browser) looks() {
 // are not stored.
 func (b *browser) address(p *process) {
 	dates := p.sessions()
-	const picker = "#head .pick select"
+	const picker = ".pick select"
 	b.until("all dates are offered", fmt.Sprintf(`document.querySelector(%q).options.length === %d`, picker, len(dates)+1))
 	b.press(picker, kb.ArrowDown, kb.ArrowDown, kb.ArrowDown) // now, the newest, and the two before it
 	shown := func(what, date string) {
