@@ -33,7 +33,7 @@ export function zeroDtePanel() {
       option: of('volatility')?.expirations.findLast((e) => e.expiration === d.session_date) ?? null };
     refill(facts, ...list(today));
     drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
-    strikes.element.classList.toggle('pending', !today.rows && !day()); // it keeps its place
+    for (const [chart, waits] of [[strikes, !today.rows && !day()], [net, !track && !why]]) chart.element.classList.toggle('pending', waits); // it keeps its place
     const session = track ? drawTrack(net, track) : net.clear(why);
     charts.dataset.shown = figure.picked() === 'session' || session && (day() || !today.expiring.length) ? 'session' : 'strikes'; // the one that has something to draw
   };
