@@ -67,7 +67,7 @@ func (b *browser) priceAxis(p *process) {
 	last := len(track.Rows) - 1
 	x := func(row int) float64 { return (when(row) - when(0)) / (when(last) - when(0)) * at.Width }
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.3*(x(3)-x(2)), at.Y+at.Height/2)
-	b.until("the cursor stands on its point", fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && document.querySelector(".price .hint:not([hidden])").innerText.includes(%q)`, x(2), grouped(track.at(2, "spot"))))
+	b.until("the cursor stands on its point", fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)`, x(2), grouped(track.at(2, "spot"))))
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 }
 

@@ -49,7 +49,7 @@ export class Hero {
     for (const [name, chart] of Object.entries({ price: this.lines, bars: this.bars, strip: this.net, profile: this.profile })) chart.element.classList.add(name);
     this.bars.element.id = 'strikes';
     this.element = h('div', { class: 'hero', keydown: (event) => this.#key(event) }, this.lines.element, this.bars.element,
-      h('div', { class: 'scrubber' }, this.replay.slider, this.replay.said), h('div', { class: 'scrubber' }, this.replay.button, this.note), this.net.element, this.profile.element,
+      h('div', { class: 'scrubber' }, this.replay.slider, this.replay.said), h('div', { class: 'scrubber' }, this.replay.button), this.note, this.net.element, this.profile.element,
       words, h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), this.more));
     onChoice(() => { if (this.#chosen() !== this.#drawn) this.draw(); });
     new ResizeObserver(() => requestAnimationFrame(() => { if (this.#gutter() !== this.lines.gutter) this.draw(); })).observe(this.element);
@@ -119,7 +119,7 @@ export class Hero {
   /** draw draws everything of the moment. */
   draw() {
     const m = this.moment;
-    this.span.allow(...(this.#track ? [] : ['none']));
+    for (const choice of [this.span, this.under]) choice.allow(...(this.#track ? [] : ['none']));
     this.expiring.allow(...(day() ? ['all'] : []));
     this.#drawn = this.#chosen();
     if (!m) return this.#clear();
