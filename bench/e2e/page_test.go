@@ -463,7 +463,7 @@ func (b *browser) words() {
 func (b *browser) keyboard() {
 	b.press(".skip")
 	reached := map[string]bool{}
-	for i := 0; i < 250 && !reached["flow score"]; i++ {
+	for i := 0; i < 350 && !reached["flow score"]; i++ {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		reached[eval[string](b, `(e => e.closest("section")?.id + " " + (e.className || e.tagName))(document.activeElement)`)] = true
 	}

@@ -16,7 +16,7 @@ export class Replay {
     this.onMove = onMove;
     this.slider = h('input', { type: 'range', class: 'scrub', 'aria-label': 'Moment of the session', 'aria-keyshortcuts': 'p', step: 'any', disabled: true,
       input: () => this.move(this.#nearest(Number(this.slider.value))), keydown: (event) => this.#key(event) });
-    this.said = h('output', { class: 'moment' });
+    this.said = h('output', { class: 'moment', 'aria-live': 'off' });
     this.button = h('button', { type: 'button', class: 'play', disabled: true, click: () => this.play() });
     addEventListener('keydown', (event) => {
       if (event.key === 'p' && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest('input:not([type=range]), select, textarea')) this.play();
