@@ -371,8 +371,13 @@ export class Chart {
   }
 }
 
-/** covered says whether a tag stands where the axis would have a number. */
-const covered = (u, y, levels) => levels.some(({ at }) => Math.abs(u.valToPos(Math.min(u.scales.y.max, Math.max(u.scales.y.min, at)), 'y') - u.valToPos(y, 'y')) < 17);
+/** covered says whether a tag stands where the axis would have a number. Tags of prices out of sight are stacked at the edge. */
+function covered(u, y, levels) {
+  const { min, max } = u.scales.y;
+  const at = (price) => u.valToPos(price, 'y');
+  const stack = (out) => (levels.some(out) ? 18 * levels.filter(out).length + 8 : 0);
+  return at(min) - at(y) < stack((l) => l.at < min) || at(y) - at(max) < stack((l) => l.at > max) || levels.some((l) => l.at >= min && l.at <= max && Math.abs(at(l.at) - at(y)) < 17);
+}
 
 /** onPoint moves a cursor to the nearest point, whose values it tells. */
 function onPoint(u, left, top, sideways) {

@@ -237,7 +237,7 @@ export class Hero {
   }
 
   #gutter() {
-    return this.element.clientWidth < narrow ? 54 : 118;
+    return this.element.clientWidth < narrow ? 54 : 126;
   }
 
   #chosen() {
