@@ -86,9 +86,9 @@ function figures(d) {
   const trade = (x) => `${x > 0 ? 'sell' : 'buy'} ${dollars(Math.abs(x))}`;
   const one = (word, name, x, note) => fact(word, name, dollars(x), Number.isFinite(x) ? note(x) : 'not known');
   return [
-    one('gamma', 'Gamma', d.net_gex_dollars, (x) => `+1 %: ${trade(x)}, −1 %: ${trade(-x)}`),
+    one('gamma', 'Gamma', d.net_gex_dollars, (x) => `+1 %: ${trade(x)}`),
     one('delta', 'Delta', e.delta_dollars, (x) => `hedge: ${x < 0 ? 'hold' : 'be short'} as much`),
-    one('vanna', 'Vanna', e.vanna_dollars_per_vol_point, (x) => `volatility +1 point: ${trade(x)}`),
+    one('vanna', 'Vanna', e.vanna_dollars_per_vol_point, (x) => `vol. +1 point: ${trade(x)}`),
     one('charm', 'Charm', e.charm_dollars_per_day, (x) => `a day later: ${trade(x)}`),
   ];
 }
