@@ -76,7 +76,7 @@ export function levelsPanel() {
   };
   const formats = copies(copy, price);
   const panel = new Panel({ id: 'levels', controls: [formats.button], render: show });
-  panel.body.append(none, list, said, formats.element);
+  panel.body.append(formats.element, none, list, said);
   panel.followDay(current, past);
   follow(() => (day() ? `${painPath}?date=${day()}` : painPath), ({ document }) => { pain = document; show(); });
 }
