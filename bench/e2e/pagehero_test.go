@@ -66,8 +66,11 @@ func (b *browser) priceAxis(p *process) {
 	}
 	last := len(track.Rows) - 1
 	x := func(row int) float64 { return (when(row) - when(0)) / (when(last) - when(0)) * at.Width }
-	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.3*(x(3)-x(2)), at.Y+at.Height/2)
-	b.until("the cursor stands on its point", fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)`, x(2), grouped(track.at(2, "spot"))))
+	b.eventually("the cursor stands on its point", func() bool { // a drawing after an answer has no cursor until the mouse moves
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.2*(x(3)-x(2)), at.Y+at.Height/2)
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.3*(x(3)-x(2)), at.Y+at.Height/2)
+		return eval[bool](b, fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && !!document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)`, x(2), grouped(track.at(2, "spot"))))
+	})
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 }
 
@@ -113,8 +116,11 @@ func (b *browser) bars(p *process) {
 	choice("all")
 	choice("net")
 	says("net again", fmt.Sprintf("Strike %s: Close of ", grouped(r.Strike)))
-	b.press("#strikes .plot", kb.ArrowUp)
-	b.until("the profile shows the strike, too", `document.querySelector("#strikes .hint:not([hidden])") && new DOMMatrix(getComputedStyle(document.querySelector(".profile .u-cursor-x")).transform).e > 0`)
+	b.until("they are drawn", `!document.querySelector("#strikes.blank")`)
+	b.eventually("the profile shows the strike, too", func() bool { // a drawing after an answer has no cursor until the next key
+		b.press("#strikes .plot", kb.ArrowUp)
+		return eval[bool](b, `!!document.querySelector("#strikes .hint:not([hidden])") && new DOMMatrix(getComputedStyle(document.querySelector(".profile .u-cursor-x")).transform).e > 0`)
+	})
 	b.do(chromedp.KeyEvent(kb.Escape))
 }
 
