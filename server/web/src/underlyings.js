@@ -133,7 +133,7 @@ function overview(count) {
     section.hidden = !isOpen;
     button.setAttribute('aria-expanded', String(isOpen));
     if (!isOpen || panel) return;
-    section.style.setProperty('--tall', `${count * 33 + 130}px`);
+    section.style.setProperty('--tall', `${count * 25 + 75}px`);
     panel = new Panel({ id: 'overview', render: (data) => { rows = data.rows; draw(); } });
     panel.body.append(scroller('All underlyings', h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels and volatility of all underlyings'), h('thead', null, h('tr', null, heads)), body)));
     panel.follow('/api/v1/underlyings');
