@@ -137,7 +137,7 @@ type chart struct {
 }
 
 // chartsScript reads the charts, with plain spaces and without the joiners between signs and amounts.
-const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f => f.querySelector(".plot")).map(f => {
+const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f => f.checkVisibility() && f.querySelector(".plot")).map(f => {
 	const plot = f.querySelector(".plot"), canvas = f.querySelector("canvas");
 	const pixels = canvas ? canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data : [];
 	let ink = 0;
@@ -160,18 +160,19 @@ func (b *browser) charts(p *process) {
 	}{
 		{"today", "Spot, flip and walls", "Spot " + grouped(track.last("spot")) + ", Flip " + grouped(track.last("zero_gamma_flip")), len(track.Rows)},
 		{"today", "Net gamma", "Net " + dollars(track.last("net_gex_dollars")), len(track.Rows)},
-		{"strikes", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
+		{"today", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
 		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
 		{"vix", "Term structure", "M1", 9},
 		{"vix", "Volatility indices", "VIX1D", 6},
+		{"vix", "First two futures", "M1 ", storedBefore},
 		{"zero-dte", "0DTE by strike", "Strike ", 5},
-		{"zero-dte", "0DTE net gamma through the session", "Net " + dollars(track.last("zero_dte_net_gex_dollars")), len(track.Rows)},
 		{"volatility", "At the money, by expiration", "Now ", 30},
 		{"volatility", "Skew, by expiration", "25 delta ", 30},
 		{"volatility", "Implied and realised", "Implied, 30 days ", storedBefore + 1},
 		{"max-pain", "Payout at settlement", "Settlement price " + grouped(pain.MaxPain), 10},
 		{"max-pain", "Open interest", "Strike ", 10},
+		{"max-pain", "Max pain by expiration", "Max pain " + grouped(pain.MaxPain), len(pain.Expirations)},
 	} {
 		i := slices.IndexFunc(got, func(c chart) bool { return c.Panel == w.panel && c.Title == w.title })
 		if i < 0 {
@@ -211,6 +212,7 @@ func (b *browser) tables(p *process) {
 	vix := dataOf[struct {
 		Curve []struct{ Settlement float64 }
 	}](p, vixPath)
+	b.press("#vix .tell", kb.Enter)
 	eval[bool](b, `document.querySelector("#vix details").open = true`)
 	b.until("the table opens", `!!document.querySelector("#vix details table")`)
 	for _, m := range vix.Curve {
@@ -228,11 +230,17 @@ func (b *browser) tables(p *process) {
 	}
 	flow := dataOf[struct {
 		Items []struct {
-			Symbol string
-			Score  float64
+			Symbol, Side string
+			Score        float64
 		}
-	}](p, flowPath)
-	if len(gamma.Rows) == 0 || len(gamma.Changes.Net) == 0 || len(gamma.OI) == 0 || len(vix.Curve) == 0 || len(sectors.Sectors) != 11 || len(flow.Items) != 20 {
+	}](p, flowPath+"?limit=100")
+	sided := slices.IndexFunc(flow.Items, func(x struct {
+		Symbol, Side string
+		Score        float64
+	}) bool {
+		return x.Side != "unknown"
+	})
+	if len(gamma.Rows) == 0 || len(gamma.Changes.Net) == 0 || len(gamma.OI) == 0 || len(vix.Curve) == 0 || len(sectors.Sectors) != 11 || sided < 0 {
 		b.t.Errorf("the answers lack parts: %+v %+v %+v", gamma, vix, sectors)
 	}
 	b.has("#expirations tbody", expirations...)
@@ -240,7 +248,7 @@ func (b *browser) tables(p *process) {
 	b.has("#changes .contracts", contracts...)
 	b.has("#vix details table", settlements...)
 	b.has("#sectors table", returns...)
-	b.has("#flow tbody tr", fmt.Sprintf("%.1f %s", flow.Items[0].Score, flow.Items[0].Symbol))
+	b.has("#flow tbody tr", fmt.Sprintf("%.1f %s", flow.Items[sided].Score, flow.Items[sided].Symbol))
 }
 
 // volatility compares the panel with the answers of now and of the session before, the indices with those of VIX, and the cone of
@@ -260,11 +268,11 @@ func (b *browser) volatility(p *process) {
 	dates := p.sessions()
 	now, before := dataOf[answer](p, volPath), dataOf[answer](p, volPath+"/historical?date="+dates[len(dates)-2])
 	b.eventually("the previous close is compared", func() bool {
-		return strings.Contains(b.text("#volatility .reading"), fmt.Sprintf("%.2f points %s the close of %s.", hundredths(math.Abs(now.ATM-before.ATM)), map[bool]string{true: "above", false: "below"}[now.ATM > before.ATM], writtenDate(before.Session)))
+		change := strings.TrimSuffix(percent(hundredths(now.ATM-before.ATM)), " %")
+		return strings.Contains(b.text("#volatility .facts"), fmt.Sprintf("ATM, 30 days %.2f %% %s since %s", hundredths(now.ATM), change, strings.TrimSuffix(writtenDate(before.Session), before.Session[:4])))
 	})
-	b.has("#volatility .reading", fmt.Sprintf("30 days is %.2f %%", hundredths(now.ATM)), fmt.Sprintf("Puts of 25 delta imply %.2f points more", -hundredths(now.Reversal)))
-	b.has("#volatility .gauges", fmt.Sprintf("Lowest 0, highest 100 of %d sessions.", now.Sessions), fmt.Sprintf("So many percent of %d sessions were lower.", now.Sessions))
-	b.has("#volatility .facts", fmt.Sprintf("Realised, 20 sessions %.2f %%", hundredths(now.Realised)))
+	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 delta: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("of %d sessions", now.Sessions), fmt.Sprintf("Realised, 20 s. %.2f %%", hundredths(now.Realised)))
+	b.press("#volatility .tell", kb.Enter)
 	eval[bool](b, `[...document.querySelectorAll("#volatility details")].every(d => d.open = true)`)
 	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)
 	atm, reversals := []string{fmt.Sprintf(" %.2f %%", hundredths(before.Expirations[len(before.Expirations)-1].ATM))}, []string{}
@@ -302,7 +310,7 @@ func (b *browser) zeroDTE(p *process) {
 			Flip  float64 `json:"zero_gamma_flip"`
 		} `json:"zero_dte"`
 	}](p, gammaPath)
-	want := []string{"Net gamma " + dollars(gamma.Zero.Net), fmt.Sprintf("Of gross %.1f %%", gamma.Zero.Share), "Flip " + grouped(gamma.Zero.Flip) + " " + percent((gamma.Zero.Flip/gamma.Spot-1)*100)}
+	want := []string{"Net gamma " + dollars(gamma.Zero.Net), fmt.Sprintf("%.1f %% of gross", gamma.Zero.Share), "Flip " + grouped(gamma.Zero.Flip) + " " + percent((gamma.Zero.Flip/gamma.Spot-1)*100)}
 	for _, l := range dataOf[struct {
 		Levels []struct {
 			Name  string
@@ -318,11 +326,10 @@ func (b *browser) zeroDTE(p *process) {
 			Move float64 `json:"expected_move"`
 		}
 	}](p, volPath).Expirations[0]
-	b.has("#zero-dte .levels", append(want, fmt.Sprintf("±%.2f", option.Move))...)
+	b.has("#zero-dte .facts", append(want, fmt.Sprintf("±%.2f", option.Move))...)
 	if len(want) != 6 {
 		b.t.Errorf("the levels lack the walls: %q", want)
 	}
-	b.has("#zero-dte .reading", "Contracts of SPX expire on "+writtenDate(marketDay)+", PM.")
 	type row struct {
 		Strike float64
 		Call   float64 `json:"call_gex_dollars"`
@@ -337,18 +344,27 @@ func (b *browser) zeroDTE(p *process) {
 	if got := eval[[]chart](b, chartsScript+`.filter(c => c.title === "0DTE by strike")`); len(got) != 1 || !strings.HasPrefix(got[0].Value, value) {
 		b.t.Errorf("%+v, want %s", got, value)
 	}
+	b.press("#zero-dte .choice button:last-child", kb.Enter)
+	net := "Net " + dollars(dataOf[trackData](p, trackPath).last("zero_dte_net_gex_dollars"))
+	b.eventually("a narrow card shows its session in place of its strikes", func() bool {
+		got := eval[[]chart](b, chartsScript+`.filter(c => c.panel === "zero-dte")`)
+		return len(got) == 1 && got[0].Ink >= 100 && strings.Contains(got[0].Value, net)
+	})
+	b.press("#zero-dte .choice button", kb.Enter)
 	eval[chromedp.Void](b, `scrollTo({top: 0, behavior: "instant"}); document.activeElement.blur()`)
 	b.do(chromedp.KeyEvent("0"))
 	b.until("the key leads to the view", `location.hash === "#zero-dte" && Math.abs(document.querySelector("#zero-dte").getBoundingClientRect().top) < 200`)
 	eval[chromedp.Void](b, `history.replaceState(null, "", location.pathname); scrollTo({top: 0, behavior: "instant"})`)
 }
 
-// levels compares the panel with the answer, and copies a price and the line. The page says so to screen readers.
+// levels compares the ladder with the answer, and copies a price and the line. The page says so to screen readers.
 func (b *browser) levels(p *process) {
 	wall := dataOf[gammaData](p, gammaPath).CallWall
 	_, line := p.get(levelsPath + "?format=line")
+	b.press("#levels .controls button", kb.Enter)
+	b.until("the line is there", `document.querySelector("#levels .line input").value`)
 	for _, c := range []struct{ selector, says, text string }{
-		{fmt.Sprintf(`#levels .copy[aria-label="Copy Call Wall %s"]`, grouped(wall)), "Call Wall " + grouped(wall) + " copied.", fmt.Sprint(wall)},
+		{fmt.Sprintf(`#levels .copy[aria-label^="Copy Call wall"][aria-label$=" %s"]`, grouped(wall)), "Call wall " + grouped(wall) + " copied.", fmt.Sprint(wall)},
 		{"#levels .line button", "The line copied.", strings.TrimSpace(string(line))},
 	} {
 		b.press(c.selector, kb.Enter)
@@ -356,11 +372,15 @@ func (b *browser) levels(p *process) {
 	}
 	levels := dataOf[struct {
 		Levels []struct {
+			Price    float64
 			Distance float64 `json:"distance_pct"`
 		}
 		Futures []struct{ Levels []struct{ Price float64 } }
 	}](p, levelsPath)
-	b.has("#levels table", percent(levels.Levels[0].Distance), grouped(levels.Futures[0].Levels[0].Price))
+	b.has("#levels table", grouped(levels.Futures[0].Levels[0].Price))
+	for _, l := range levels.Levels {
+		b.has("#levels .ladder", grouped(l.Price)+" "+percent(hundredths(l.Distance)))
+	}
 	if href := eval[string](b, `document.querySelector("#levels .line a").getAttribute("href")`); href != levelsPath+"?format=csv" {
 		b.t.Errorf("CSV: %s", href)
 	}
@@ -418,7 +438,7 @@ func (b *browser) matrix(p *process) {
 
 // words opens explanations by keyboard, pointer and finger.
 func (b *browser) words() {
-	const open, vanna = `document.querySelector(".word:popover-open:not(.figure)")`, "#changes .exposures div:nth-child(3) .term"
+	const open, vanna = `document.querySelector(".word:popover-open:not(.figure)")`, "#changes .exposures .facts > :nth-child(3) .term"
 	b.see(vanna)
 	b.press("#changes .exposures .term", kb.Tab)
 	b.until("focus explains a word", open+`?.id === "word-delta" && document.activeElement.getAttribute("aria-describedby") === "word-delta"`)
@@ -443,12 +463,12 @@ func (b *browser) words() {
 func (b *browser) keyboard() {
 	b.press(".skip")
 	reached := map[string]bool{}
-	for i := 0; i < 250 && !reached["flow score"]; i++ {
+	for i := 0; i < 350 && !reached["flow score"]; i++ {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		reached[eval[string](b, `(e => e.closest("section")?.id + " " + (e.className || e.tagName))(document.activeElement)`)] = true
 	}
 	for _, want := range []string{
-		"undefined BUTTON", "head INPUT", "head BUTTON", "head SELECT", "head term", "today BUTTON", "today plot", "today SUMMARY", "today source", "history plot",
+		"undefined BUTTON", "undefined INPUT", "undefined SELECT", "head term", "today BUTTON", "today plot", "today tell", "history plot", "history term",
 		"levels copy", "vix plot", "max-pain SELECT", "max-pain plot", "sectors scroller", "flow SELECT", "flow score",
 	} {
 		if !reached[want] {
@@ -516,8 +536,13 @@ func (b *browser) flow() {
 	if got := eval[[]string](b, rows); !slices.Equal(got, chosen) {
 		b.t.Errorf("after a reload: %q, want %q", got, chosen)
 	}
-	b.press("#flow .counted button", kb.Enter)
+	b.press("#flow .counted button:last-child", kb.Enter)
 	b.press(`#flow th[data-key="score"] button`, kb.Enter)
+	b.until("the address is empty", `location.search === ""`)
+	hidden := eval[int](b, `Number(document.querySelector("#flow .counted button").textContent.match(/^(\d+) of unknown side hidden/)[1])`)
+	b.press("#flow .counted button", kb.Enter)
+	b.until("the rows of unknown side are shown", fmt.Sprintf(`location.search === "?flow-sides=all" && Number(document.querySelector("#flow .counted p").textContent.match(/of (\d+) shown/)[1]) >= %d`, max(1, hidden)))
+	b.press("#flow .counted button", kb.Enter)
 	b.until("the address is empty again", `location.search === ""`)
 }
 
@@ -547,7 +572,7 @@ func (b *browser) looks() {
 // are not stored.
 func (b *browser) address(p *process) {
 	dates := p.sessions()
-	const picker = "#head .pick select"
+	const picker = ".pick select"
 	b.until("all dates are offered", fmt.Sprintf(`document.querySelector(%q).options.length === %d`, picker, len(dates)+1))
 	b.press(picker, kb.ArrowDown, kb.ArrowDown, kb.ArrowDown) // now, the newest, and the two before it
 	shown := func(what, date string) {
@@ -566,8 +591,8 @@ func (b *browser) address(p *process) {
 	shown("the date is shown", date)
 	levels(datePath + date)
 	b.until("the panels of now say so, and the others show the date", fmt.Sprintf(`[...document.querySelectorAll("section:has(> footer .ages)")]
-		.filter(s => s.querySelector(".ages").textContent.startsWith("Of now, not of the chosen date")).map(s => s.id).join() === "levels,matrix,max-pain,flow" &&
-		["vix", "sectors"].every(id => document.querySelector("#" + id + "[aria-busy=false] .source").textContent.endsWith("?date=%s"))`, date))
+		.filter(s => s.querySelector(".ages").textContent.startsWith("Of now, not of the chosen date")).map(s => s.id).join() === "matrix" && document.querySelector("#matrix.absent .now").checkVisibility() &&
+		["levels", "vix", "sectors", "max-pain", "flow"].every(id => document.querySelector("#" + id + "[aria-busy=false] .source").textContent.endsWith("date=%s"))`, date))
 	b.do(chromedp.Reload())
 	shown("a reload shows the same", date)
 	levels(datePath + date)
@@ -589,5 +614,5 @@ func (b *browser) address(p *process) {
 	b.do(chromedp.Navigate(p.url + "/?expiration=" + last[len(last)-1].Expiration))
 	pain := dataOf[painData](p, painPath+"?expiration="+last[len(last)-1].Expiration)
 	b.until("every panel has its answer", allLoaded)
-	b.has("#max-pain .reading", "max pain "+grouped(pain.MaxPain)+",")
+	b.has("#max-pain .facts", "Max pain "+grouped(pain.MaxPain))
 }

@@ -11,13 +11,26 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// By keyboard alone: the picker finds an underlying by its name and keeps it in the address, the table of all underlyings sorts, is
-// open for those who have looked at several, and opens one.
+// hold keeps the answers of SPY back until letThrough is called.
+const hold = `(() => {
+	const ask = fetch, gate = new Promise(done => { window.letThrough = done; });
+	window.fetch = async (target, init) => { if (String(target).includes("/spy")) await gate; return ask(target, init); };
+})()`
+
+// waitsFor lists the panels whose address is of SPY, and which show figures or do not say that they wait.
+const waitsFor = `[...document.querySelectorAll("main > section")].filter(s => s.querySelector(".source")?.textContent.includes("/spy"))
+	.filter(s => s.ariaBusy !== "true" || [...s.querySelectorAll(".body *")].some(e => e.checkVisibility({visibilityProperty: true}))).map(s => s.id)`
+
+// By keyboard alone: the picker finds an underlying by its name and keeps it in the address, the page shows it without another load and
+// no figure of the one before, the back button and the strip switch too, and the table of all underlyings is closed at first and sorts.
 func TestPageUnderlyings(t *testing.T) {
 	t.Parallel()
 	installed(t, "chromium")
 	p := shared(t)
-	b := browse(t, p.url+"/?expiration=2026-12-18&span=hour")
+	b := browse(t, "about:blank")
+	b.origin = p.url
+	b.onLoad(hold)
+	b.do(chromedp.Navigate(p.url + "/?expiration=2026-12-18&span=hour"))
 	const options, active = `[...document.querySelectorAll("#underlyings [role=option]")].map(e => e.id.slice(11)).join()`, `document.querySelector("#underlying").getAttribute("aria-activedescendant")`
 	b.until("the picker is there", `document.querySelector("#underlying")?.value === "SPX"`)
 	b.press("#underlying", kb.ArrowDown)
@@ -29,11 +42,29 @@ func TestPageUnderlyings(t *testing.T) {
 	b.press("#underlying", kb.Escape)
 	b.do(chromedp.KeyEvent("s&p"))
 	b.until("a name finds two", options+` === "spx,spy" && `+active+` === "underlying-spx"`)
+	b.until("every panel has its answer", allLoaded)
+	eval[chromedp.Void](b, `window.sameLoad = true`)
 	b.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
-	b.until("its page opens", `location.search === "?span=hour&u=spy&flow-symbol=SPY" && document.querySelector("#underlying")?.value === "SPY"`)
-	b.eventually("the levels are its own", func() bool {
-		return strings.Contains(b.text("#head .levels"), "Spot "+grouped(dataOf[gammaData](p, "/api/v1/gex/spy").Spot))
-	})
+	b.until("its symbol is shown", `location.search === "?span=hour&u=spy&flow-symbol=SPY" && document.querySelector("#underlying").value === "SPY" && document.querySelector("#strip [aria-current]").dataset.u === "spy"`)
+	if shown := eval[[]string](b, waitsFor); len(shown) > 0 || eval[bool](b, `document.querySelector("#head .levels").checkVisibility({visibilityProperty: true})`) {
+		t.Errorf("figures of another underlying are shown in %q", shown)
+	}
+	eval[chromedp.Void](b, `letThrough()`)
+	levels := func(symbol string) {
+		t.Helper()
+		b.eventually("the levels are those of "+symbol, func() bool {
+			return strings.Contains(b.text("#head .levels"), "Spot "+grouped(dataOf[gammaData](p, "/api/v1/gex/"+symbol).Spot))
+		})
+	}
+	levels("spy")
+	b.until("the title says it", `/^SPY \d+\.\d\d [▲▼] [+−±]γ$/.test(document.title)`)
+	b.until("every panel has its answer", allLoaded+` && !document.querySelector(".away") && document.querySelector("#matrix .source").textContent.includes("/spy/")`)
+	eval[bool](b, `history.back() ?? true`)
+	b.until("the back button shows the one before", `document.querySelector("#underlying").value === "SPX" && document.title.startsWith("SPX ")`)
+	levels("spx")
+	b.press(`#strip a[data-u="spy"]`, kb.Enter)
+	levels("spy")
+	b.until("the page was not loaded again", `window.sameLoad`)
 	b.press("#underlying", kb.ArrowDown)
 	b.until("recent ones are first", options+` === "spy,spx,xlf,ndx,aapl"`)
 
@@ -47,6 +78,8 @@ func TestPageUnderlyings(t *testing.T) {
 	for _, r := range rows {
 		want = append(want, r.Symbol+" "+dollars(*r.Net))
 	}
+	b.until("the table is closed at first", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#overview").hidden`)
+	b.press("#compare", kb.Enter)
 	b.until("the table is open", fmt.Sprintf(`document.querySelectorAll("#overview:not([hidden]) tbody tr").length === %d`, len(rows)))
 	b.press("#overview thead th:nth-child(4) button", kb.Enter)
 	b.until("the table is sorted", `document.querySelector("#overview thead th:nth-child(4)[aria-sort=descending]")`)

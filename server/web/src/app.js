@@ -1,31 +1,35 @@
 // The page: its panels, the banners above them, and the theme.
 
 import { h, say } from './dom.js';
+import { watchEvents } from './events.js';
 import { age, awaited, reason } from './format.js';
+import { watchKeys } from './keys.js';
 import { panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
 import { beat, marketNow, tryAgain } from './poll.js';
-import { onChoice, recall, remember, underlying } from './state.js';
+import { recall, remember, underlying } from './state.js';
 import { todayPanel } from './today.js';
-import { underlyingPicker } from './underlyings.js';
+import { underlyingPicker, watchStrip } from './underlyings.js';
 
 const top = document.getElementById('banners'); // the source: written by the server
 const phone = matchMedia('(max-width: 640px)'); // as in app.css
-const status = document.getElementById('status'); // a strip at the foot of the window, so that the page never moves
+const status = document.getElementById('status'); // in a line at the foot of the window, so that the page never moves
+const ages = document.getElementById('ages');
 
 async function start() {
   addEventListener('panelchange', tell);
   setInterval(tick, 1000);
   setInterval(beat, 5e3);
-  const shown = underlying();
-  onChoice(() => underlying() === shown || location.reload()); // the back button
   underlyingPicker();
+  watchKeys();
   const first = todayPanel();
   const folds = new Map([...later].map(([id, load]) => [id, fold(document.getElementById(id), load)]));
   tick();
   await first; // the network is for the first chart until then
-  tellRole();
-  setInterval(tellRole, 60e3);
+  watchStrip();
+  watchEvents();
+  tellReadiness();
+  setInterval(tellReadiness, 60e3);
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
       if (!isIntersecting || phone.matches) continue;
@@ -74,6 +78,7 @@ function tick() {
 function tell() {
   put(top, source());
   put(status, [...outage(), ...market()]);
+  say(ages, [panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
   const last = 'Not investment advice.';
   const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
   say(document.getElementById('notices'), [...notices].filter((n) => n !== last).concat(notices.has(last) ? last : []).join(' '));
@@ -97,14 +102,18 @@ function put(place, wanted) {
   }
 }
 
-/** tellRole says which role this server has in its fleet. The page of a server outside a fleet has no place for it. */
-async function tellRole() {
-  const place = document.querySelector('#role strong');
-  if (!place || document.hidden) return;
+let history = ''; // how far the simulated past is
+
+/** tellReadiness says which role this server has in its fleet, and how far its simulated past is. */
+async function tellReadiness() {
+  if (document.hidden) return;
   try {
-    const { role } = await (await fetch('/readyz', { cache: 'no-store' })).json();
-    say(place, role ?? 'member');
-  } catch { /* the banner says that the server does not answer */ }
+    const ready = await (await fetch('/readyz', { cache: 'no-store' })).json();
+    const [played, all] = ready.history?.split(' of ') ?? [];
+    history = played === all ? '' : `History: ${ready.history} sessions`;
+    const role = document.querySelector('#role strong');
+    if (role) say(role, ready.role ?? 'member');
+  } catch { /* the status says that the server does not answer */ }
 }
 
 /** source names a source that is not the real market. The banner of the server stays until an answer names another. */
@@ -143,8 +152,8 @@ function market() {
   const closed = of('closed');
   if (closed.length === 0) return out;
   const soon = awaited(marketNow(closed[0].source), closed[0].delay_minutes);
-  const why = [...new Set(closed.map((m) => m.freshness.reason))].filter((code) => !soon || code !== 'outside_session').map((code) => sentence(reason(code)));
-  out.push({ key: 'closed', kind: 'closed', head: soon ? 'The last session is shown.' : 'Market closed.', text: [...why, soon].join(' ') });
+  const why = [...new Set(closed.map((m) => m.freshness.reason))].filter((code) => code !== 'outside_session').map((code) => sentence(reason(code)));
+  out.push({ key: 'closed', kind: 'closed', head: 'Market closed: the last session is shown.', text: [...why, soon].join(' ') });
   return out;
 }
 
@@ -154,7 +163,9 @@ function theme() {
   const names = ['auto', 'light', 'dark'];
   const set = (name) => {
     document.documentElement.dataset.theme = name;
-    button.textContent = `Theme: ${name}`;
+    button.textContent = { auto: '◐', light: '☀', dark: '☾' }[name];
+    button.setAttribute('aria-label', `Theme: ${name}`);
+    button.title = `Theme: ${name}. Key: t`;
     dispatchEvent(new Event('themechange'));
   };
   const stored = recall('theme');

@@ -4,7 +4,7 @@ import { floating, h, say, scroller, table } from './dom.js';
 import { date, dollars, instant, level, number } from './format.js';
 import { Panel } from './panel.js';
 import { current, past } from './strikes.js';
-import { refill, term } from './terms.js';
+import { fact, refill, term } from './terms.js';
 
 /** Each part: its field, its word, its name, and its name in a sentence. */
 const parts = [['expired', 'expired', 'Expired', 'expired contracts'], ['spot', 'part_spot', 'Spot', 'the move of the underlying'], ['time', 'part_time', 'Time', 'the passing of time'],
@@ -15,14 +15,15 @@ const signed = (x) => (x > 0 ? `+${dollars(x)}` : dollars(x));
 
 /** changesPanel returns the panel. */
 export function changesPanel() {
-  const reading = h('p', { class: 'reading' });
+  const reading = h('p');
   const waterfall = scroller('Change of net gamma by part');
   const contracts = scroller('Largest changes of open interest');
-  const exposures = h('dl', { class: 'exposures' });
+  const exposures = h('dl', { class: 'facts' });
   const panel = new Panel({
     id: 'changes',
     render(d, meta) {
       say(reading, read(d.changes, meta.quality));
+      reading.className = d.changes?.net_gex_dollars ? 'summary' : 'about keep';
       refill(waterfall, ...steps(d.changes));
       refill(contracts, ...interest(d.open_interest_changes));
       refill(exposures, ...figures(d));
@@ -31,7 +32,7 @@ export function changesPanel() {
   panel.body.append(reading, h('div', { class: 'split' },
     h('div', { class: 'waterfall' }, h('h3', null, term('net', 'Net gamma'), ', part by part'), waterfall),
     h('div', { class: 'contracts' }, h('h3', null, 'Largest changes of ', term('open_interest', 'open interest')), contracts),
-    h('div', null, h('h3', null, 'Exposures'), exposures)));
+    h('div', { class: 'exposures' }, h('h3', null, 'Exposures, and what dealers must trade'), exposures)));
   panel.followDay(current, past);
   return panel;
 }
@@ -75,19 +76,19 @@ function steps(c) {
 function interest(list) {
   if (!list?.length) return [h('p', { class: 'empty' }, list ? 'No open interest has changed.' : 'Not known.')];
   const count = (x) => (x > 0 ? `+${number(x)}` : number(x));
-  return [table('The ten largest changes of open interest', [{ head: 'Contract' }, { head: 'From', number: true }, { head: 'To', number: true }, { head: 'Change', number: true }],
-    list.map((r) => [h('span', null, `${level(r.strike)} ${r.option_type} `, h('small', null, date(r.expiration))), number(r.from), number(r.to), count(r.to - r.from)]))];
+  return [table('The largest changes of open interest', [{ head: 'Contract' }, { head: 'Contracts', number: true }, { head: 'Change', number: true }],
+    list.map((r) => [h('span', null, `${level(r.strike)} ${r.option_type} `, h('small', null, date(r.expiration))), number(r.to), count(r.to - r.from)]))];
 }
 
 /** figures returns each exposure with what it makes modelled dealers do. Dealers trade against the change of their options. */
 function figures(d) {
   const e = d.exposures ?? {};
-  const trade = (x) => (x > 0 ? `sell ${dollars(x)}` : `buy ${dollars(-x)}`);
-  const say = (x, text) => (typeof x === 'number' ? text(x) : 'Not known.');
+  const trade = (x) => `${x > 0 ? 'sell' : 'buy'} ${dollars(Math.abs(x))}`;
+  const one = (word, name, x, note) => fact(word, name, dollars(x), Number.isFinite(x) ? note(x) : 'not known');
   return [
-    ['gamma', 'Gamma', d.net_gex_dollars, (x) => `If the underlying rises by 1 %, modelled dealers must ${trade(x)} of it. If it falls by 1 %, they must ${trade(-x)}.`],
-    ['delta', 'Delta', e.delta_dollars, (x) => `The options of modelled dealers gain and lose like ${x < 0 ? 'a short position' : 'a holding'} of ${dollars(Math.abs(x))} in the underlying. Their hedge is to ${x < 0 ? 'hold' : 'be short'} as much.`],
-    ['vanna', 'Vanna, per volatility point', e.vanna_dollars_per_vol_point, (x) => `If implied volatility rises by one point, modelled dealers must ${trade(x)} of the underlying. If it falls by one, they must ${trade(-x)}.`],
-    ['charm', 'Charm, per day', e.charm_dollars_per_day, (x) => `When a calendar day passes and nothing else changes, modelled dealers must ${trade(x)} of the underlying.`],
-  ].map(([word, name, x, text]) => h('div', null, h('dt', null, term(word, name)), h('dd', null, dollars(x)), h('dd', { class: 'about' }, say(x, text))));
+    one('gamma', 'Gamma', d.net_gex_dollars, (x) => `+1 %: ${trade(x)}`),
+    one('delta', 'Delta', e.delta_dollars, (x) => `hedge: ${x < 0 ? 'hold' : 'be short'} as much`),
+    one('vanna', 'Vanna', e.vanna_dollars_per_vol_point, (x) => `vol. +1 point: ${trade(x)}`),
+    one('charm', 'Charm', e.charm_dollars_per_day, (x) => `a day later: ${trade(x)}`),
+  ];
 }

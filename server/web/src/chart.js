@@ -2,7 +2,8 @@
 // values that the arrow keys walk through, and the same data as a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, drawn, labelHeight, nameValues, ribbon, shade, zeroLine } from './paint.js';
+import { annotate, color, drawn, faint, heat, labelHeight, nameValues, ribbon, rules, shade, tags, zeroLine } from './paint.js';
+import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
 const charts = new Set();
@@ -41,24 +42,29 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
 /**
  * Chart draws what draw is given:
  *   xs, xName, xFormat    the points
- *   series                [{name, values, format, kind, color, negative, width, dash, labels, under, gaps}]
- *                         kind is line, step, bars, area, points, ribbon, or none: in the tooltip and the table only. A line
+ *   series                [{name, values, format, kind, color, negative, faint, width, dash, labels, under, gaps}]
+ *                         kind is line, step, bars, ghost (pale bars behind), area, points, ribbon, or none: in the tooltip and the table only. A line
  *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
  *                         to the high of its values [low, high]. It leaves the scale of y as it is.
  *   yName, yFormat        of the axis
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
+ *   levels                prices [{at, label, short, beyond, color, from}]: lines from side to side, or from an x on; a price axis at the right has tags
  *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
- *   view                  names what is chosen to be seen; a zoom ends when it changes
+ *   cells                 [from, to, low, high, share]: a map below everything else, in the colours of the share, −1 to 1
+ *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
  *   onPick(i)             called when the user clicks a point or presses Enter on it; optional
  *
  * The pointer and the arrow keys show a tooltip with the values of the nearest point. Dragging zooms, and so do + and -.
  * A double click, Escape and a button show everything again. A finger that moves sideways scrubs; upwards it scrolls the page.
- * Charts with the same sync have the same x axis: their cursors and their zooms move together. gutter is the least width of
- * the y axis, so that such charts are in line.
+ * Charts with the same sync have the same x axis: their cursors and their zooms move together. Charts with the same along show
+ * one cursor, and zoom alone. gutter is the least width of the y axis, so that such charts are in line. right puts this axis at the
+ * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis. A bare chart has no x axis. top and pad are
+ * the room above the plot and at its sides. untitled leaves the names of the axes out. height is in CSS pixels, unless style sheets
+ * give the plot another. zoomed(range) is called when the user has zoomed.
  */
 export class Chart {
   #plot = null;
@@ -69,8 +75,8 @@ export class Chart {
   #down = null; // where the pointer was pressed on the drawing
   #finger = false; // the tooltip follows a finger
 
-  constructor(title, height, { sync, gutter = 0 } = {}) {
-    Object.assign(this, { title, height, sync, gutter });
+  constructor(title, height, options = {}) {
+    Object.assign(this, { title, height, gutter: 0, pad: [20, 0], zoomed() {} }, options);
     this.legend = h('p', { class: 'legend', 'aria-hidden': 'true' });
     this.all = h('button', { type: 'button', class: 'unzoom', hidden: true, click: () => { this.#zoomTo(null); this.canvas.focus(); } }, 'Reset zoom');
     this.hint = h('div', { class: 'hint', 'aria-hidden': 'true', hidden: true });
@@ -94,6 +100,7 @@ export class Chart {
       later.set(this, spec);
       return;
     }
+    spec = { ...spec, view: `${underlying()} ${spec.view}` };
     const at = this.hint.hidden ? null : this.#spec?.xs[this.#index]; // the user is reading this point
     if (!spec.xs.includes(at)) this.#hide();
     if (spec.view !== this.#spec?.view) this.#endZoom();
@@ -141,9 +148,9 @@ export class Chart {
   }
 
   resize() {
-    const width = this.canvas.clientWidth;
+    const { clientWidth: width, clientHeight: height } = this.canvas;
     if (!this.#plot) this.render();
-    else if (width > 0 && width !== this.#plot.width) this.#plot.setSize({ width, height: this.height });
+    else if (width > 0 && (width !== this.#plot.width || height !== this.#plot.height)) this.#plot.setSize({ width, height });
   }
 
   #options(spec) {
@@ -153,7 +160,8 @@ export class Chart {
     for (const s of spec.series) {
       if (s.kind === 'bars') { // one series for each sign, so that each has its colour
         data.push(s.values.map((v) => (v >= 0 ? v : null)), s.values.map((v) => (v < 0 ? v : null)));
-        series.push(drawn(s, color(s.color)), drawn(s, color(s.negative ?? s.color)));
+        const ink = s.faint ? faint : color;
+        series.push(drawn(s, ink(s.color)), drawn(s, ink(s.negative ?? s.color)));
       } else {
         data.push(s.values);
         series.push(drawn(s, color(s.color), s.negative && color(s.negative)));
@@ -163,33 +171,39 @@ export class Chart {
       grid: { stroke: ink.grid, width: 1 }, ticks: { stroke: ink.grid, width: 1, size: 4 } };
     const filled = spec.series.some((s) => s.kind === 'bars' || s.kind === 'area'); // a fill begins at zero
     const marks = (spec.marks ?? []).filter((m) => m.x !== null && m.x !== undefined);
+    const levels = (spec.levels ?? []).filter((l) => l.at !== null && l.at !== undefined);
+    const { sideways, untitled } = this;
+    const key = this.#group;
     return { data, opts: {
       width: this.canvas.clientWidth,
-      height: this.height,
-      padding: [marks.length ? labelHeight * marks.length + 6 : 16, 20, 0, 0],
+      height: this.canvas.clientHeight,
+      padding: [this.top ?? (marks.length ? labelHeight * marks.length + 6 : 16), this.pad[0], this.bare ? 6 : 0, this.pad[1]],
       legend: { show: false },
       cursor: {
-        drag: { x: true, y: false, setScale: false, dist: 8 }, points: { size: 7 }, y: false, bind: { dblclick: () => () => this.#zoomTo(null) },
-        sync: this.sync && { key: this.sync, filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave' } },
+        drag: { x: !sideways, y: false, setScale: false, dist: 8 }, points: { size: 7 }, y: false, bind: { dblclick: () => () => this.#zoomTo(null) },
+        move: (u, left, top) => onPoint(u, left, top, sideways),
+        sync: key && { key, filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave' } },
       },
       scales: {
-        x: { time: false, range: (_, a, b) => this.#zoom ?? spec.range ?? (a === b ? [a - 1, b + 1] : [a, b]) },
-        y: { range: spec.yRange ?? ((_, a, b) => uPlot.rangeNum(filled ? Math.min(a, 0) : a ?? 0, filled ? Math.max(b, 0) : b ?? 1, 0.08, true)) },
+        x: { time: false, ori: sideways ? 1 : 0, range: (_, a, b) => this.#zoom ?? spec.range ?? (a === b ? [a - 1, b + 1] : [a, b]) },
+        y: { ori: sideways ? 0 : 1, range: spec.yRange ?? ((_, a, b) => uPlot.rangeNum(filled ? Math.min(a, 0) : a ?? 0, filled ? Math.max(b, 0) : b ?? 1, 0.08, true)) },
       },
       axes: [
-        { ...axis, label: spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, grid: { show: false },
+        { ...axis, show: !sideways && !this.bare, side: sideways ? 3 : 2, label: untitled ? undefined : spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, grid: { show: false },
           values: (_, splits) => splits.map((x) => spec.xFormat(x)) },
-        { ...axis, label: spec.yName, labelSize: 18, space: 28, values: (_, splits) => splits.map((y) => spec.yFormat(y)),
-          size: (_, values) => Math.max(this.gutter, 16 + 6.6 * Math.max(3, ...(values ?? []).map((v) => v.length))) },
+        sideways ? { ...axis, side: 2, size: 28, space: 56, values: (_, splits) => splits.map((y) => spec.yFormat(y)) }
+          : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, values: (u, splits) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y))),
+            size: (_, values) => Math.max(this.gutter, 16 + 6.6 * Math.max(3, ...(values ?? []).map((v) => v.length))) },
       ],
       series,
       hooks: {
         drawClear: [(u) => {
+          heat(u, spec.cells ?? []);
           shade(u, spec.bands ?? []);
           for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
           zeroLine(u, ink.line);
         }],
-        draw: [(u) => { annotate(u, marks); nameValues(u, spec.series, ink.text); }],
+        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); if (this.right) tags(u, levels); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
@@ -207,7 +221,7 @@ export class Chart {
       else this.#hide();
     } else if (event.key === 'Enter' && this.#spec.onPick) {
       this.#spec.onPick(this.#index);
-    } else if (event.key === '+' || event.key === '-') {
+    } else if ((event.key === '+' || event.key === '-') && !this.sideways) {
       this.#magnify(event.key === '+' ? 0.5 : 2);
     } else if (step !== undefined) {
       this.#point(Math.min(last, Math.max(0, (this.#index ?? 0) + step)));
@@ -219,9 +233,23 @@ export class Chart {
   #point(i) {
     const x = this.#spec.xs[i];
     if (this.#zoom && (x < this.#zoom[0] || x > this.#zoom[1])) this.#zoomTo(null);
-    if (this.#plot) this.#plot.setCursor({ left: this.#plot.valToPos(x, 'x'), top: 1 });
+    for (const chart of charts) { // uPlot itself tells the others of a mouse only
+      if (chart === this || this.#group && chart.#group === this.#group) chart.#stand(x);
+    }
     this.#tell(i);
     this.#show();
+  }
+
+  get #group() {
+    return this.sync ?? this.along;
+  }
+
+  /** stand puts the cursor on the point nearest to x. */
+  #stand(x) {
+    const { min, max } = this.#plot?.scales.x ?? {};
+    if (!(x >= min && x <= max)) return;
+    const at = this.#plot.valToPos(x, 'x');
+    this.#plot.setCursor(this.sideways ? { left: 1, top: at } : { left: at, top: 1 });
   }
 
   /** scrub follows a finger that moves sideways. uPlot itself follows a mouse, but only when it moves. */
@@ -274,7 +302,13 @@ export class Chart {
       chart.#zoom = range;
       chart.all.hidden = range === null;
       chart.#plot?.setData(chart.#plot.data); // computes the scales anew
+      chart.zoomed(range);
     }
+  }
+
+  /** zoom returns the part [from, to] that the user has chosen, or null for all. */
+  get zoom() {
+    return this.#zoom;
   }
 
   /** endZoom ends the zoom of a chart that will be drawn anew. */
@@ -305,12 +339,13 @@ export class Chart {
       h('dl', null, spec.series.flatMap((s) => [h('dt', null, swatch(s), s.name), h('dd', null, s.format(s.values[i]))])));
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
-    const left = u.over.offsetLeft + u.valToPos(spec.xs[i], 'x');
+    const at = u.valToPos(spec.xs[i], 'x');
+    const left = u.over.offsetLeft + (this.sideways ? u.cursor.left : at);
     const { offsetWidth: width, offsetHeight: height } = this.hint;
     const right = left + 14 + width <= this.canvas.clientWidth || left < this.canvas.clientWidth / 2;
     const x = Math.max(0, Math.min(right ? left + 14 : left - 14 - width, this.canvas.clientWidth - width));
-    const y = this.#finger ? (this.canvas.getBoundingClientRect().top > height ? -height - 4 : this.height + 4)
-      : Math.max(0, Math.min(u.over.offsetTop + (u.cursor.top ?? 0) - height / 2, this.height - height));
+    const y = this.#finger ? (this.canvas.getBoundingClientRect().top > height ? -height - 4 : u.height + 4)
+      : Math.max(0, Math.min(u.over.offsetTop + (this.sideways ? at : u.cursor.top ?? 0) - height / 2, u.height - height));
     this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
 
@@ -336,10 +371,25 @@ export class Chart {
   }
 }
 
+/** covered says whether a tag stands where the axis would have a number. Tags of prices out of sight are stacked at the edge. */
+function covered(u, y, levels) {
+  const { min, max } = u.scales.y;
+  const at = (price) => u.valToPos(price, 'y');
+  const stack = (out) => (levels.some(out) ? 18 * levels.filter(out).length + 8 : 0);
+  return at(min) - at(y) < stack((l) => l.at < min) || at(y) - at(max) < stack((l) => l.at > max) || levels.some((l) => l.at >= min && l.at <= max && Math.abs(at(l.at) - at(y)) < 17);
+}
+
+/** onPoint moves a cursor to the nearest point, whose values it tells. */
+function onPoint(u, left, top, sideways) {
+  if (left < 0 || !u.data?.[0]?.length) return [left, top];
+  const at = u.valToPos(u.data[0][u.posToIdx(sideways ? top : left)], 'x');
+  return !Number.isFinite(at) ? [left, top] : sideways ? [left, at] : [at, top];
+}
+
 /** swatch shows the colour of a series. */
 function swatch(s) {
   if (s.kind === 'none') return null;
-  const mark = h('i', { class: ['bars', 'area', 'ribbon'].includes(s.kind) ? `swatch block ${s.kind}` : 'swatch' });
+  const mark = h('i', { class: ['bars', 'ghost', 'area', 'ribbon'].includes(s.kind) ? `swatch block ${s.kind}` : 'swatch' });
   mark.style.setProperty('--from', `var(${s.color})`);
   mark.style.setProperty('--to', `var(${s.negative ?? s.color})`);
   return mark;

@@ -2,13 +2,17 @@
 
 import { h, options, picker, say, scroller } from './dom.js';
 import { age, date, dollars, number, percent, shortDate, time, title, unknown, words } from './format.js';
-import { Panel } from './panel.js';
+import { day, Panel } from './panel.js';
 import { marketNow } from './poll.js';
 import { choices, choose, chosen, onChoice } from './state.js';
 import { term } from './terms.js';
 
-// The page asks for every row, because a filter must see them all. They are 11 KB on the wire, and 20 rows are 4 KB.
-const path = '/api/v1/options/flow/unusual?limit=100';
+// The page asks for every row, because a filter must see them all. They are 11 KB on the wire, and 20 rows are 4 KB. The best of one
+// underlying are more than what it has among the best of all.
+const path = () => {
+  const one = filter('symbol').replace('.', '');
+  return `/api/v1/options/flow/${all().includes(one) ? one.toLowerCase() : 'unusual'}?limit=100${day() && `&date=${day()}`}`;
+};
 const marked = 60e3; // how long a new row is marked, in milliseconds: an answer of the session lasts 10 s, less than a look away
 const premiums = [5e4, 1e5, 2.5e5, 5e5, 1e6, 5e6, 1e7];
 const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'Premium', 25], ['size_surprise', 'Volume against similar contracts', 20],
@@ -17,6 +21,7 @@ const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'P
 let market = 0; // the market's time when the table was drawn last, in milliseconds since 1970
 const signs = { bullish: 1, neutral: 0, bearish: -1 };
 const share = (x) => (x === null ? unknown : `${number(x * 100, 1, true)}\u00a0%`);
+const all = () => document.getElementById('underlying')?.dataset.all.trim().toUpperCase().split(' ') ?? []; // underlyings of the server
 const side = (x) => (x.side === 'unknown' ? null : title(x.side));
 
 // The columns: key, name, the value that sorts, what a cell shows, and the kind. A first click on text puts the smallest value
@@ -27,7 +32,7 @@ const columns = [
   ['days', 'Expiration', (x) => x.days_to_expiration, (x) => [(x.days_to_expiration < 300 ? shortDate : date)(x.expiration), h('small', null, `${number(x.days_to_expiration)} d`)], 'text'],
   ['direction', 'Direction', (x) => signs[x.direction] ?? null, (x) => title(x.direction), ''],
   ['side', 'Side', side, (x) => side(x) ?? unknown, 'text'],
-  ['time', 'Last trade', (x) => x.observed_at, (x) => [`${age(market - Date.parse(x.observed_at)).replace(/ \d+ s$/, '')} ago`, h('small', null, time(Date.parse(x.observed_at)))], 'number'],
+  ['time', 'Last trade', (x) => x.observed_at, (x) => [day() ? null : h('span', { class: 'ago' }, `${age(market - Date.parse(x.observed_at)).replace(/ \d+ s$/, '')} ago`), h('small', null, time(Date.parse(x.observed_at)))], 'number'],
   ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
   ['volume', 'Volume', (x) => x.volume, (x) => number(x.volume), 'number'],
   ['oi', 'Open interest', (x) => x.open_interest, (x) => number(x.open_interest), 'number'],
@@ -54,6 +59,9 @@ const most = () => Number(chosen('flow-rows', '20', (v) => ['50', '100'].include
 /** matching returns the rows that have all that is chosen. */
 export const matching = (items) => items.filter((x) => active().every(([name, value]) => filters[name][1](x, value)));
 
+/** sided returns the rows of a known side. All, if the user has chosen so, or asks for a direction that only others have. */
+export const sided = (items) => (chosen('flow-sides') === 'all' || filter('direction') === 'unknown' ? items : items.filter((x) => x.side !== 'unknown'));
+
 /** unmatched says why no row is shown, although there are rows. */
 export function unmatched() {
   const [from, to] = ['from', 'to'].map(filter);
@@ -64,6 +72,7 @@ export function unmatched() {
 /** flowPanel builds the panel. */
 export function flowPanel() {
   let items = null; // of the last answer
+  let of = ''; // its address
   let drawn = null; // the choices that the panel shows
   let unmark = 0;
   const seen = new Map(); // when each row first came, by its id
@@ -71,6 +80,7 @@ export function flowPanel() {
   const rows = picker('Rows', (n) => choose({ 'flow-rows': n === '20' ? '' : n }));
   options(rows.select, ['20', '50', '100'].map((n) => [n, n]));
   const controls = filterControls();
+  const sides = h('button', { type: 'button', click: () => choose({ 'flow-sides': chosen('flow-sides') === 'all' ? '' : 'all' }) });
   const reset = h('button', {
     type: 'button', hidden: true, click: () => {
       choose(Object.fromEntries(active().map(([name]) => [`flow-${name}`, ''])));
@@ -89,9 +99,9 @@ export function flowPanel() {
     render(data, meta) {
       market = marketNow(meta.source);
       // The rows of the first answer are not new: they may be old.
-      const at = items ? Date.now() : 0;
+      const at = of === panel.shown ? Date.now() : 0;
+      of = panel.shown;
       for (const { id } of data.items) if (!seen.has(id)) seen.set(id, at);
-      controls.offer(data.universe);
       items = data.items;
       draw();
     },
@@ -109,7 +119,11 @@ export function flowPanel() {
       else head.removeAttribute('aria-sort');
     }
     if (!items) return;
-    const match = matching(items);
+    const every = matching(items);
+    const match = sided(every);
+    const hidden = every.length - match.length;
+    say(sides, hidden ? `${hidden} of unknown side hidden · show` : 'Hide unknown sides');
+    sides.hidden = !hidden && chosen('flow-sides') !== 'all';
     const shown = sort(match).slice(0, most());
     const now = Date.now();
     const fresh = shown.filter((x) => now - seen.get(x.id) < marked);
@@ -120,16 +134,16 @@ export function flowPanel() {
     if (fresh.length) unmark = setTimeout(draw, Math.min(...fresh.map((x) => seen.get(x.id))) + marked - now);
     place.hidden = shown.length === 0;
     none.hidden = shown.length > 0;
-    say(none, items.length ? unmatched() : 'No unusual activity has been found in this session.');
-    say(count, shown.length < match.length && match.length < items.length ? `${shown.length} of ${match.length} matches shown, of ${items.length} rows`
-      : items.length ? `${shown.length} of ${items.length} shown` : '');
+    say(none, hidden ? 'The side of every row is unknown.' : items.length ? unmatched() : 'No unusual activity has been found in this session.');
+    say(count, items.length ? `${shown.length} of ${match.length} shown${day() ? `, of ${date(day())}` : ''}` : '');
   }
   onChoice(() => { if (location.search !== drawn) draw(); });
-  const legend = h('ul', { class: 'key', 'aria-label': 'Parts of a score' }, parts.map(([key, name, best]) => h('li', { class: key }, `${name} (${best})`)),
+  const legend = h('ul', { class: 'key about', 'aria-label': 'Parts of a score' }, parts.map(([key, name, best]) => h('li', { class: key }, `${name} (${best})`)),
     h('li', { class: 'fresh' }, 'New in the last minute'));
-  const explained = h('p', null, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
+  const explained = h('p', { class: 'about' }, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
     ' is inferred from the side of the last trade.');
-  panel.body.append(controls.element, h('div', { class: 'counted' }, count, reset, explained), none, legend, place, tip.element);
+  panel.body.append(controls.element, h('div', { class: 'counted' }, count, sides, reset), explained, legend, none, place);
+  panel.element.append(tip.element); // it is fixed to the window, and body contains what is
   draw();
   panel.follow(path);
 }
@@ -153,9 +167,8 @@ export function sort(items) {
   });
 }
 
-/** filterControls builds the fields of the filters. offer gives them the symbols, show the choices in the address. */
+/** filterControls builds the fields of the filters. show gives them the choices in the address. */
 function filterControls() {
-  let symbols = [];
   const set = (name) => (value) => choose({ [`flow-${name}`]: value });
   const selects = ['symbol', 'direction', 'premium'].map((name) => [name, picker(title(name), set(name))]);
   const days = ['from', 'to'].map((name) => [name, h('input', {
@@ -163,7 +176,7 @@ function filterControls() {
   })]);
   const show = () => {
     const pairs = {
-      symbol: [...new Set([...symbols, filter('symbol')])].sort().map((v) => [v, v]),
+      symbol: [...new Set([...all(), filter('symbol')])].sort().map((v) => [v, v]),
       direction: ['bullish', 'bearish', 'neutral', 'unknown'].map((v) => [v, title(v)]),
       premium: [...new Set([...premiums, Number(filter('premium'))])].sort((a, b) => a - b).map((v) => [String(v), `${dollars(v, true)} or more`]),
     };
@@ -173,12 +186,11 @@ function filterControls() {
     }
     for (const [name, field] of days) if (field !== document.activeElement) field.value = filter(name);
   };
-  const offer = (list) => { symbols = list; };
   const [symbol, ...others] = selects.map(([, { element }]) => element);
   const element = h('div', { class: 'filters', role: 'group', 'aria-label': 'Filters' }, symbol,
     choices('flow-type', 'Type', [['', 'All'], ['call', 'Calls'], ['put', 'Puts']]).element, others,
     h('span', { class: 'picker days' }, 'Days', days[0][1], 'to', days[1][1]));
-  return { element, offer, show };
+  return { element, show };
 }
 
 function row(x, tip, isNew) {

@@ -81,12 +81,14 @@ export function closes(day) {
   return newYorkTime(day, early ? '13:00:00' : '16:00:00');
 }
 
-/** awaited says, on the morning of a weekday, when the first quotes of a session come. The delay makes them late. */
+/** awaited says, outside a session, when the next quotes come. The delay makes them late. It knows weekends, and no holidays. */
 export function awaited(now, delay) {
-  const day = newYorkDay(now);
-  const first = newYorkTime(day, '09:30:00') + delay * 60e3;
-  if (now < newYorkTime(day, '04:00:00') || now > first + 5 * 60e3 || [0, 6].includes(new Date(day).getUTCDay())) return '';
-  return `The first quotes of a session come at ${time(first, true)} ET${delay ? `, because quotes are delayed by ${delay} minutes` : ''}.`;
+  for (let at = now; ; at += 86400e3) {
+    const day = newYorkDay(at);
+    const first = newYorkTime(day, '09:30:00') + delay * 60e3;
+    if (now > first + 5 * 60e3 || [0, 6].includes(new Date(day).getUTCDay())) continue;
+    return `Next quotes: ${at === now ? 'today' : weekday(day)}, ${time(first, true)} ET${delay ? ` (${delay} minutes late)` : ''}, if the exchange opens.`;
+  }
 }
 
 /** date writes a calendar date, which has no time zone. */

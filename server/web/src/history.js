@@ -1,44 +1,64 @@
-// History: one row of levels for each stored date.
+// History: the levels of each stored date, as charts and as a table. A click opens a date.
 
 import { Chart } from './chart.js';
-import { h } from './dom.js';
-import { axisDollars, date, dollars, level, number, ranged, shortDate } from './format.js';
-import { Panel } from './panel.js';
-import { choose, underlying } from './state.js';
+import { h, scroller } from './dom.js';
+import { axisDollars, date, dollars, level, number, percent, ranged, shortDate, title, weekday } from './format.js';
+import { day, Panel } from './panel.js';
+import { choose, onChoice, underlying } from './state.js';
+import { current } from './strikes.js';
+import { refill, term } from './terms.js';
+
+/** records returns the rows of an answer with columns, each as an object. Without an answer there is none. */
+export const records = (data) => (data?.rows ?? []).map((row) => Object.fromEntries(data.columns.map((name, i) => [name, row[i]])));
+
+/** dated returns what a chart of one point for each stored date shares: its axis, the chosen date, and what a click opens. */
+export function dated(rows) {
+  const chosen = rows.findIndex((r) => r.date === day());
+  return {
+    onPick: (i) => choose({ date: rows[i].date }, true), view: rows[0]?.date,
+    xs: rows.map((_, i) => i), xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [-0.6, Math.max(rows.length - 0.4, 0.6)],
+    xFormat: (i, exact) => (rows[i] ? (exact ? date : shortDate)(rows[i].date) : ''),
+    marks: chosen < 0 ? [] : [{ x: chosen, label: shortDate(rows[chosen].date), color: '--accent' }],
+  };
+}
 
 /** historyPanel builds the panel. */
 export function historyPanel() {
-  const levels = new Chart('Flip, walls and spot', 240, { sync: 'history' });
-  const net = new Chart('Net gamma', 240, { sync: 'history' });
-  const panel = new Panel({
-    id: 'history',
-    render(data) {
-      const column = (name) => data.rows.map((row) => row[data.columns.indexOf(name)]);
-      const dates = column('date');
-      draw(levels, net, dates, column);
-    },
-  });
-  panel.body.append(h('div', { class: 'split' }, levels.element, net.element));
-  panel.follow(`/api/v1/gex/${underlying()}/series`);
-}
-
-/** open shows a date in all panels that have it. */
-function open(picked) {
-  choose({ date: picked }, true);
-  document.getElementById('today').scrollIntoView();
-}
-
-function draw(levels, net, dates, column) {
-  const axis = {
-    onPick: (i) => open(dates[i]),
-    xs: dates.map((_, i) => i), xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [-0.6, Math.max(dates.length - 0.4, 0.6)],
-    xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''),
+  const levels = new Chart('Flip, walls and spot', 160, { sync: 'history', untitled: true });
+  const net = new Chart('Net gamma', 160, { sync: 'history', untitled: true });
+  const place = scroller('Levels of the stored dates');
+  let rows = [];
+  const show = () => {
+    draw(levels, net, rows);
+    refill(place, grid(rows));
   };
-  const [split, method] = [column('split'), column('method')];
-  axis.marks = dates.flatMap((_, i) => (split[i] ? [{ x: i, label: 'Split', color: '--muted' }]
-    : i > 0 && method[i] !== method[i - 1] ? [{ x: i, label: method[i] ?? '', color: '--muted' }] : []));
-  const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
-  const flips = column('zero_gamma_flip').filter((x) => x !== null);
+  const panel = new Panel({ id: 'history', render(data) { rows = records(data); show(); } });
+  place.classList.add('fills');
+  panel.body.append(h('div', { class: 'split' }, levels.element, net.element, h('div', { class: 'dates' }, place)));
+  onChoice(show);
+  panel.follow(`${current}/series`);
+}
+
+const columns = [['Date', (r) => h('button', { type: 'button', class: 'term', click: () => choose({ date: r.date }, true) }, weekday(r.date).replace(/^(...)\w*/, '$1'))],
+  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip)], ['To flip', (r) => percent(r.zero_gamma_flip ? (r.spot / r.zero_gamma_flip - 1) * 100 : null)],
+  ['Net gamma', (r) => dollars(r.net_gex_dollars)], ['Regime', (r) => title(r.gamma_regime)], ['Call wall', (r) => level(r.call_wall)], ['Put wall', (r) => level(r.put_wall)]];
+const words = { Flip: 'flip', 'Net gamma': 'net', Regime: 'regime', 'Call wall': 'call_wall', 'Put wall': 'put_wall' };
+
+/** grid returns the table of the stored dates, newest first. */
+function grid(rows) {
+  const kind = (i) => (i === 0 || i === 5 ? null : 'number');
+  return h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels of the stored dates, newest first'),
+    h('thead', null, h('tr', null, columns.map(([name], i) => h('th', { scope: 'col', class: kind(i) }, term(words[name], name))))),
+    h('tbody', null, rows.toReversed().map((r) => h('tr', { 'aria-current': r.date === day() && 'true', click: (event) => { if (!event.target.closest('button')) choose({ date: r.date }, true); } },
+      columns.map(([, cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: kind(i) }, cell(r)))))));
+}
+
+function draw(levels, net, rows) {
+  const axis = dated(rows);
+  axis.marks.push(...rows.flatMap(({ split, method }, i) => (split ? [{ x: i, label: 'Split', color: '--muted' }]
+    : i > 0 && method !== rows[i - 1].method ? [{ x: i, label: method ?? '', color: '--muted' }] : [])));
+  const line = (name, key, color, more) => ({ name, values: rows.map((r) => r[key]), format: level, kind: 'line', color, ...more });
+  const flips = rows.map((r) => r.zero_gamma_flip).filter((x) => x !== null);
   levels.draw({
     ...axis,
     series: [
@@ -48,15 +68,15 @@ function draw(levels, net, dates, column) {
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
     ],
     yName: underlying().toUpperCase(), yFormat: (y) => number(y),
-    summary: dates.length === 0 ? 'No date is stored yet.'
-      : `${dates.length === 1 ? `1 date, ${date(dates[0])}.` : `${dates.length} dates, from ${date(dates[0])} to ${date(dates.at(-1))}.`} ` +
+    summary: rows.length === 0 ? 'No date is stored yet.'
+      : `${rows.length === 1 ? `1 date, ${date(rows[0].date)}.` : `${rows.length} dates, from ${date(rows[0].date)} to ${date(rows.at(-1).date)}.`} ` +
         (flips.length ? ranged('The flip', flips, level) : 'There was no flip.'),
   });
-  const values = column('net_gex_dollars');
+  const values = rows.map((r) => r.net_gex_dollars);
   net.draw({
     ...axis,
     series: [{ name: 'Net', values, format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
     yName: '$ per 1 % move', yFormat: axisDollars,
-    summary: `Net gamma was positive on ${values.filter((v) => v > 0).length} of ${dates.length} dates.`,
+    summary: `Net gamma was positive on ${values.filter((v) => v > 0).length} of ${rows.length} dates.`,
   });
 }

@@ -1,42 +1,115 @@
-// The prices that a chart marks, to copy: one price, or the line that chart scripts take.
+// The ladder: every level from the highest price to the lowest, with the spot in its place. A click copies a price. A button shows the
+// lines and files that chart programs take.
 
 import { h, say, scroller, table } from './dom.js';
-import { level, month, number, percent, shortDate } from './format.js';
-import { Panel } from './panel.js';
-import { underlying } from './state.js';
+import { level, month, number, percent, points, shortDate, spotName } from './format.js';
+import { day, follow, Panel } from './panel.js';
+import { here } from './state.js';
+import { current, past } from './strikes.js';
 import { refill } from './terms.js';
 
-const path = `/api/v1/gex/${underlying()}/levels`;
+const path = `${current}/levels`;
+const painPath = '/api/public/{u}-max-pain';
 
 /** contract names a future with its month. */
 const contract = (f) => `${f.symbol} ${month(f.month)}`;
 
+/**
+ * rungs returns the levels of a gamma answer, of now or of a date, and of the nearest max pain: {price, names, kind}, highest price first.
+ * Levels of one price share a rung. The kind of the first gives the colour.
+ */
+export function rungs(d, maxPain) {
+  const found = new Map();
+  const add = (kind, name, price) => {
+    if (!Number.isFinite(price)) return;
+    const names = found.get(price)?.names ?? found.set(price, { price, names: [], kind }).get(price).names;
+    if (!names.includes(name)) names.push(name);
+  };
+  const move = d.expected_move_1d;
+  add('call', 'Call wall', d.call_wall);
+  add('put', 'Put wall', d.put_wall);
+  add('flip', 'Flip', d.zero_gamma_flip);
+  add('trigger', 'Vol trigger', d.vol_trigger);
+  for (const [key, name] of [['gross', 'by gross'], ['open_interest', 'by open interest']]) {
+    const walls = d.walls?.[key] ?? {};
+    if (walls.call !== d.call_wall) add('call', `Call wall ${name}`, walls.call);
+    if (walls.put !== d.put_wall) add('put', `Put wall ${name}`, walls.put);
+  }
+  add('gross', 'Largest gamma', d.abs_gamma_strike);
+  add('pain', 'Max pain', maxPain);
+  for (const [kind, name, walls] of [['call', '0DTE call wall', d.zero_dte?.call_walls], ['put', '0DTE put wall', d.zero_dte?.put_walls]]) {
+    (walls ?? []).forEach((w, i) => add(kind, i ? `${name} ${i + 1}` : name, w.strike));
+  }
+  add('pin', '0DTE pin', d.zero_dte?.pin_strike);
+  add('flip', 'Flip band, high', d.flip_band?.high);
+  add('flip', 'Flip band, low', d.flip_band?.low);
+  if (move) {
+    add('move', 'Expected move up', d.effective_spot + move);
+    add('move', 'Expected move down', d.effective_spot - move);
+  }
+  return [...found.values()].sort((a, b) => b.price - a.price);
+}
+
 /** levelsPanel builds the panel. */
 export function levelsPanel() {
-  const place = scroller('Levels');
-  const about = h('p', { class: 'summary' });
+  const list = h('ol', { class: 'ladder' });
+  const none = h('p', { class: 'empty', hidden: true }, 'No level is known.');
   const said = h('output', { class: 'copied' });
-  const line = h('input', { readonly: true, 'aria-label': 'All levels in one line', focus: () => line.select() });
   const copy = async (text, what) => say(said, await toClipboard(text) ? `${what} copied.` : 'The browser does not allow to copy.');
   const price = (name, x) => h('button', { type: 'button', class: 'copy', 'aria-label': `Copy ${name} ${level(x)}`, click: () => copy(String(x), `${name} ${level(x)}`) }, level(x));
-  const panel = new Panel({
-    id: 'levels',
-    render(d) {
-      line.value = `$${d.symbol}: ${d.levels.map((l) => `${l.label}, ${l.price}`).join(', ')}`;
-      const columns = [{ head: 'Level' }, { head: d.symbol, number: true }, { head: 'From spot', number: true },
-        ...d.futures.map((f) => ({ head: contract(f), number: true }))];
-      const rows = d.levels.map((l) => [l.label, price(l.label, l.price), percent(l.distance_pct), ...d.futures.map((f) => {
-        const at = f.levels.find((x) => x.name === l.name);
-        return at ? price(`${contract(f)} ${l.label}`, at.price) : level(null);
-      })]);
-      const focused = place.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
-      refill(place, table('The levels, highest price first', columns, rows));
-      if (focused) [...place.querySelectorAll('button')].find((b) => b.getAttribute('aria-label') === focused)?.focus({ preventScroll: true });
-      say(about, `${d.levels.length ? 'A click on a price copies it.' : 'No level is known.'} ${d.futures.map((f) => `${contract(f)}, until ${shortDate(f.expiration)}: a fair value from option prices, ${number(f.ratio, 4)} × ${d.symbol}.`).join(' ')}`);
+  let pain = null; // an answer
+  const show = () => {
+    const d = panel.document?.data;
+    if (!d) return;
+    const all = rungs(d, pain?.meta.session_date === d.session_date ? pain.data.max_pain : null);
+    const spot = d.effective_spot;
+    const rung = ({ price: x, names, kind }) => h('li', { class: kind }, h('span', null, names.join(' · ')), price(names.join(', '), x),
+      h('small', null, percent((x / spot - 1) * 100)), h('small', null, points(x - spot, Math.abs(x - spot) < 100 ? 2 : 0)));
+    const here = h('li', { class: 'spot', 'aria-current': 'true' }, h('span', null, spotName(d)), h('b', null, level(spot)), h('small', null, percent(d.spot_change_pct)), h('small', null, 'day'));
+    const at = all.findIndex((r) => r.price < spot);
+    const focused = list.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
+    const rows = all.map(rung);
+    rows.splice(at < 0 ? rows.length : at, 0, here);
+    list.replaceChildren(...rows);
+    none.hidden = all.length > 0;
+    if (focused) [...list.querySelectorAll('button')].find((b) => b.getAttribute('aria-label') === focused)?.focus({ preventScroll: true });
+  };
+  const formats = copies(copy, price);
+  const panel = new Panel({ id: 'levels', controls: [formats.button], render: show });
+  panel.body.append(formats.element, none, list, said);
+  panel.followDay(current, past);
+  follow(() => (day() ? `${painPath}?date=${day()}` : painPath), ({ document }) => { pain = document; show(); });
+}
+
+/** copies builds the box with the levels in one line, as CSV, and on the scale of futures, and the button that opens it. */
+function copies(copy, price) {
+  const place = scroller('Levels on the scale of futures');
+  const about = h('p', { class: 'about' });
+  const csv = h('a', null, 'CSV');
+  const line = h('input', { readonly: true, 'aria-label': 'All levels in one line', focus: () => line.select() });
+  const element = h('div', { class: 'formats', hidden: true }, h('p', { class: 'line' }, line, h('button', { type: 'button', click: () => copy(line.value, 'The line') }, 'Copy the line'), csv), place, about);
+  let open = false;
+  const button = h('button', {
+    type: 'button', 'aria-expanded': 'false', click: () => {
+      open = !open;
+      element.hidden = !open;
+      button.setAttribute('aria-expanded', String(open));
+      followed ??= follow(() => (open ? path : ''), changed);
+      followed.look();
     },
-  });
-  panel.body.append(place, about, h('p', { class: 'line' }, line, h('button', { type: 'button', click: () => copy(line.value, 'The line') }, 'Copy the line'), h('a', { href: `${path}?format=csv` }, 'CSV')), said);
-  panel.follow(path);
+  }, 'Copy as …');
+  let followed = null;
+  const changed = ({ document }, fresh) => {
+    const d = document?.data;
+    if (!fresh || !d) return;
+    csv.href = `${here(path)}?format=csv`;
+    line.value = `$${d.symbol}: ${d.levels.map((l) => `${l.label}, ${l.price}`).join(', ')}`;
+    const at = (f, l) => f.levels.find((x) => x.name === l.name);
+    refill(place, ...d.futures.length ? [table('The levels on the scale of futures', [{ head: 'Level' }, ...d.futures.map((f) => ({ head: contract(f), number: true }))],
+      d.levels.map((l) => [l.label, ...d.futures.map((f) => (at(f, l) ? price(`${contract(f)} ${l.label}`, at(f, l).price) : level(null)))]))] : []);
+    say(about, [...d.futures.map((f) => `${contract(f)}, until ${shortDate(f.expiration)}: a fair value from option prices, ${number(f.ratio, 4)} × ${d.symbol}.`), ...day() ? ['Of now, not of the chosen date.'] : []].join(' '));
+  };
+  return { element, button };
 }
 
 /** toClipboard copies a text. A page that came without encryption may copy only what is selected. */

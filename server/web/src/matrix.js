@@ -1,10 +1,10 @@
 // Net gamma by strike and expiration, as a heat map and as a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { date, dollars, level, number, shortDate } from './format.js';
+import { date, dollars, level, number, short, shortDate } from './format.js';
 import { color } from './paint.js';
-import { Panel } from './panel.js';
-import { choices, onChoice, underlying } from './state.js';
+import { day, Panel } from './panel.js';
+import { choices, choose, onChoice } from './state.js';
 import { term } from './terms.js';
 
 const clipAt = 0.98; // the share of the cells that the colours tell apart
@@ -16,22 +16,25 @@ const series = (e, write = date) => `${write(e.expiration)} ${e.settlement.toUpp
 /** matrixPanel returns the panel. */
 export function matrixPanel() {
   let data = null;
-  let first = '3';
+  let first = '3'; // the range before the user chooses one
   const range = choices('matrix', 'Strikes of the matrix', [['3', '±3 %'], ['5', '±5 %'], ['10', '±10 %']], () => first);
   const map = new HeatMap();
   const summary = h('p', { class: 'summary' });
+  const now = h('p', { class: 'now', hidden: true }, 'The matrix is of now only: no date of it is stored. ', h('button', { type: 'button', click: () => choose({ date: '' }, true) }, 'Show now'));
   const details = h('details', { class: 'data', toggle: () => fillTable() }, h('summary', null, 'Show as table'));
   const panel = new Panel({
     id: 'matrix', controls: [range.element],
     render(d) {
-      if (!data && within(d, 0.03).length < fewStrikes) first = '10';
+      if (d.symbol !== data?.symbol) first = within(d, 0.03).length < fewStrikes ? '10' : '3';
       data = d;
       range.allow(); // shows the first choice
       show();
     },
   });
   const show = () => {
-    if (!data) return;
+    now.hidden = !day();
+    panel.element.classList.toggle('absent', !!day());
+    if (!data || day()) return;
     const view = cut(data, Number(range.picked()) / 100);
     map.draw(view);
     say(summary, sentence(view));
@@ -44,8 +47,9 @@ export function matrixPanel() {
     else details.append(grid);
   };
   onChoice(show);
-  panel.body.append(map.element, summary, details);
-  panel.follow(`/api/v1/gex/${underlying()}/matrix`);
+  panel.body.append(now, map.element, summary, details);
+  show();
+  panel.follow('/api/v1/gex/{u}/matrix');
   return panel;
 }
 
@@ -128,16 +132,20 @@ class HeatMap {
     const { view, scroller } = this;
     if (!view || scroller.clientWidth === 0) return;
     const narrow = scroller.clientWidth < 600;
+    const wide = innerWidth >= 2200; // as in app.css: each cell has its figure
     this.left = narrow ? 92 : 128;
-    this.width = Math.max(68, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
-    this.height = Math.max(5, Math.min(20, Math.floor(560 / Math.max(1, view.rows.length))));
+    this.width = Math.max(56, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    const before = this.height;
+    const room = scroller.clientHeight - this.cells.offsetTop - 4;
+    this.height = Math.max(wide ? 17 : 5, Math.min(26, Math.floor(room / Math.max(1, view.rows.length))));
     scroller.style.setProperty('--left', `${this.left}px`);
     scroller.style.setProperty('--cell', `${this.width}px`);
-    this.heads.replaceChildren(...view.columns.map((e) => h('span', { title: series(e) }, `${shortDate(e.expiration)} `, h('small', null, e.settlement.toUpperCase()), h('b', null, dollars(e.net_gex_dollars, true)))));
+    this.heads.replaceChildren(...view.columns.map((e) => h('span', { title: series(e) }, `${shortDate(e.expiration)} `, h('small', null, e.settlement.toUpperCase()), h('b', null, e.net_gex_dollars ? brief(e.net_gex_dollars) : level(e.net_gex_dollars)))));
     const ink = Object.fromEntries(['ink', 'muted', 'surface', 'positive', 'negative', 'line', 'axis'].map((name) => [name, color(`--${name}`)]));
     this.#drawCells(ink);
     this.#drawStrikes(ink);
     this.#place();
+    if (this.height !== before) scroller.scrollTop = this.#spotAt() - scroller.clientHeight / 2;
   }
 
   #context(canvas, width) {
@@ -157,9 +165,15 @@ class HeatMap {
     const none = hatch(ctx, ink.axis);
     const shade = ramp(ink);
     const gap = height > 8 ? 1 : 0;
+    ctx.font = '11px system-ui, sans-serif';
+    ctx.textAlign = 'center';
+    ctx.textBaseline = 'middle';
     view.rows.forEach((row, r) => row.cells.forEach((x, c) => {
       ctx.fillStyle = x === null ? none : shade(x / view.clip);
       ctx.fillRect(c * width, r * height, width - 1, height - gap);
+      if (height < 15 || !x) return;
+      ctx.fillStyle = Math.abs(x / view.clip) > 0.55 ? ink.surface : ink.ink;
+      ctx.fillText(brief(x), (c + 0.5) * width, (r + 0.5) * height);
     }));
     this.#spotLine(ctx, ink, 0, width * view.columns.length);
   }
@@ -277,6 +291,12 @@ class HeatMap {
     this.mark.hidden = true;
   }
 }
+
+/** brief writes a figure for a cell with at most two digits after its sign, without its unit: 1.2bn, −340m. */
+const brief = (x) => {
+  const digits = 10 ** Math.max(0, Math.floor(Math.log10(Math.abs(x))) - 1);
+  return short(Math.round(x / digits) * digits, true).replace('\u00a0', '');
+};
 
 /** ramp returns a function that gives the colour of a share of the clip: the surface at 0, full colour at ±1 and beyond. */
 function ramp(ink) {

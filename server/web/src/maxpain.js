@@ -1,13 +1,13 @@
 // Max pain: what all options of an expiration would pay at each settlement price, and where their open interest is.
 
 import { Chart } from './chart.js';
-import { h, picker } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate } from './format.js';
-import { Panel } from './panel.js';
+import { h, picker, say } from './dom.js';
+import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate, unknown } from './format.js';
+import { day, Panel } from './panel.js';
 import { choose, chosen, onChoice, underlying } from './state.js';
-import { refill, term } from './terms.js';
+import { fact, refill } from './terms.js';
 
-const path = `/api/public/${underlying()}-max-pain`;
+const path = '/api/public/{u}-max-pain';
 
 const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
 const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
@@ -16,38 +16,38 @@ const picked = () => chosen('expiration', '', (v) => /^\d{4}-\d\d-\d\d$/.test(v)
 
 /** maxPainPanel builds the panel. */
 export function maxPainPanel() {
-  let following; // the expiration in the panel's address, '' for the nearest
-  let gone = ''; // an expiration that was asked for and has settled
+  let gone = {}; // an expiration that was asked for and has settled
   const expirations = picker('Expiration', (e) => {
-    gone = '';
+    gone = {};
     choose({ expiration: e });
   });
   expirations.select.append(h('option', { value: '' }, 'Nearest'));
-  const payout = new Chart('Payout at settlement', 270, { sync: 'pain' });
-  const interest = new Chart('Open interest', 270, { sync: 'pain' });
-  const reading = h('p', { class: 'reading' });
+  const payout = new Chart('Payout at settlement', 160, { sync: 'strike', untitled: true });
+  const interest = new Chart('Open interest', 160, { sync: 'strike', untitled: true });
+  const dates = new Chart('Max pain by expiration', 150, { untitled: true });
+  const facts = h('dl', { class: 'facts' }, list(null));
+  const why = h('p', { class: 'about keep', role: 'status' });
   const panel = new Panel({
     id: 'max-pain', controls: [expirations.element],
     render(data) {
       offer(expirations.select, data.expirations);
-      refill(reading, ...(gone ? [`${date(gone)} has settled, so the nearest expiration is shown. `] : []), ...read(data));
+      say(why, gone.of === underlying() ? `${date(gone.date)} has settled, so the nearest expiration is shown.` : '');
+      refill(facts, ...list(data));
       draw(payout, interest, data);
+      drawDates(dates, data);
     },
     onFailure({ code }) { // the expiration has settled while it was shown, or since the link was made
       if (code !== 'expiration_not_found') return;
-      gone = following;
+      gone = { of: underlying(), date: picked() };
       choose({ expiration: '' });
     },
   });
-  const follow = () => {
-    if (picked() === following) return;
-    following = picked();
-    expirations.select.value = following;
-    panel.follow(following ? `${path}?expiration=${following}` : path);
-  };
-  onChoice(follow);
-  panel.body.append(reading, h('div', { class: 'split' }, payout.element, interest.element));
-  follow();
+  onChoice(() => { expirations.select.value = picked(); });
+  panel.body.append(why, facts, h('div', { class: 'split' }, payout.element, interest.element, dates.element));
+  panel.follow(() => {
+    const query = new URLSearchParams(Object.entries({ expiration: picked(), date: day() }).filter(([, value]) => value)).toString();
+    return query ? `${path}?${query}` : path;
+  });
 }
 
 /** offer fills the menu if its options differ: the expirations by month, each with its max pain and its open interest. */
@@ -62,17 +62,18 @@ function offer(select, expirations) {
   select.value = picked();
 }
 
-function read(d) {
-  const days = d.days_to_expiration;
-  const when = `${date(d.expiration)} (${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, `;
-  const settles = term('am', `${settlements[d.settlement]} settlement`);
-  if (d.call_open_interest === null || d.put_open_interest === null) return [when, settles, '): the document lacks open interest, so max pain is not known.'];
-  if (d.max_pain === null) return [when, settles, '): no open interest, so no max pain.'];
-  const sides = ['am', 'pm'].filter((s) => d.settlement === 'mixed' && d.by_settlement[s])
-    .map((s) => `${s.toUpperCase()} ${level(d.by_settlement[s].max_pain)}`);
-  return [when, settles, `): max pain ${level(d.max_pain)}, ${percent(d.distance_pct)} from spot${sides.length ? ` (${sides.join(', ')})` : ''}. ` +
-    `The payout there is ${dollars(d.payout_at_max_pain_dollars)}. From ${level(d.flatness?.low)} to ${level(d.flatness?.high)} it is at most 1\u00a0% higher. `,
-  term('put_call', 'Put/call'), ` open interest ${number(d.put_call_oi_ratio, 2)}.`];
+function list(d) {
+  const days = d?.days_to_expiration;
+  const sides = ['am', 'pm'].filter((s) => d?.settlement === 'mixed' && d.by_settlement[s]).map((s) => `${s.toUpperCase()} ${level(d.by_settlement[s].max_pain)}`);
+  const known = d?.call_open_interest !== null && d?.put_open_interest !== null;
+  return [
+    fact('am', 'Expiration', d ? shortDate(d.expiration) : unknown, d && `${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, ${settlements[d.settlement]}`),
+    fact('max_pain', 'Max pain', level(d?.max_pain), !d ? '' : !known ? 'the document lacks open interest' : d.max_pain === null ? 'no open interest' : sides.join(', ')),
+    fact('', 'From spot', percent(d?.distance_pct), d && `spot ${level(d.spot)}`),
+    fact('', 'Payout there', dollars(d?.payout_at_max_pain_dollars)),
+    fact('', 'At most 1 % higher', d?.flatness ? `${level(d.flatness.low)}–${level(d.flatness.high)}` : unknown),
+    fact('put_call', 'Put/call', number(d?.put_call_oi_ratio, 2, true), 'open interest'),
+  ];
 }
 
 /** span returns the prices worth showing: where the middle 70 % of the open interest lies, with spot and max pain. */
@@ -120,5 +121,28 @@ function draw(payout, interest, d) {
     ],
     yName: 'Contracts', yFormat: axisShort,
     summary: most ? `${short(d.call_open_interest)} calls and ${short(d.put_open_interest)} puts. Most contracts: strike ${level(most.strike)}. Calls are drawn upwards, puts downwards.` : 'No open interest.',
+  });
+}
+
+/** drawDates draws the max pain of every expiration, on the scale of a root of the days. A click shows an expiration. */
+function drawDates(chart, d) {
+  const rows = d.expirations.filter((x) => x.max_pain !== null);
+  if (rows.length < 2) return chart.clear('One expiration has a known max pain.');
+  const days = rows.map((x) => (Date.parse(x.expiration) - Date.parse(d.expirations[0].expiration)) / 86400e3 + 1);
+  const xs = days.map(Math.sqrt);
+  const values = rows.map((x) => x.max_pain);
+  const [low, high] = [Math.min(...values, d.spot), Math.max(...values, d.spot)];
+  chart.draw({
+    onPick: (i) => choose({ expiration: rows[i].expiration }), view: d.symbol,
+    xs, xName: 'Days from the first', ticks: [1, 2, 5, 10, 20], start: 0, marks: [],
+    xFormat: (x, exact) => { const row = exact && rows[xs.indexOf(x)]; return row ? date(row.expiration) : `${number(x * x)} d`; },
+    series: [
+      { name: 'Max pain', values, format: level, kind: 'step', color: '--flip' },
+      { name: 'Spot', values: values.map(() => d.spot), format: level, kind: 'line', color: '--ink', width: 1.5, dash: [4, 3], dots: false },
+      { name: 'From spot', values: rows.map((x) => x.distance_pct), format: percent, kind: 'none' },
+      { name: 'Open contracts', values: rows.map((x) => x.open_interest), format: short, kind: 'none' },
+    ],
+    yName: d.symbol, yFormat: (y) => number(y), yRange: [low - (high - low) * 0.1 - 1, high + (high - low) * 0.1 + 1],
+    summary: `${rows.length} expirations: max pain from ${level(Math.min(...values))} to ${level(Math.max(...values))}. A click shows an expiration.`,
   });
 }

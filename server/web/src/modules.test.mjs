@@ -8,9 +8,13 @@ Object.assign(globalThis, {
   document: page, addEventListener() {}, location: { search: '' }, reportError(error) { throw error; }, devicePixelRatio: 1,
 });
 const format = await import('./format.js');
-const { layOut } = await import('./paint.js');
+const { apart, layOut } = await import('./paint.js');
 const { beat, unwatch, watch } = await import('./poll.js');
-const { matching, sort, unmatched } = await import('./flow.js');
+const { matching, sided, sort, unmatched } = await import('./flow.js');
+const { rungs } = await import('./levels.js');
+const { barsAt, cellsOf } = await import('./heat.js');
+const { atRow, daily, fit, followTrack } = await import('./track.js');
+const { large, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
   const plain = (text) => text.replace(/\u2060/g, '').replace(/\u00a0/g, ' ');
@@ -24,8 +28,8 @@ test('numbers, amounts, times and ages', () => {
     [format.age(59_999), '59 s'], [format.age(921e3), '15 min 21 s'], [format.age(-5), '0 s'], [format.age(7260e3), '2 h 1 min'], [format.age(90000e3), '1 d 1 h'],
     [format.ranged('It', [3, 1, 2], String), 'It ranged from 1 to 3.'], [format.ranged('It', [7, 7], String), 'It was 7.'],
     [format.newYorkDay(Date.parse('2026-11-21T04:59:00Z')), '2026-11-20'], [format.weekday('2026-11-20'), 'Friday 20 Nov'],
-    [format.awaited(Date.parse('2026-11-20T14:40:00Z'), 15), 'The first quotes of a session come at 09:45 ET, because quotes are delayed by 15 minutes.'],
-    [format.awaited(Date.parse('2026-11-20T15:00:00Z'), 15), ''], [format.awaited(Date.parse('2026-11-21T14:40:00Z'), 15), ''],
+    [format.awaited(Date.parse('2026-11-20T14:40:00Z'), 15), 'Next quotes: today, 09:45 ET (15 minutes late), if the exchange opens.'],
+    [format.awaited(Date.parse('2026-11-20T21:30:00Z'), 0), 'Next quotes: Monday 23 Nov, 09:30 ET, if the exchange opens.'],
     [format.title('steep_contango'), 'Steep contango'], [format.reason('x_y'), 'the upstream’s document cannot be used (x y)'],
   ]) assert.equal(plain(got), want);
   for (const [day, hour] of [['2026-11-20', 21], ['2026-11-27', 18], ['2026-12-24', 18], ['2028-07-03', 17]]) { // the last three close early
@@ -54,6 +58,28 @@ test('labels of charts cover neither each other nor a line', () => {
   }
 });
 
+test('tags keep their distance, their order and their axis, and move as little as it takes', () => {
+  for (const [at, want] of [[[50, 90], [50, 90]], [[50, 51], [41.5, 59.5]], [[0, 100], [0, 100]], [[95, 99, 100], [64, 82, 100]], [[20, 21, 80], [11.5, 29.5, 80]]]) {
+    assert.deepEqual(apart(at.map((y, i) => ({ y, i })), 18, 0, 100).map(({ y, i }) => [i, y]), want.map((y, i) => [i, y]), String(at));
+  }
+});
+
+test('the price axis has spot, flip and the cone; far levels stay outside', () => {
+  const xs = [0, 1, 2, 3];
+  const columns = { spot: [7600, 7610, 7580, 7590], zero_gamma_flip: [7570, 7570, 7570, 7571] };
+  const left = { xs, column: (name) => columns[name] };
+  const cone = { end: 3, range: (x) => [7600 - 10 * x, 7600 + 10 * x] };
+  const m = { effective_spot: 7590, expected_move_1d: 30, zero_gamma_flip: 7571, flip_band: { low: 7565, high: 7580 }, call_wall: 7700, put_wall: 7500 };
+  const strikes = Array.from({ length: 200 }, (_, i) => ({ strike: 7000 + 5 * i }));
+  const near = ([low, high], wantLow, wantHigh) => assert.ok(Math.abs(low - wantLow) < 1 && Math.abs(high - wantHigh) < 1, `${low} to ${high}, want ${wantLow} to ${wantHigh}`);
+  near(fit(left, [0, 3], cone, null, m, strikes), 7559.8, 7635.2);
+  near(fit(left, [0, 1], cone, [0, 1], m, strikes), 7561.4, 7613.6); // a zoom has what it shows, and the flip band near it
+  near(fit(left, [0, 3], cone, null, { ...m, call_wall: 7640 }, strikes), 7559, 7646); // a near wall is in sight
+  columns.zero_gamma_flip = [7000, 7000, 7000, 7000];
+  near(fit(left, [0, 3], cone, null, { ...m, zero_gamma_flip: 7000, flip_band: null }, strikes), 7565.2, 7634.8);
+  near(fit({ xs: [], column: () => [] }, [0, 0], undefined, null, { ...m, flip_band: null }, []), 7555.2, 7624.8); // without a track: one expected move
+});
+
 test('flow: every column sorts, unknown values last, and the filters choose', () => {
   const row = (id, more) => ({ id, symbol: 'SPY', strike: 100, option_type: 'call', days_to_expiration: 5, score: 1, direction: 'unknown', direction_confidence: 0.1,
     premium: 1, side: 'unknown', volume: 1, open_interest: 1, volume_oi_ratio: null, implied_volatility: null, moneyness_pct: 0, observed_at: '2026-11-20T15:00:00Z', ...more });
@@ -78,10 +104,34 @@ test('flow: every column sorts, unknown values last, and the filters choose', ()
     location.search = search;
     assert.deepEqual(matching(rows).map((x) => x.id), want, search);
   }
+  const sides = [row(0), row(1, { side: 'ask' })];
+  for (const [search, want] of [['', [1]], ['?flow-sides=all', [0, 1]], ['?flow-direction=unknown', [0, 1]]]) {
+    location.search = search;
+    assert.deepEqual(sided(sides).map((x) => x.id), want, search);
+  }
   location.search = '?flow-type=put&flow-premium=999999999&flow-from=30&flow-to=31';
   assert.equal(unmatched().replace(/\u00a0/g, ' '), 'None of the rows with the highest scores has all of this: puts, premium $1 bn or more, 30 days or more, 31 days or less.');
   location.search = '?flow-from=30&flow-to=3';
   assert.equal(unmatched(), 'The first day (30) lies after the last (3).');
+});
+
+test('events: what two rows in a row have, at the first of them', () => {
+  const columns = ['as_of', 'effective_spot', 'zero_gamma_flip', 'call_wall', 'put_wall', 'gamma_regime'];
+  const row = (minute, spot, call, regime = 'neutral', flip = 100) => [`2026-11-20T15:${minute}:00Z`, spot, flip, call, 90, regime];
+  const rows = [row('00', 101, 110), row('01', 99, 110), row('02', 101, 110), row('03', 99, 120), row('04', 98, 120), row('05', 98, null, 'negative', null),
+    row('06', 97, 130, 'negative'), row('07', 97, 120, 'negative'), row('08', 101, 120, 'negative')];
+  assert.deepEqual(tracked({ columns, rows }).map((e) => [new Date(e.at).getUTCMinutes(), e.kind, e.text]), [
+    [3, 'flip', 'Spot crossed the flip, 100, downwards'], [3, 'wall', 'Call wall 120, was 110'], [5, 'regime', 'Regime negative, was neutral']]);
+  assert.deepEqual(tracked({ columns, rows: [] }), []);
+  const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
+  assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
+});
+
+test('levels: highest price first, those of one price together, and none that is unknown', () => {
+  const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: null,
+    walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105 } };
+  assert.deepEqual(rungs(d, 99).map((r) => [r.price, r.kind, r.names.join()]), [[120, 'call', 'Call wall by open interest'], [110, 'call', 'Call wall,Largest gamma,0DTE call wall 2'],
+    [105, 'call', '0DTE call wall,0DTE pin'], [102, 'move', 'Expected move up'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Expected move down'], [90, 'put', 'Put wall']]);
 });
 
 test('polling: once per max-age, with the tag, not while hidden, and less often while the server does not answer', async () => {
@@ -160,4 +210,51 @@ test('polling: once per max-age, with the tag, not while hidden, and less often 
   asked.length = 0;
   await advance(70e3);
   assert.equal(asked.length, 1, 'a date that may be stored soon is not asked for once a minute');
+});
+
+test('the track of now; the last session that has one; none', async () => {
+  const rows = (date, n) => ({ success: true, data: { session_date: date, columns: ['as_of', 'spot'], rows: Array.from({ length: n }, (_, i) => [`${date}T15:0${i}:00Z`, i]) } });
+  const base = '/api/v1/gex/spx';
+  const answers = { [`${base}/series`]: { success: true, data: { columns: ['date'], rows: [['2026-11-18'], ['2026-11-19'], ['2026-11-20']] } } };
+  globalThis.fetch = async (url) => (answers[url] ? new Response(JSON.stringify(answers[url])) : new Response('{"success":false,"error":{"code":"snapshot_not_found","message":"none"}}', { status: 404 }));
+  location.search = '';
+  const told = async () => {
+    const seen = [];
+    followTrack((document, why) => seen.push([document?.data.session_date ?? '', document?.data.rows.length ?? 0, why]));
+    for (let i = 0; i < 40; i++) await new Promise(setImmediate);
+    return seen.at(-1);
+  };
+  answers[`${base}/intraday?date=2026-11-18`] = rows('2026-11-18', 9);
+  answers[`${base}/intraday`] = rows('2026-11-20', 1);
+  assert.deepEqual(await told(), ['2026-11-18', 9, '']); // 19 Nov has none
+  delete answers[`${base}/intraday?date=2026-11-18`];
+  location.search = '?u=spy';
+  for (const path of ['intraday', 'series']) answers[`/api/v1/gex/spy/${path}`] = answers[`${base}/${path}`];
+  assert.deepEqual(await told(), ['2026-11-20', 1, '']);
+  location.search = '?u=qqq';
+  answers['/api/v1/gex/qqq/intraday'] = rows('2026-11-20', 2);
+  assert.deepEqual(await told(), ['2026-11-20', 2, '']);
+  location.search = '?u=qqq&date=2026-11-17';
+  assert.deepEqual(await told(), ['', 0, 'No track is stored for this date.']);
+});
+
+test('a row of the track gives the levels of its moment; the closes end with their date', () => {
+  const track = { session_date: '2026-11-20', columns: ['spot', 'effective_spot', 'zero_gamma_flip', 'net_gex_dollars', 'flip_low', 'flip_high'], rows: [[101, 100, 98, 5, 97, 99], [102, 102, null, -5, null, null]] };
+  const d = { symbol: 'SPX', session_date: '2026-11-20', spot: 110, spot_change_pct: 10, net_gex_dollars: 9 };
+  const { spot_change_pct: change, flip_distance_pct: distance, ...m } = atRow(d, track, 0);
+  assert.ok(Math.abs(change - 1) < 1e-9 && Math.abs(distance - 2) < 1e-9);
+  assert.deepEqual([m.symbol, m.spot, m.effective_spot, m.net_gex_dollars, m.flip_band, m.call_wall], ['SPX', 101, 100, 5, { low: 97, high: 99 }, null]);
+  assert.deepEqual([atRow(d, track, 1).flip_status, atRow(d, track, 1).flip_band, atRow(null, track, 1).spot_change_pct], ['none', null, null]);
+  const closes = daily({ columns: ['date', 'spot'], rows: [['2026-11-18', 1], ['2026-11-19', 2], ['2026-11-20', 3]] }, '2026-11-19');
+  assert.deepEqual([closes.dates, closes.column('spot'), closes.column('other')], [['2026-11-18', '2026-11-19'], [1, 2], [null, null]]);
+});
+
+test('gamma by strike through a session: the bars of a moment, and the cells of the map', () => {
+  const at = (clock) => Date.parse(`2026-11-20T${clock}:00Z`);
+  const through = { columns: ['as_of', 'effective_spot', 'strikes', 'net_gex_dollars'], rows: [
+    ['2026-11-20T14:30:00Z', 100, [99, 100, 102], [5, null, -10]], ['2026-11-20T14:35:00Z', 100, [99, 100, 102], [5, 6, 7]], ['2026-11-20T15:35:00Z', 101, [100, 102], [1, 2]]] };
+  assert.equal(barsAt(null, 0) ?? barsAt(through, at('14:29')) ?? barsAt(through, at('15:00')), null);
+  assert.deepEqual(barsAt(through, at('14:34')), { at: at('14:30'), by_strike: [{ strike: 99, net_gex_dollars: 5 }, { strike: 100, net_gex_dollars: null }, { strike: 102, net_gex_dollars: -10 }] });
+  assert.deepEqual(cellsOf(through, at('14:32')), [[at('14:30'), at('14:35'), 98.5, 99.5, 0.5], [at('14:30'), at('14:35'), 101, 103, -1]]);
+  assert.deepEqual(cellsOf(through).slice(2, 3), [[at('14:35'), at('14:45'), 98.5, 99.5, 0.5]]); // then there is a gap
 });

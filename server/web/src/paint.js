@@ -23,6 +23,8 @@ export function drawn(s, stroke, negative) {
   switch (s.kind) {
     case 'bars':
       return { stroke, fill: stroke, width: 0, paths: bars({ size: [0.72, 22, 1] }), points: { show: false } };
+    case 'ghost':
+      return { stroke: faded(stroke, 0.7), fill: faded(stroke, 0.18), width: 1, paths: bars({ size: [0.95, 28, 1] }), points: { show: false } };
     case 'step':
       return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1 }), points: { show: s.values.length < 2 }, spanGaps: false };
     case 'points':
@@ -39,6 +41,9 @@ export function drawn(s, stroke, negative) {
   }
 }
 
+/** faint returns a colour for what is not of the moment that is shown. */
+export const faint = (name) => faded(color(name), 0.4);
+
 /** bySign returns a fill of one colour above zero and another below. */
 function bySign(u, above, below) {
   const { top, height } = u.bbox;
@@ -53,8 +58,16 @@ function bySign(u, above, below) {
   return gradient;
 }
 
+const across = (u) => u.scales.x.ori === 1; // x runs upwards
+
 /** zeroLine draws a line at zero, if zero is in sight. */
 export function zeroLine(u, stroke) {
+  if (across(u)) {
+    const x = Math.round(u.valToPos(0, 'y', true));
+    u.ctx.fillStyle = stroke;
+    if (x >= u.bbox.left && x <= u.bbox.left + u.bbox.width) u.ctx.fillRect(x, u.bbox.top, Math.max(1, Math.round(devicePixelRatio)), u.bbox.height);
+    return;
+  }
   const y = Math.round(u.valToPos(0, 'y', true));
   if (!(y > u.bbox.top && y < u.bbox.top + u.bbox.height)) return;
   u.ctx.fillStyle = stroke;
@@ -69,9 +82,24 @@ export function shade(u, bands) {
       ribbon(u, band);
       continue;
     }
-    const [x0, x1] = [band.from, band.to].map((x) => Math.min(left + width, Math.max(left, u.valToPos(x, 'x', true))));
+    const [low, size] = across(u) ? [top, height] : [left, width];
+    const [a, b] = [band.from, band.to].map((x) => Math.min(low + size, Math.max(low, u.valToPos(x, 'x', true))));
     u.ctx.fillStyle = faded(color(band.color), 0.13);
-    u.ctx.fillRect(x0, top, x1 - x0, height);
+    if (across(u)) u.ctx.fillRect(left, b, width, a - b);
+    else u.ctx.fillRect(a, top, b - a, height);
+  }
+}
+
+/** heat fills cells of a map, in the colours of the bars. A few cells are far larger than all others, so the colours go by the root. */
+export function heat(u, cells) {
+  const { ctx, bbox } = u;
+  const inks = [color('--negative'), color('--positive')].map((ink) => Array.from({ length: 11 }, (_, i) => faded(ink, i / 14)));
+  const place = (v, scale, low, size) => Math.round(Math.max(low, Math.min(low + size, u.valToPos(v, scale, true))));
+  for (const [from, to, low, high, share] of cells) {
+    const [x0, x1] = [from, to].map((x) => place(x, 'x', bbox.left, bbox.width));
+    const [y1, y0] = [low, high].map((y) => place(y, 'y', bbox.top, bbox.height));
+    ctx.fillStyle = inks[share < 0 ? 0 : 1][Math.round(Math.sqrt(Math.abs(share)) * 10)];
+    if (x1 > x0 && y1 > y0) ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
   }
 }
 
@@ -169,4 +197,73 @@ export function nameValues(u, series, fillStyle) {
     });
   }
   ctx.restore();
+}
+
+/** rules draws a line at each price: from side to side, or from an x on. */
+export function rules(u, levels) {
+  const { ctx, bbox } = u;
+  ctx.save();
+  for (const { at, color: name, from } of levels) {
+    const y = u.valToPos(at, across(u) ? 'x' : 'y', true);
+    if (y < bbox.top || y > bbox.top + bbox.height) continue;
+    ctx.strokeStyle = color(name);
+    ctx.lineWidth = 1.25 * devicePixelRatio;
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(across(u) || from === undefined ? bbox.left : Math.max(bbox.left, u.valToPos(from, 'x', true)), y);
+    ctx.lineTo(bbox.left + bbox.width, y);
+    ctx.stroke();
+  }
+  ctx.restore();
+}
+
+/**
+ * tags names each price on the axis at the right of the plot. The tag of a price out of sight stands at the edge, with beyond, the way
+ * to it. A tag without room for its label has its short text.
+ */
+export function tags(u, levels) {
+  const { ctx, bbox } = u;
+  const scale = devicePixelRatio;
+  const [start, end] = [bbox.left + bbox.width, ctx.canvas.width];
+  const height = 17 * scale;
+  ctx.save();
+  ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
+  ctx.textBaseline = 'middle';
+  ctx.textAlign = 'left';
+  const measured = levels.map((l) => {
+    const at = u.valToPos(l.at, 'y', true);
+    const outside = at < bbox.top || at > bbox.top + bbox.height;
+    const text = outside ? `${l.label} ${at < bbox.top ? '↑' : '↓'}\u00a0${l.beyond}` : ctx.measureText(l.label).width + 18 * scale <= end - start ? l.label : l.short;
+    return { ...l, outside, text, at, width: ctx.measureText(text).width + 10 * scale, y: Math.min(bbox.top + bbox.height, Math.max(bbox.top, at)) };
+  });
+  const surface = color('--surface');
+  for (const tag of apart(measured, height + scale, bbox.top + height / 2, bbox.top + bbox.height - height / 2)) {
+    const left = tag.outside ? end - tag.width : start + 5 * scale;
+    ctx.fillStyle = ctx.strokeStyle = color(tag.color);
+    if (!tag.outside) {
+      ctx.lineWidth = 1.25 * scale;
+      ctx.beginPath();
+      ctx.moveTo(start, tag.at);
+      ctx.lineTo(left, tag.y);
+      ctx.stroke();
+    }
+    ctx.beginPath();
+    ctx.roundRect(left, tag.y - height / 2, tag.width, height, 3 * scale);
+    ctx.fill();
+    ctx.fillStyle = surface;
+    ctx.fillText(tag.text, left + 5 * scale, tag.y + 0.5 * scale);
+  }
+  ctx.restore();
+}
+
+/** apart moves places y up and down, by as little as it takes, so that they are gap apart and between low and high. */
+export function apart(places, gap, low, high) {
+  const start = (group) => Math.max(low, Math.min(group.reduce((sum, p) => sum + p.y, 0) / group.length - gap * (group.length - 1) / 2, high - gap * (group.length - 1)));
+  const groups = [];
+  for (const place of places.toSorted((a, b) => a.y - b.y)) {
+    let group = [place];
+    while (groups.length && start(groups.at(-1)) + gap * groups.at(-1).length > start(group)) group = [...groups.pop(), ...group];
+    groups.push(group);
+  }
+  return groups.flatMap((group) => group.map((p, i) => ({ ...p, y: start(group) + i * gap })));
 }

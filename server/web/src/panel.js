@@ -3,7 +3,7 @@
 import { h, say } from './dom.js';
 import * as format from './format.js';
 import { marketNow, observe, unwatch, watch } from './poll.js';
-import { choose, chosen, onChoice } from './state.js';
+import { choose, chosen, here, onChoice, underlying } from './state.js';
 
 /** The panels of the page that have been loaded. */
 export const panels = [];
@@ -11,9 +11,38 @@ export const panels = [];
 /** day returns the date that the user has chosen, and '' for now. */
 export const day = () => chosen('date', '', (text) => /^\d{4}-\d\d-\d\d$/.test(text) && Date.parse(text) > 0);
 
+const nothing = { document: null, failure: null, checked: 0, nextAt: 0 };
+
+/**
+ * follow watches the address that a path has now, as here writes it, and its address after each choice. An empty address is not
+ * watched. changed(feed, fresh) is as that of watch. turned(feed, other) is called when the address changes; other says that the
+ * underlying is another. Unless told, changed is then called with a feed without an answer, so that nothing of the other stays; also
+ * when no address is watched any more.
+ * The result has the feed, and look, for a path that depends on more than choices.
+ */
+export function follow(path, changed, turned = (feed, other) => { if (other || !feed) changed(nothing, true); }) {
+  let of = underlying();
+  const followed = {
+    feed: null,
+    look() {
+      const url = here(path);
+      if (url === (followed.feed?.url ?? '')) return;
+      unwatch(followed.feed, changed);
+      followed.feed = url ? watch(url, changed) : null;
+      const other = of !== underlying();
+      of = underlying();
+      turned(followed.feed, other);
+    },
+  };
+  onChoice(followed.look);
+  followed.look();
+  return followed;
+}
+
 /**
  * Panel fills the section of index.html with this id. The section says how wide the panel is, and has its heading and the
- * line below it, so that both are there at the first paint. render(data, meta) is called with every new answer.
+ * line below it, so that both are there at the first paint. render(data, meta) is called with every new answer. The button i of the
+ * panel shows what else it has to say: that line, summaries, tables, the age and the address. A screen reader has the texts always.
  *
  * Put everything that body will ever hold into it at once, with fixed heights, and change its texts in render: then nothing
  * moves when an answer comes. app.css reserves the height of the section (--tall) until the module has been loaded.
@@ -35,28 +64,32 @@ export class Panel {
     this.body = h('div', { class: 'body' });
     this.ages = h('p', { class: 'ages' });
     this.source = h('a', { class: 'source' });
-    this.element.querySelector('header').append(h('div', { class: 'controls' }, controls));
+    const tell = h('button', { type: 'button', class: 'tell', 'aria-expanded': 'false', 'aria-label': `About ${this.heading}: what it shows, and its tables`, title: 'What it shows, and its tables',
+      click: () => tell.setAttribute('aria-expanded', String(this.element.classList.toggle('told'))) }, 'i');
+    this.element.querySelector('header').append(h('div', { class: 'controls' }, controls), tell);
     this.foot = h('footer', null, this.notice, this.ages, this.source);
     this.element.append(this.body, this.foot);
     panels.push(this);
   }
 
-  /** follow changes the address. The last answer stays until the new address has answered. */
-  follow(url) {
-    if (this.feed?.url === url) return;
-    unwatch(this.feed, this.#changed);
-    this.element.setAttribute('aria-busy', 'true');
-    this.source.textContent = url;
-    this.source.href = url;
-    this.feed = watch(url, this.#changed);
-    this.tick();
+  /**
+   * follow shows what a path has, as the function follow watches it. Call it once. The last answer stays until the new address has
+   * answered. That of another underlying goes at once: then document is null, and nobody sees the body until the answer comes.
+   */
+  follow(path) {
+    follow(path, this.#changed, (feed, other) => {
+      this.feed = feed;
+      if (other) this.document = null;
+      this.element.setAttribute('aria-busy', 'true');
+      this.source.textContent = feed.url;
+      this.source.href = feed.url;
+      this.tick();
+    });
   }
 
   /** followDay follows the path current while no date is chosen, and past?date= while one is. */
   followDay(current, past) {
-    const follow = () => this.follow(day() ? `${past}?date=${day()}` : current);
-    onChoice(follow);
-    follow();
+    this.follow(() => (day() ? `${past}?date=${day()}` : current));
   }
 
   #changed = (feed, fresh) => {
@@ -85,11 +118,13 @@ export class Panel {
     say(this.problem, failure ? sentence(failure.message) : '');
     const final = !!failure?.final;
     const other = this.document !== null && this.shown !== this.feed?.url; // the body still shows another date
+    const away = this.shown !== null && this.document === null; // the body still has figures of another underlying
     const missing = !!failure && (final || other);
     const place = missing ? this.body : this.foot;
     this.notice.hidden = !failure || shared(failure) && !missing;
     this.element.classList.toggle('missing', missing); // hides the body
     this.element.classList.toggle('other', other && !failure); // fades it
+    this.element.classList.toggle('away', away); // hides the body without a notice in it
     if (this.notice.parentNode !== place) place.prepend(this.notice);
     this.#offer(failure ? [failure.error?.nearest?.earlier, failure.error?.nearest?.later].filter(Boolean) : []);
     say(this.again, failure && !final ? ` ${retry(nextAt)}` : '');

@@ -7,14 +7,13 @@ import { levelsPanel } from './levels.js';
 import { matrixPanel } from './matrix.js';
 import { maxPainPanel } from './maxpain.js';
 import { sectorsPanel } from './sectors.js';
-import { expirationsPanel, strikesPanel } from './strikes.js';
+import { expirationsPanel } from './strikes.js';
 import { vixPanel } from './vix.js';
 import { volatilityPanel } from './volatility.js';
 import { zeroDtePanel } from './zerodte.js';
 
 /** later has the function that builds the panel of a section. */
 export const later = new Map([
-  ['strikes', strikesPanel],
   ['zero-dte', zeroDtePanel],
   ['volatility', volatilityPanel],
   ['levels', levelsPanel],

@@ -1,37 +1,41 @@
 // Sectors: a table of returns, and the rotation scatter.
 
-import { h, scroller, svg } from './dom.js';
-import { number, percent, points, title } from './format.js';
+import { h, say, scroller, svg } from './dom.js';
+import { number, percent, points, title, unknown } from './format.js';
 import { Panel } from './panel.js';
-import { refill, term } from './terms.js';
+import { fact, refill, term } from './terms.js';
 
 const spans = [['day', 'Day'], ['week', 'Week'], ['month', 'Month'], ['quarter', 'Quarter'], ['ytd', 'Year to date']];
 
 /** sectorsPanel builds the panel. */
 export function sectorsPanel() {
-  const reading = h('p', { class: 'reading' });
+  const facts = h('dl', { class: 'facts' }, list(null));
+  const lacks = h('p', { class: 'about keep' });
   const returns = scroller('Sector returns');
   const rotation = h('figure', { class: 'chart rotation' });
   const panel = new Panel({
     id: 'sectors',
     render(data) {
-      reading.textContent = read(data);
+      refill(facts, ...list(data));
+      say(lacks, `${data.missing.length ? `Missing: ${data.missing.join(', ')}. ` : ''}${data.mixed_session ? 'The quotes are of different sessions.' : ''}`);
       returns.replaceChildren(grid(data));
       scatter(rotation, data);
     },
   });
-  panel.body.append(reading, h('div', { class: 'split wide-left' }, returns, rotation));
+  new ResizeObserver(() => { if (panel.document) scatter(rotation, panel.document.data); }).observe(panel.body);
+  panel.body.append(facts, lacks, h('div', { class: 'split wide-left' }, returns, rotation));
   panel.followDay('/api/v1/sectors/rotation', '/api/v1/sectors/rotation');
 }
 
-function read(d) {
-  const names = (list) => list.map((s) => `${s.symbol} ${percent(s.return_pct)}`).join(', ');
-  const missing = d.missing.length ? ` Missing: ${d.missing.join(', ')}.` : '';
-  const mixed = d.mixed_session ? ' The quotes are of different sessions.' : '';
-  const tone = d.tone ? `${title(d.tone)}: cyclical minus defensive ${points(d.cyclical_minus_defensive_pct)} percentage points.` : 'The tone is unknown.';
-  return `${tone} ` +
-    `${d.breadth.advancing} of ${d.sectors.length} rise, ${d.breadth.above_benchmark} beat ${d.benchmark.symbol}. ` +
-    `Best of the day: ${names(d.leaders)}. Worst: ${names(d.laggards.toReversed())}.${missing}${mixed}`;
+function list(d) {
+  const best = (funds) => (funds?.length ? `${funds[0].symbol} ${percent(funds[0].return_pct)}` : unknown);
+  const next = (funds) => funds?.slice(1).map((s) => `${s.symbol} ${percent(s.return_pct, 1)}`).join(', ');
+  return [
+    fact('', 'Tone', title(d?.tone), d && `cyclical ${points(d.cyclical_minus_defensive_pct)} pts`),
+    fact('', 'Rising', d ? `${d.breadth.advancing} of ${d.sectors.length}` : unknown, d && `${d.breadth.above_benchmark} beat ${d.benchmark.symbol}`),
+    fact('', 'Best of the day', best(d?.leaders), next(d?.leaders)),
+    fact('', 'Worst', best(d?.laggards), next(d?.laggards)),
+  ];
 }
 
 function grid(d) {
@@ -54,9 +58,10 @@ function grid(d) {
       spans.map(([key]) => h('td', { class: 'number' }, percent(d.benchmark.returns_pct[key]))), h('td', null, ''))));
 }
 
-const size = { width: 440, height: 400, left: 54, right: 12, top: 12, bottom: 40 };
+const size = { width: 440, height: 320, left: 54, right: 12, top: 8, bottom: 40 };
 
 function scatter(figure, d) {
+  size.width = Math.max(300, figure.clientWidth); // a pixel is a pixel
   const funds = d.sectors.filter((s) => s.rrg && s.rrg.rs_ratio !== null && s.rrg.rs_momentum !== null);
   const trail = d.trail ?? []; // answers of sectors/3 have none
   const reach = Math.max(1, ...[...trail, ...funds.map((s) => s.rrg)].flatMap((p) => [Math.abs(p.rs_ratio - 100), Math.abs(p.rs_momentum - 100)])) * 1.15;

@@ -3,8 +3,19 @@
 
 import { h } from './dom.js';
 
-/** underlying returns the symbol, in small letters, of the underlying that the page shows. Another one is another load of the page. */
+/** underlying returns the symbol, in small letters, of the underlying that the page shows. */
 export const underlying = () => chosen('u', 'spx', (u) => /^[a-z]{1,6}$/i.test(u)).toLowerCase();
+
+/** here returns the address that a path has now: a text in which {u} is the underlying, or a function that returns such a text. */
+export const here = (path) => (typeof path === 'function' ? path() ?? '' : path).replace('{u}', underlying());
+
+/**
+ * choicesOf returns the choices that show another underlying. They keep all but the expiration, which the other may not have. Flow
+ * shows the other, if it has shown all underlyings or this one.
+ */
+export const choicesOf = (symbol) => ({
+  u: symbol, expiration: '', ...(['', underlying().toUpperCase()].includes(chosen('flow-symbol')) ? { 'flow-symbol': symbol.toUpperCase() } : {}),
+});
 
 /** recall returns a text that remember has kept in the browser, or null. A browser may have no storage. */
 export function recall(name) {
@@ -24,16 +35,22 @@ export function chosen(name, otherwise = '', valid = () => true) {
   return value !== null && valid(value) ? value : otherwise;
 }
 
-/** choose stores choices by name. An empty value removes one. With push, the browser's back button undoes the change. */
-export function choose(choices, push = false) {
+/** addressWith returns the address of the page with choices by name. An empty value removes one. */
+export function addressWith(choices) {
   const next = query();
   for (const [name, value] of Object.entries(choices)) {
     if (value === '' || value === null || value === undefined) next.delete(name);
     else next.set(name, value);
   }
-  if (next.toString() === query().toString()) return;
   const text = next.toString();
-  history[push ? 'pushState' : 'replaceState'](null, '', `${location.pathname}${text && `?${text}`}${location.hash}`);
+  return `${location.pathname}${text && `?${text}`}${location.hash}`;
+}
+
+/** choose stores choices as addressWith writes them. With push, the browser's back button undoes the change. */
+export function choose(choices, push = false) {
+  const next = addressWith(choices);
+  if (next === addressWith({})) return;
+  history[push ? 'pushState' : 'replaceState'](null, '', next);
   tell();
 }
 

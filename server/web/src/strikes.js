@@ -1,129 +1,46 @@
 // Gamma, open interest and volume by strike, the profile of net gamma over hypothetical spots, and the figures by expiration.
 
-import { Chart } from './chart.js';
 import { floating, h, say, scroller, table } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, spotName, title } from './format.js';
-import { day, Panel, sentence } from './panel.js';
-import { unwatch, watch } from './poll.js';
-import { choices, onChoice, underlying } from './state.js';
+import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate, title } from './format.js';
+import { Panel } from './panel.js';
 import { refill, term } from './terms.js';
 
-export const current = `/api/v1/gex/${underlying()}`;
+export const current = '/api/v1/gex/{u}';
 export const past = `${current}/historical`;
-const matrix = `${current}/matrix`;
-const partReach = 0.1; // the strikes of its parts are within this share of the spot
-const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
+export const matrix = `${current}/matrix`;
 
-const below = (x) => (x === null ? null : -x); // puts are drawn downwards
+const below = (x) => (x === null ? null : -x); // puts are drawn to the other side
 
 export const figures = {
-  gamma: { name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yName: 'Gamma, $ per 1 % move', yFormat: axisDollars },
-  oi: { name: 'open interest', call: (r) => r.call_open_interest, put: (r) => below(r.put_open_interest), write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
-  volume: { name: 'volume', call: (r) => r.call_volume, put: (r) => below(r.put_volume), write: (x) => short(Math.abs(x)), yName: 'Contracts today', yFormat: axisShort },
+  net: { text: 'Net', name: 'net gamma', net: (r) => r.net_gex_dollars, call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yFormat: axisDollars },
+  gamma: { text: 'Calls, puts', name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yName: 'Gamma, $ per 1 % move', yFormat: axisDollars },
+  oi: { text: 'OI', name: 'open interest', call: (r) => r.call_open_interest, put: (r) => below(r.put_open_interest), write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
+  volume: { text: 'Volume', name: 'volume', call: (r) => r.call_volume, put: (r) => below(r.put_volume), write: (x) => short(Math.abs(x)), yName: 'Contracts today', yFormat: axisShort },
 };
-
-/** strikesPanel returns the panel. */
-export function strikesPanel() {
-  const figure = choices('figure', 'Figure by strike', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
-  const expiring = choices('expiring', 'Expirations by strike', [['all', 'All expirations'], ['0dte', '0DTE'], ['week', 'This week']]);
-  const range = choices('strikes', 'Strikes shown', [['levels', 'Levels'], ['3', '±3 %'], ['7', '±7 %'], ['15', '±15 %']]);
-  const strikes = new Chart('By strike', 340);
-  const profile = new Chart('Gamma profile', 340);
-  const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ',
-    term('call_wall', 'call wall'), ', the ', term('put_wall', 'put wall'), ', the ', term('vol_trigger', 'vol trigger'), ' and the ', term('expected_move', 'expected move'), '.');
-  const partWords = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ' and the ', term('expected_move', 'expected move'), ' only: the other levels, the gamma profile and the tables below are of all expirations.');
-  const why = h('p', { class: 'about why', role: 'status' });
-  const more = h('div', { class: 'tables' });
-  let data = null;
-  let grid = null; // the matrix
-  let feed = null; // of the matrix, while a part of the expirations is shown
-  const panel = new Panel({
-    id: 'strikes', controls: [figure.element, expiring.element, range.element],
-    render(d) {
-      data = d;
-      show();
-      drawProfile(profile, d);
-      refill(more, ...comparisons(d));
-    },
-  });
-  const show = () => {
-    if (!data) return;
-    const name = parts[expiring.picked()];
-    const part = grid?.parts?.find((p) => p.name === name);
-    words.hidden = !!name;
-    partWords.hidden = !name;
-    say(why, day() ? 'A stored date has sums over all expirations only.'
-      : !name ? 'Sums over all expirations. Calls are drawn upwards, puts downwards.'
-        : `Sums over contracts ${part ? during(part) : 'of these expirations'}, within ±10 % of the spot.${feed?.failure ? ` ${sentence(feed.failure.message)}` : ''}`);
-    if (!name || part) drawSides(strikes, data, part, figures[figure.picked()], reach(data, range.picked()), `${day()} ${name} ${range.picked()}`);
-    else strikes.clear('The figures of these expirations have not come yet.');
-  };
-  const gridChanged = (f) => { grid = f.document?.data ?? grid; show(); };
-  const choose = () => {
-    expiring.allow(...(day() ? ['all'] : []));
-    const wanted = expiring.picked() !== 'all';
-    if (wanted && !feed) feed = watch(matrix, gridChanged);
-    if (!wanted && feed) {
-      unwatch(feed, gridChanged);
-      feed = null;
-    }
-    show();
-  };
-  onChoice(choose);
-  panel.body.append(h('div', { class: 'split wide-left' }, strikes.element, profile.element), why, words, partWords,
-    h('details', { class: 'more', open: innerWidth >= 2200 }, h('summary', null, 'Other conventions and scenarios'), more)); // a wide window has room
-  panel.followDay(current, past);
-  choose();
-  return panel;
-}
-
-/** reach returns the share of spot to show. Levels: as far as the flip and the walls, at least 3 %, at most 15 %. */
-function reach(d, picked) {
-  if (picked !== 'levels') return Number(picked) / 100;
-  const away = [d.zero_gamma_flip, d.call_wall, d.put_wall].filter((x) => x !== null).map((x) => Math.abs(x / d.effective_spot - 1));
-  return Math.min(0.15, Math.max(0.03, 1.05 * Math.max(0, ...away)));
-}
-
-function marks(d) {
-  return [
-    { x: d.effective_spot, label: `${spotName(d)} ${level(d.effective_spot)}`, color: '--ink' },
-    { x: d.zero_gamma_flip, label: `Flip ${level(d.zero_gamma_flip)}`, color: '--flip' },
-    { x: d.call_wall, label: `Call wall ${level(d.call_wall)}`, color: '--positive' },
-    { x: d.put_wall, label: `Put wall ${level(d.put_wall)}`, color: '--negative' },
-    { x: d.vol_trigger, label: `Vol trigger ${level(d.vol_trigger)}`, color: '--part-4' },
-  ];
-}
-
-const flipBand = (d) => (d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band.high, color: '--flip' }] : []);
-
-function bands(d) {
-  const move = d.expected_move_1d;
-  return [...(move ? [{ from: d.effective_spot - move, to: d.effective_spot + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : []), ...flipBand(d)];
-}
 
 /** during says when the contracts of a part expire. */
 const during = (part) => (part.from === part.to ? `expiring on ${date(part.to)}` : `expiring from ${date(part.from)} to ${date(part.to)}`);
 
-/** drawSides draws calls and puts by strike: of a part of the expirations, or else of all. */
-function drawSides(chart, d, part, f, wanted, view) {
-  const spot = d.effective_spot;
-  const share = part ? Math.min(partReach, wanted) : wanted;
-  const rows = ((part ?? d).by_strike ?? []).filter((r) => f.call(r) !== null && f.put(r) !== null && Math.abs(r.strike / spot - 1) <= share);
-  const most = (of) => rows.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), rows[0]);
-  const [call, put] = [most(f.call), most(f.put)];
-  const net = f === figures.gamma ? [{ name: 'Net', values: rows.map((r) => r.net_gex_dollars), format: dollars, kind: 'none', color: '--ink' }] : [];
-  chart.draw({
-    view, xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - share), spot * (1 + share)], start: spot, yName: f.yName, yFormat: f.yFormat,
-    marks: part ? marks(d).slice(0, 1) : marks(d), bands: part ? bands({ ...d, flip_band: null }) : bands(d), // the other levels are of all expirations
+/** barsOf returns the points and the series of a figure by strike, in words for the strikes in sight: of a part of the expirations, or else of all. before is the answer of the close before, for net gamma. */
+export function barsOf(d, part, f, before, [low, high], faint) {
+  const rows = ((part ?? d).by_strike ?? []).filter((r) => (f.net ? f.net(r) !== null : f.call(r) !== null && f.put(r) !== null));
+  const seen = rows.filter((r) => low <= r.strike && r.strike <= high);
+  const most = (of) => seen.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), seen[0]);
+  const said = (of) => `${f.write(of(most(of)))} at ${level(most(of).strike)}`;
+  const then = new Map((!part && before?.by_strike || []).map((r) => [r.strike, f.net?.(r) ?? null]));
+  const series = (name, of, more) => ({ name, values: rows.map(of), format: f.write, kind: 'bars', faint, ...more });
+  const side = f.net ? { kind: 'none' } : {};
+  return {
+    xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), yName: f.yName, yFormat: f.yFormat,
     series: [
-      { name: 'Calls', values: rows.map(f.call), format: f.write, kind: 'bars', color: '--positive' },
-      { name: 'Puts', values: rows.map(f.put), format: f.write, kind: 'bars', color: '--negative' },
-      ...net,
+      ...(f.net && then.size ? [series(`Close of ${shortDate(before.session_date)}`, (r) => then.get(r.strike) ?? null, { kind: 'ghost', color: '--muted' })] : []),
+      ...(f.net ? [series('Net', f.net, { color: '--positive', negative: '--negative' })] : []),
+      ...(rows.some((r) => f.call(r) !== undefined) ? [series('Calls', f.call, { color: '--positive', ...side }), series('Puts', f.put, { color: '--negative', ...side })] : []), // a past moment has their sums only
     ],
-    summary: rows.length === 0 ? none(d, part)
-      : `${number(rows.length)} strikes within ${number(share * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, ` +
-        `puts ${f.write(f.put(put))} at ${level(put.strike)}.`,
-  });
+    summary: seen.length === 0 ? none(d, part)
+      : `${number(seen.length)} strikes from ${level(seen[0].strike)} to ${level(seen.at(-1).strike)}, ${part ? `of contracts ${during(part)}` : 'of all expirations'}. ` +
+        `Largest ${f.name}: ${f.net ? said(f.net) : `calls ${said(f.call)}, puts ${said(f.put)}`}.`,
+  };
 }
 
 /** none says why there is no strike. */
@@ -133,21 +50,22 @@ function none(d, part) {
   return settled ? `The contracts ${during(part)} have settled.` : `No unsettled contract ${during(part)} has open interest in this range.`;
 }
 
-function drawProfile(chart, d) {
-  const points = d.profile;
-  const xs = points.map((p) => p.spot);
-  const values = points.map((p) => p.net_gex_dollars);
+/** drawProfile draws net gamma over hypothetical spots, with the spot and the flip of the moment m. */
+export function drawProfile(chart, d, m) {
+  const xs = d.profile.map((p) => p.spot);
+  const values = d.profile.map((p) => p.net_gex_dollars);
   chart.draw({
-    xs, xName: 'Hypothetical spot', xFormat: (x, exact) => number(x, exact ? 2 : 0),
+    xs, xName: 'Hypothetical spot', xFormat: (x, exact) => number(x, exact ? 2 : 0), start: d.effective_spot,
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
-    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars, start: d.effective_spot,
-    marks: marks(d).slice(0, 2), bands: flipBand(d),
+    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
+    marks: [{ x: m.effective_spot, label: '', color: '--ink' }, { x: m.zero_gamma_flip, label: '', color: '--flip' }],
+    bands: m.flip_band ? [{ from: m.flip_band.low, to: m.flip_band.high, color: '--flip' }] : [],
     summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
       (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),
   });
 }
 
-function comparisons(d) {
+export function comparisons(d) {
   const columns = () => [{ head: 'Name' }, { head: 'Net, $ per 1 %', number: true }, { head: term('flip', 'Flip'), number: true }];
   const row = (c) => [term(c.name, title(c.name)), dollars(c.net_gex_dollars), level(c.zero_gamma_flip)];
   return [

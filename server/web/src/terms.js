@@ -92,6 +92,9 @@ export function term(key, text) {
   return word;
 }
 
+/** fact returns a figure of a definition list: its word, its value, and a note. */
+export const fact = (key, name, value, note, kind) => h('div', { class: kind }, h('dt', null, term(key, name)), h('dd', null, value, note ? h('small', null, note) : null));
+
 /** refill replaces the children of a place. The word that has the focus keeps it, and the word that is explained stays explained. */
 export function refill(place, ...children) {
   const same = (id) => place.querySelector(`.term[aria-describedby="${id}"]`);

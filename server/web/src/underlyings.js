@@ -1,9 +1,9 @@
-// The picker of the underlying, and the table that compares all of them.
+// The picker of the underlying, the strip of all of them, and the table that compares them.
 
-import { h, scroller } from './dom.js';
-import { dollars, level, number, percent, title } from './format.js';
-import { Panel } from './panel.js';
-import { onChoice, recall, remember, underlying } from './state.js';
+import { h, say, scroller } from './dom.js';
+import { date, dollars, level, number, percent, title, unknown, words } from './format.js';
+import { day, follow, Panel } from './panel.js';
+import { addressWith, choicesOf, choose, onChoice, recall, remember, underlying } from './state.js';
 import { refill } from './terms.js';
 
 const names = {
@@ -15,21 +15,9 @@ const names = {
 const kept = 8; // recent underlyings
 
 const recent = () => (recall('underlyings') ?? '').split(' ').filter(Boolean);
-
-/**
- * addressOf returns the address of the page of another underlying. It keeps the choices, but for the expiration, which the other may
- * not have. Flow shows the other, if it has shown all underlyings or this one.
- */
-function addressOf(symbol) {
-  const next = new URLSearchParams(location.search);
-  next.set('u', symbol);
-  if ([null, underlying().toUpperCase()].includes(next.get('flow-symbol'))) next.set('flow-symbol', symbol.toUpperCase());
-  next.delete('expiration');
-  return `?${next}`;
-}
 /** pathOf returns a symbol as paths have it: brkb of BRK.B. */
 const pathOf = (symbol) => symbol.toLowerCase().replace('.', '');
-const open = (symbol) => { location.search = addressOf(symbol); };
+const open = (symbol) => choose(choicesOf(symbol), true);
 
 /** found returns the symbols that a text finds: those that begin with it, then those with a word of their name that does. */
 export function found(text, symbols) {
@@ -43,12 +31,9 @@ export function underlyingPicker() {
   const field = document.getElementById('underlying');
   if (!field) return;
   const list = document.getElementById('underlyings');
-  const shown = underlying();
   const all = field.dataset.all.trim().split(' ');
-  const before = recent();
-  const known = [...new Set([shown, ...before])].filter((s) => all.includes(s)).slice(0, kept);
-  remember('underlyings', known.join(' '));
-  const order = [...new Set([...known, ...all])];
+  let known = [];
+  let shown = '';
   let items = [];
   let at = -1;
   const mark = (i) => {
@@ -60,7 +45,7 @@ export function underlyingPicker() {
     } else field.removeAttribute('aria-activedescendant');
   };
   const show = (text) => {
-    items = found(text, order);
+    items = found(text, [...new Set([...known, ...all])]);
     list.replaceChildren(...items.map((s) => h('li', { role: 'option', id: `underlying-${s}`, 'aria-selected': 'false', click: () => pick(s) },
       h('b', null, s.toUpperCase()), ` ${names[s] ?? ''}`, known.includes(s) ? h('small', null, s === shown ? 'shown' : 'recent') : null)));
     if (items.length === 0) list.append(h('li', { role: 'option', 'aria-disabled': 'true' }, 'No underlying here has this symbol or name.'));
@@ -75,6 +60,14 @@ export function underlyingPicker() {
     field.value = shown.toUpperCase();
   };
   const pick = (symbol) => (symbol === shown ? close() : open(symbol));
+  const changed = () => {
+    if (shown === underlying()) return;
+    shown = underlying();
+    known = [...new Set([shown, ...recent()])].filter((s) => all.includes(s)).slice(0, kept);
+    remember('underlyings', known.join(' '));
+    document.getElementById('underlying-name').textContent = names[shown] ?? '';
+    close();
+  };
   const keys = {
     ArrowDown: () => (list.hidden ? show('') : mark((at + 1) % items.length)),
     ArrowUp: () => (list.hidden ? show('') : mark((Math.max(at, 0) + items.length - 1) % items.length)),
@@ -90,15 +83,15 @@ export function underlyingPicker() {
     },
   })) field.addEventListener(name, listen);
   list.addEventListener('pointerdown', (event) => event.preventDefault()); // the field keeps the focus
-  document.getElementById('underlying-name').textContent = names[shown] ?? '';
-  close();
-  overview(all.length, known.length > 1);
+  onChoice(changed);
+  changed();
+  overview(all.length);
 }
 
 // The columns: head, the value that sorts, and the cell. A first click puts the largest number first.
 const share = (x) => percent(x, 1).replace('+', '');
 const columns = [
-  ['Underlying', (r) => r.symbol, (r) => [h('a', { href: addressOf(pathOf(r.symbol)) }, r.symbol), h('small', { class: 'long' }, names[pathOf(r.symbol)] ?? '')]],
+  ['Underlying', (r) => r.symbol, (r) => [h('a', { href: addressWith(choicesOf(pathOf(r.symbol))), click: (event) => { if (!plain(event)) return; event.preventDefault(); open(pathOf(r.symbol)); } }, r.symbol), h('small', { class: 'long' }, names[pathOf(r.symbol)] ?? '')]],
   ['Spot', (r) => r.spot, (r) => level(r.spot)],
   ['Change', (r) => r.spot_change_pct, (r) => percent(r.spot_change_pct)],
   ['Net gamma', (r) => r.net_gex_dollars, (r) => dollars(r.net_gex_dollars)],
@@ -113,8 +106,11 @@ const columns = [
 ];
 const isText = (i) => i === 0 || i === 4;
 
-/** overview builds the table of all underlyings below its button. It is open at first for those who have looked at several. */
-function overview(count, several) {
+/** plain says that a click asks for no other tab or window. */
+const plain = (event) => !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+
+/** overview builds the table of all underlyings below its button, closed at first. */
+function overview(count) {
   const section = document.getElementById('overview');
   const button = document.getElementById('compare');
   let rows = [];
@@ -137,7 +133,7 @@ function overview(count, several) {
     section.hidden = !isOpen;
     button.setAttribute('aria-expanded', String(isOpen));
     if (!isOpen || panel) return;
-    section.style.setProperty('--tall', `${count * 33 + 130}px`);
+    section.style.setProperty('--tall', `${count * 25 + 75}px`);
     panel = new Panel({ id: 'overview', render: (data) => { rows = data.rows; draw(); } });
     panel.body.append(scroller('All underlyings', h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels and volatility of all underlyings'), h('thead', null, h('tr', null, heads)), body)));
     panel.follow('/api/v1/underlyings');
@@ -146,6 +142,42 @@ function overview(count, several) {
     set(section.hidden);
     remember('overview', section.hidden ? 'closed' : 'open');
   });
-  const choice = recall('overview');
-  set(choice ? choice === 'open' : several);
+  set(recall('overview') === 'open');
+}
+
+const signs = { positive: '+γ', negative: '−γ', neutral: '±γ' };
+const side = (x) => (x > 0 ? 'above' : 'below');
+
+/** watchStrip keeps the strip of index.html, which switches the underlying, and the title of the page. */
+export function watchStrip() {
+  const strip = document.getElementById('strip');
+  const links = [...strip?.children ?? []];
+  let rows = new Map();
+  const show = () => {
+    for (const a of links) {
+      const symbol = a.dataset.u;
+      const r = rows.get(symbol);
+      const texts = r ? [percent(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, r.flip_distance_pct === null ? 'no flip' : `${percent(r.flip_distance_pct, 1)}`] : ['', '', ''];
+      a.href = addressWith(choicesOf(symbol));
+      a.title = r ? `${r.symbol} ${names[symbol] ?? ''}: ${level(r.spot)}, ${words(r.gamma_regime)} regime, ${r.flip_distance_pct === null ? 'no flip' : `${percent(Math.abs(r.flip_distance_pct)).replace('+', '')} ${side(r.flip_distance_pct)} the flip`}` : '';
+      a.dataset.regime = r?.gamma_regime ?? '';
+      texts.forEach((text, i) => say(a.children[i + 1], text));
+      a.children[1].className = r?.spot_change_pct > 0 ? 'up' : r?.spot_change_pct < 0 ? 'down' : '';
+      if (symbol !== underlying()) a.removeAttribute('aria-current');
+      else if (!a.ariaCurrent) {
+        a.setAttribute('aria-current', 'true');
+        strip.scrollLeft = a.offsetLeft - strip.clientWidth / 2;
+      }
+    }
+    const now = rows.get(underlying());
+    document.title = `${underlying().toUpperCase()}${day() ? ` ${date(day())}` : now ? ` ${number(now.spot, now.spot < 1000 ? 2 : 0)} ${now.spot_change_pct < 0 ? '▼' : '▲'} ${signs[now.gamma_regime] ?? ''}` : ''}`;
+  };
+  for (const a of links) a.addEventListener('click', (event) => { if (plain(event)) { event.preventDefault(); open(a.dataset.u); } });
+  onChoice(show);
+  show();
+  follow('/api/v1/underlyings', (feed, fresh) => {
+    if (!fresh || !feed.document) return;
+    rows = new Map(feed.document.data.rows.map((r) => [pathOf(r.symbol), r]));
+    show();
+  });
 }

@@ -1,48 +1,53 @@
-// The VIX futures curve with its regime.
+// VIX: the curve of its futures, the volatility indices, and what both were on the stored dates.
 
 import { Chart } from './chart.js';
 import { h } from './dom.js';
-import { date, instant, month, number, percent, points, title, unknown, words } from './format.js';
-import { Panel } from './panel.js';
-import { refill, term } from './terms.js';
+import { date, instant, month, number, percent, points, shortDate, title, unknown, words } from './format.js';
+import { dated, records } from './history.js';
+import { follow, Panel } from './panel.js';
+import { onChoice } from './state.js';
+import { fact, refill } from './terms.js';
+
+const path = '/api/public/vix-term-structure';
 
 /** vixPanel builds the panel. */
 export function vixPanel() {
-  const facts = h('dl', { class: 'facts' });
-  const reading = h('p', { class: 'reading' });
-  const curve = new Chart('Term structure', 250);
-  const indices = new Chart('Volatility indices', 250);
+  const facts = h('dl', { class: 'facts' }, list({}));
+  const curve = new Chart('Term structure', 150, { untitled: true });
+  const indices = new Chart('Volatility indices', 150, { untitled: true });
+  const history = new Chart('First two futures', 150, { untitled: true });
+  let rows = [];
   const panel = new Panel({
     id: 'vix', what: 'Settlements',
     render(data) {
-      reading.textContent = read(data);
       refill(facts, ...list(data));
       draw(curve, data);
       drawIndices(indices, data.cash ?? {});
     },
   });
-  panel.body.append(reading, h('div', { class: 'split' }, curve.element, indices.element), facts);
-  panel.followDay('/api/public/vix-term-structure', '/api/public/vix-term-structure');
+  panel.body.append(facts, h('div', { class: 'split' }, curve.element, indices.element, history.element));
+  panel.followDay(path, path);
+  const show = () => drawHistory(history, rows);
+  follow(`${path}/series`, ({ document }, fresh) => { if (fresh) { rows = records(document?.data); show(); } });
+  onChoice(show);
 }
 
-const price = (x) => (x === null ? unknown : `${number(x, 2, true)}\u00a0pts`);
+const price = (x) => (Number.isFinite(x) ? `${number(x, 2, true)}\u00a0pts` : unknown);
 
-function read(d) {
-  const stale = d.stale_sessions > 0 ? `, ${d.stale_sessions} ${d.stale_sessions === 1 ? 'session' : 'sessions'} ago` : '';
-  const regime = d.regime ? `${title(d.regime)} (${d.regime_basis === 'm2_m3' ? 'M2 to M3' : 'M1 to M2'}), ${words(d.shape)} curve.` : 'The regime is unknown.';
-  return `${regime} Settlements of ${date(d.settlement_date)}${stale}.`;
-}
-
+/** list returns the figures. The official close of VIX and its delayed quote have different names and times. */
 function list(d) {
-  const fact = (word, name, value, note) => h('div', null, h('dt', null, term(word, name)), h('dd', null, value, note ? h('small', null, note) : null));
+  const official = d.settlement_date ? `official, ${shortDate(d.settlement_date)}` : '';
+  const quote = (key, name) => fact(key, name, number(d.cash?.[key]?.value, 2, true), percent(d.cash?.[key]?.change_pct));
   return [
-    fact('contango', 'Contango M1 to M2', percent(d.contango_m1_m2_pct)),
-    fact('contango', 'Contango M4 to M7', percent(d.contango_m4_m7_pct)),
-    fact('cm30', '30-day constant maturity', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : null),
-    fact('vix', 'VIX at settlement', price(d.vix), d.vol_level && words(d.vol_level)),
-    fact('vix3m', 'VIX / VIX3M at settlement', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
+    fact('contango', 'Regime', title(d.regime), d.shape && `${words(d.shape)}${d.regime_basis === 'm2_m3' ? ', M2 to M3' : ''}`),
+    fact('contango', 'Contango M1–M2', percent(d.contango_m1_m2_pct), official),
+    fact('contango', 'Contango M4–M7', percent(d.contango_m4_m7_pct)),
+    fact('cm30', 'Future, 30 days', price(d.cm30), d.cm30_extrapolated ? 'extrapolated' : ''),
     fact('roll_yield', 'Roll yield', percent(d.roll_yield_annualized_pct, 1), 'a year'),
-    ...[['vvix', 'VVIX'], ['skew', 'SKEW'], ['vxn', 'VXN'], ['rvx', 'RVX']].map(([key, name]) => fact(key, name, number(d.cash?.[key]?.value, 2, true), percent(d.cash?.[key]?.change_pct))),
+    fact('vix', 'VIX, close', price(d.vix), official),
+    fact('vix', 'VIX, delayed', price(d.cash?.vix?.value), d.cash?.vix ? instant(d.cash.vix.as_of).replace(/:\d\d ET/, '') : ''),
+    fact('vix3m', 'VIX/VIX3M, close', number(d.vix_vix3m_ratio, 3, true), d.cash_regime && words(d.cash_regime)),
+    quote('vvix', 'VVIX'), quote('skew', 'SKEW'), quote('vxn', 'VXN'), quote('rvx', 'RVX'),
   ];
 }
 
@@ -60,15 +65,15 @@ function draw(chart, d) {
     xs, xName: 'Days to expiration', range: [-12, xs.at(-1) + 14], yRange: [middle - half, middle + half],
     xFormat: (x, exact) => {
       const m = exact && d.curve.find((c) => c.days_to_expiration === x);
-      return m ? `${m.days_to_expiration} days, M${m.rank} ${month(m.month)}` : number(x);
+      return m ? `${m.days_to_expiration} days, M${m.rank} ${month(m.month)}` : `${number(x)} d`;
     },
     series: [
-      { name: 'Futures', values: months.map((m) => m?.settlement ?? null), labels: months.map((m) => m && `M${m.rank}`), format: price, kind: 'line', color: '--accent', dots: true },
-      { name: 'Cash index', values: spots.map((s) => s?.[1] ?? null), labels: spots.map((s) => s && s[2]), under: spots.map((s) => s && s[1] < near(s[0])), format: price, kind: 'points', color: '--flip' },
+      { name: 'Futures, settlement', values: months.map((m) => m?.settlement ?? null), labels: months.map((m) => m && `M${m.rank}`), format: price, kind: 'line', color: '--accent', dots: true },
+      { name: 'Index, official close', values: spots.map((s) => s?.[1] ?? null), labels: spots.map((s) => s && s[2]), under: spots.map((s) => s && s[1] < near(s[0])), format: price, kind: 'points', color: '--flip' },
       { name: 'Change', values: months.map((m) => m?.change ?? null), format: (x) => points(x), kind: 'none', color: '--muted' },
     ],
     yName: 'Settlement, points', yFormat: (y) => number(y, 1, true), start: d.curve[0]?.days_to_expiration,
-    summary: d.curve.length ? `Futures from ${end(d.curve[0])} to ${end(d.curve.at(-1))}; ${cash.map(([, value, name]) => `${name} ${price(value)}`).join(', ') || 'no cash index'}.` : 'No monthly contract is listed.',
+    summary: d.curve.length ? `Official settlements of ${date(d.settlement_date)}. Futures from ${end(d.curve[0])} to ${end(d.curve.at(-1))}; ${cash.map(([, value, name]) => `${name} ${price(value)}`).join(', ') || 'no cash index'}.` : 'No monthly contract is listed.',
   });
 }
 
@@ -77,20 +82,32 @@ const rungs = [['vix1d', 'VIX1D', 1], ['vix9d', 'VIX9D', 9], ['vix', 'VIX', 30],
 /** drawIndices draws the volatility indices by the days that they look ahead, on the scale of a root. */
 function drawIndices(chart, cash) {
   const known = rungs.filter(([key]) => cash[key]?.value);
-  if (known.length === 0) return chart.clear('The source has no quote of these indices.');
+  if (known.length < 2) return chart.clear('The source has no quotes of these indices.');
   const values = known.map(([key]) => cash[key].value);
   const before = known.map(([key]) => (cash[key].change_pct === null ? null : cash[key].value / (1 + cash[key].change_pct / 100)));
   const xs = known.map(([, , days]) => Math.sqrt(days));
   const rise = values.at(-1) - values[0];
   chart.draw({
     xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [0, 21], start: xs[0],
-    xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : number(x * x); },
+    xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : `${number(x * x)} d`; },
     series: [
-      { name: 'Level', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
+      { name: 'Delayed quote', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
       { name: 'Previous close', values: before, format: price, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] },
       { name: 'Change', values: known.map(([key]) => cash[key].change_pct), format: (x) => percent(x), kind: 'none' },
     ],
     yName: 'Points', yFormat: (y) => number(y, 1, true),
     summary: `${known.map(([key, name]) => `${name} ${price(cash[key].value)}`).join(', ')}: from ${known[0][1]} to ${known.at(-1)[1]} it ${rise > 0 ? 'rises' : rise < 0 ? 'falls' : 'is level'}. Quotes of ${instant(cash[known[0][0]].as_of)}.`,
+  });
+}
+
+function drawHistory(chart, rows) {
+  if (rows.length < 2) return chart.clear('One settlement date is stored. The first two futures of each date will be here.');
+  const line = (name, key, color, more) => ({ name, values: rows.map((r) => r[key]), format: price, kind: 'line', color, ...more });
+  const low = rows.filter((r) => r.contango_m1_m2_pct < 0).length;
+  chart.draw({
+    ...dated(rows),
+    series: [line('M1', 'm1', '--accent'), line('M2', 'm2', '--flip'), line('Contango M1 to M2', 'contango_m1_m2_pct', '', { kind: 'none', format: percent }), line('Regime', 'regime', '', { kind: 'none', format: words })],
+    yName: 'Settlement, points', yFormat: (y) => number(y, 1, true),
+    summary: `${rows.length} settlement dates. The first future was above the second on ${low} of them.`,
   });
 }

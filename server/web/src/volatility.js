@@ -3,97 +3,72 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { date, instant, newYorkTime, number, points, shortDate, unknown, words } from './format.js';
-import { Panel } from './panel.js';
-import { unwatch, watch } from './poll.js';
-import { choose, underlying } from './state.js';
-import { refill, term } from './terms.js';
+import { dated, records } from './history.js';
+import { follow, Panel } from './panel.js';
+import { fact, refill } from './terms.js';
 
-export const current = `/api/v1/volatility/${underlying()}`;
+export const current = '/api/v1/volatility/{u}';
 const past = `${current}/historical`;
 
 /** volatilityPanel builds the panel. */
 export function volatilityPanel() {
-  const reading = h('p', { class: 'reading' });
-  const gauges = h('dl', { class: 'gauges' }, places({ rank_1y: null, percentile_1y: null }, {})); // it has its height before the answer
   const facts = h('dl', { class: 'facts' });
-  const curve = new Chart('At the money, by expiration', 250, { sync: 'volatility', gutter: 56 });
-  const skew = new Chart('Skew, by expiration', 250, { sync: 'volatility', gutter: 56 });
-  const history = new Chart('Implied and realised', 250);
+  const curve = new Chart('At the money, by expiration', 150, { sync: 'volatility', untitled: true });
+  const skew = new Chart('Skew, by expiration', 150, { sync: 'volatility', untitled: true });
+  const history = new Chart('Implied and realised', 150, { untitled: true });
   let rows = []; // of the stored dates
-  let before = null; // the feed of the session before
   const show = () => {
     const { data, meta } = panel.document ?? {};
     if (!data) return;
-    const earlier = before?.document ?? null;
-    const missing = meta.quality.unknown ?? {};
-    refill(reading, ...read(data, earlier));
-    refill(gauges, ...places(data, missing));
-    refill(facts, ...list(data, missing));
+    const earlier = before.feed?.document ?? null;
+    refill(facts, ...list(data, meta.quality.unknown ?? {}, earlier?.data));
     drawTerms(curve, skew, data, meta, earlier);
-  };
-  const compare = () => {
-    const session = rows.findLast((row) => row.date < panel.document?.data.session_date)?.date;
-    const url = session && `${past}?date=${session}`;
-    if (before?.url === url) return;
-    unwatch(before, show);
-    before = url ? watch(url, show) : null;
   };
   const panel = new Panel({
     id: 'volatility',
     render() {
-      compare();
+      before.look();
       show();
     },
   });
-  panel.body.append(reading, gauges, h('div', { class: 'split' }, curve.element, skew.element, history.element), facts);
+  refill(facts, ...list({}, {}, null)); // it has its height before the answer
+  panel.body.append(facts, h('div', { class: 'split' }, curve.element, skew.element, history.element));
   panel.followDay(current, past);
-  watch(`${current}/series`, (feed, fresh) => {
+  const before = follow(() => { // the session before
+    const session = rows.findLast((row) => row.date < panel.document?.data.session_date)?.date;
+    return session && `${past}?date=${session}`;
+  }, show);
+  follow(`${current}/series`, (feed, fresh) => {
     if (!fresh) return;
-    const { columns, rows: values } = feed.document.data;
-    rows = values.map((row) => Object.fromEntries(columns.map((name, i) => [name, row[i]])));
+    rows = records(feed.document?.data);
     drawHistory(history, rows);
-    compare();
+    before.look();
   });
 }
 
 const volatility = (x) => (Number.isFinite(x) ? `${number(x, 2, true)}\u00a0%` : unknown);
-const more = (x, above, below) => `${number(Math.abs(x), 2, true)} points ${x < 0 ? below : above}`;
 
-/** read says in sentences what is implied, since when it has changed, and what the skew is. */
-function read(d, earlier) {
-  if (d.atm_30d === null) return ['The volatility of 30 days is unknown: no expirations around 30 days can be used.'];
-  const was = earlier?.data.atm_30d;
-  return [term('atm', 'At-the-money volatility'), ` of 30 days is ${volatility(d.atm_30d)}`,
-    Number.isFinite(was) ? `, ${more(d.atm_30d - was, 'above', 'below')} the close of ${date(earlier.data.session_date)}. ` : '. ',
-    d.risk_reversal_25_30d === null ? '' : `Puts of 25 delta imply ${more(-d.risk_reversal_25_30d, 'more', 'less')} than calls. `,
-    d.implied_minus_realised === null ? '' : `Options imply ${more(d.implied_minus_realised, 'more', 'less')} than the last 20 sessions had.`];
-}
-
-/** places returns the rank and the percentile, each as words and a bar. */
-function places(d, missing) {
-  const why = (key) => (missing[key] === 'few_sessions' ? `${number(d.sessions)} ${d.sessions === 1 ? 'session is' : 'sessions are'} known, and 60 are needed.` : missing[key] ? `Unknown: ${words(missing[key])}.` : '\u00a0');
-  const place = (word, name, key, text) => {
-    const x = d[key];
-    const bar = h('i');
-    bar.style.width = `${x ?? 0}%`;
-    return h('div', null, h('dt', null, term(word, name)), h('dd', null, h('b', null, number(x, 0)), h('span', { class: 'bar', 'aria-hidden': 'true' }, bar),
-      h('small', null, x === null ? why(key) : text)));
+/** list returns the figures. Of an unknown one, its note says why. */
+function list(d, missing, earlier) {
+  const few = `${number(d.sessions)} of 60 sessions`;
+  const why = (key) => (missing[key] === 'few_sessions' ? few : words(missing[key]));
+  const of = (word, name, key, write, note) => fact(word, name, write(d[key]), d[key] === null ? why(key) : note);
+  const gauge = (word, name, key) => {
+    const known = Number.isFinite(d[key]);
+    const bar = h('span', { class: 'gauge', 'aria-hidden': 'true' });
+    bar.style.setProperty('--at', known ? `${d[key]}%` : '0%');
+    return fact(word, name, [number(d[key], 0), known ? bar : null], known ? `of ${number(d.sessions)} sessions` : d[key] === null ? why(key) : '');
   };
+  const change = d.atm_30d - (earlier?.atm_30d ?? NaN);
   return [
-    place('rank', 'Rank in a year', 'rank_1y', `Lowest 0, highest 100 of ${number(d.sessions)} sessions.`),
-    place('percentile', 'Percentile in a year', 'percentile_1y', `So many percent of ${number(d.sessions)} sessions were lower.`),
-  ];
-}
-
-function list(d, missing) {
-  const fact = (word, name, key, write, note) => h('div', null, h('dt', null, term(word, name)), h('dd', null, write(d[key]), h('small', null, d[key] === null ? words(missing[key]) : note)));
-  return [
-    fact('atm', 'At the money, 30 days', 'atm_30d', volatility, 'a year'),
-    fact('model_free', 'Model-free, 30 days', 'model_free_30d', volatility, 'a year'),
-    fact('term_slope', 'Term slope', 'term_slope', points, 'points'),
-    fact('realised', 'Realised, 20 sessions', 'realised_20d', volatility, 'a year'),
-    fact('realised', 'Realised, 60 sessions', 'realised_60d', volatility, 'a year'),
-    fact('realised', 'Implied less realised', 'implied_minus_realised', points, 'points'),
+    of('atm', 'ATM, 30 days', 'atm_30d', volatility, Number.isFinite(change) ? `${points(change)} since ${shortDate(earlier.session_date)}` : 'a year'),
+    gauge('rank', 'Rank in a year', 'rank_1y'),
+    gauge('percentile', 'Percentile', 'percentile_1y'),
+    of('risk_reversal', 'Risk reversal', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? '25 delta: puts dearer' : '25 delta: calls dearer'),
+    of('model_free', 'Model-free', 'model_free_30d', volatility, '30 days'),
+    of('term_slope', 'Term slope', 'term_slope', points, '90 less 30 days'),
+    of('realised', 'Realised, 20 s.', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${number(d.realised_60d, 1, true)}` : '60 sessions: –'),
+    of('realised', 'Implied − realised', 'implied_minus_realised', points, 'points'),
   ];
 }
 
@@ -114,7 +89,7 @@ function drawTerms(curve, skew, d, meta, earlier) {
     view: d.session_date, xs, xName: 'Days to expiration', ticks: [1, 2, 5, 10, 20], start: xs[0], range: xs.length ? [0, xs.at(-1) * 1.02] : undefined,
     xFormat: (x, exact) => {
       const e = exact && rows[xs.indexOf(x)];
-      return e ? `${number(x * x, x < 3 ? 1 : 0)}, ${date(e.expiration)} ${e.settlement.toUpperCase()}` : number(x * x);
+      return e ? `${number(x * x, x < 3 ? 1 : 0)}, ${date(e.expiration)} ${e.settlement.toUpperCase()}` : `${number(x * x)} d`;
     },
   };
   const close = earlier ? `Dashed: the previous close, ${instant(earlier.meta.as_of)}.` : 'No answer of the session before is stored.';
@@ -123,7 +98,7 @@ function drawTerms(curve, skew, d, meta, earlier) {
   curve.draw({
     ...axis,
     series: [now('Now', 'atm_volatility', '--accent', volatility), ...then('Previous close', 'atm_volatility', volatility), none(points, '25-delta butterfly', 'butterfly_25'), none(number, 'Expected move', 'expected_move')],
-    yName: '% a year', yFormat: (y) => number(y, 1), yRange: high > low ? [bottom, top] : undefined,
+    yName: '% a year', yFormat: (y) => `${number(y, 1)}\u00a0%`, yRange: high > low ? [bottom, top] : undefined,
     summary: known('atm_volatility').length ? `${number(rows.length)} expirations: ${ends('atm_volatility', volatility)}.${rows.some((e) => e.atm_volatility > top) ? ' The first lies above the drawing.' : ''} ${close}` : 'No expiration has a known volatility.',
   });
   skew.draw({
@@ -138,11 +113,9 @@ function drawHistory(chart, rows) {
   const line = (name, key, color) => ({ name, values: rows.map((r) => r[key] ?? null), format: volatility, kind: key ? 'line' : 'none', color });
   const both = rows.filter((r) => r.atm_30d !== null && r.realised_20d !== null);
   chart.draw({
-    onPick: (i) => choose({ date: rows[i].date }, true),
-    xs: rows.map((_, i) => i), xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [-0.6, Math.max(rows.length - 0.4, 0.6)],
-    xFormat: (i, exact) => (rows[i] ? (exact ? date : shortDate)(rows[i].date) : ''),
+    ...dated(rows),
     series: [line('Implied, 30 days', 'atm_30d', '--accent'), line('Realised, 20 sessions', 'realised_20d', '--ink'), { ...line('Model-free', 'model_free_30d'), kind: 'none' }],
-    yName: '% a year', yFormat: (y) => number(y, 1),
+    yName: '% a year', yFormat: (y) => `${number(y, 1)}\u00a0%`,
     summary: both.length ? `Implied was above realised on ${both.filter((r) => r.atm_30d > r.realised_20d).length} of ${both.length} dates. Implied looks 30 days ahead, realised 20 sessions back.`
       : 'Realised volatility needs the closes of 21 sessions.',
   });

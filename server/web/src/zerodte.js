@@ -2,108 +2,97 @@
 
 import { Chart } from './chart.js';
 import { h } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, time, unknown } from './format.js';
-import { day, Panel } from './panel.js';
-import { unwatch, watch } from './poll.js';
-import { choices, onChoice, underlying } from './state.js';
+import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown } from './format.js';
+import { records } from './history.js';
+import { day, follow, Panel } from './panel.js';
+import { choices, onChoice } from './state.js';
 import { current, figures, past } from './strikes.js';
-import { refill, term } from './terms.js';
-import { followTrack, points } from './today.js';
+import { fact, refill } from './terms.js';
+import { followTrack, points } from './track.js';
 import { current as volatility } from './volatility.js';
 
-const link = document.querySelector('nav a[href="#zero-dte"]');
-addEventListener('keydown', (event) => {
-  if (event.key === '0' && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest('input, select, textarea')) link.click();
-});
 if (location.hash === '#0dte') location.replace('#zero-dte');
 
-/** zeroDtePanel builds the panel. */
+/** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. */
 export function zeroDtePanel() {
-  const figure = choices('zero-figure', 'Figure by strike of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume']]);
-  const tiles = h('dl', { class: 'levels' }, levels({ d: { zero_dte: {} }, expiring: [], option: null })); // it has its height before the answer
-  const reading = h('p', { class: 'reading', role: 'status' });
-  const strikes = new Chart('0DTE by strike', 320);
-  const net = new Chart('0DTE net gamma through the session', 320);
+  const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']]);
+  const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [] })); // it has its height before the answer
+  const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
+  const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
+  const charts = h('div', { class: 'split', 'data-shown': 'strikes' }, strikes.element, net.element);
   let track = null;
   let why = ''; // why there is no track
-  let date; // the chosen date that others follow
-  let others = {}; // feeds of what gex/{u} lacks: the strikes of the day, and the straddle of its end
+  const others = {}; // what gex/{u} lacks: the strikes of the day, and the straddle of its end
   const show = () => {
     const d = panel.document?.data;
     if (!d) return;
-    const of = (name) => (others[name]?.document?.data.session_date === d.session_date ? others[name].document.data : null);
+    const of = (name) => (others[name]?.session_date === d.session_date ? others[name] : null);
     const today = { d, track: track?.session_date === d.session_date ? track : null,
       expiring: d.by_expiration.filter((e) => e.expiration === d.session_date),
       rows: of('matrix')?.parts.find((p) => p.name === 'zero_dte')?.by_strike ?? null,
       option: of('volatility')?.expirations.findLast((e) => e.expiration === d.session_date) ?? null };
-    refill(tiles, ...levels(today));
-    refill(reading, ...read(today));
-    drawStrikes(strikes, today, figures[figure.picked()]);
-    if (track) drawTrack(net, track);
-    else net.clear(why);
+    refill(facts, ...list(today));
+    drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
+    for (const [chart, waits] of [[strikes, !today.rows && !day()], [net, !track && !why]]) chart.element.classList.toggle('pending', waits); // it keeps its place
+    const session = track ? drawTrack(net, track) : net.clear(why);
+    charts.dataset.shown = figure.picked() === 'session' || session && (day() || !today.expiring.length) ? 'session' : 'strikes'; // the one that has something to draw
   };
   const panel = new Panel({ id: 'zero-dte', controls: [figure.element], render: show });
-  panel.body.append(tiles, reading, h('div', { class: 'split' }, strikes.element, net.element));
-  const follow = () => {
-    if (day() !== date) {
-      for (const feed of Object.values(others)) unwatch(feed, show);
-      date = day();
-      const urls = date ? {} : { matrix: `${current}/matrix`, volatility };
-      others = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, watch(url, show)]));
-    }
-    show();
-  };
-  onChoice(follow);
+  panel.body.append(facts, charts);
+  for (const [name, path] of Object.entries({ matrix: `${current}/matrix`, volatility })) {
+    follow(() => (day() ? '' : path), (f) => { others[name] = f.document?.data; show(); });
+  }
+  onChoice(show);
   followTrack((document, reason) => {
     track = document?.data ?? null;
     why = reason;
     show();
   });
   panel.followDay(current, past);
-  follow();
 }
 
 const share = (x) => percent(x, 1).replace('+', '');
-const away = (x, d) => (Number.isFinite(x) ? `${percent((x / d.effective_spot - 1) * 100)} from spot` : '\u00a0');
+const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) * 100) : '');
 
-function levels({ d, expiring, option }) {
+/** settled returns the last row of a track in which what expired on its day was open, with names, or undefined. */
+const settled = (track) => records(track).findLast((row) => row.zero_dte_gross_share_pct > 0);
+
+/** list returns the figures. Of contracts that have settled, the last that the track has. */
+function list({ d, expiring, option, track }) {
+  const last = d.zero_dte.settled ? settled(track) : undefined;
+  if (last) {
+    return [fact('net', 'Net gamma', dollars(last.zero_dte_net_gex_dollars), `at ${time(Date.parse(last.as_of), true)}`),
+      fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), `at ${time(Date.parse(last.as_of), true)}`), fact('', 'Settled', shortDate(d.session_date), 'none is open')];
+  }
   const z = d.zero_dte;
   const [flip, call, put] = [expiring.length ? z.zero_gamma_flip : null, z.call_walls?.[0]?.strike, z.put_walls?.[0]?.strike];
   const sign = expiring.length && z.net_gex_dollars ? (z.net_gex_dollars > 0 ? 'positive' : 'negative') : '';
   return [
-    ['net', 'Net gamma', expiring.length ? dollars(z.net_gex_dollars) : unknown, 'per 1 % move', sign],
-    ['gross', 'Of gross', expiring.length ? share(z.gross_share_pct) : unknown, 'of all expirations'],
-    ['flip', 'Flip', level(flip), expiring.length && flip === null ? 'none within 15 %' : away(flip, d)],
-    ['call_wall', 'Call wall', level(call), away(call, d)],
-    ['put_wall', 'Put wall', level(put), away(put, d)],
-    ['pin', 'Pin', level(z.pin_strike), away(z.pin_strike, d)],
-    ['expected_move', 'Move to the close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `the straddle costs ${number(option.atm_straddle, 2)}` : '\u00a0'],
-  ].map(([key, name, value, note, kind = '']) => h('div', { class: `tile ${kind}` }, h('dt', null, term(key, name)), h('dd', null, value, h('small', null, note))));
+    fact('net', 'Net gamma', expiring.length ? dollars(z.net_gex_dollars) : unknown, expiring.length ? `${share(z.gross_share_pct)} of gross` : '', sign),
+    fact('flip', 'Flip', level(flip), expiring.length && flip === null ? 'none in 15\u00a0%' : away(flip, d)),
+    fact('call_wall', 'Call wall', level(call), away(call, d)),
+    fact('put_wall', 'Put wall', level(put), away(put, d)),
+    fact('pin', 'Pin', level(z.pin_strike), away(z.pin_strike, d)),
+    fact('expected_move', 'To close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 1)}` : ''),
+  ];
 }
 
-/** read says in sentences what expires on the day of the session. */
-function read({ d, track, expiring }) {
+/** none says in a sentence why nothing that expires on the day of the session is open. */
+function none({ d, track }) {
   const on = date(d.session_date);
-  const symbol = d.symbol;
   const next = d.by_expiration.find((e) => e.expiration > d.session_date);
   const later = next ? ` The next expiration is ${date(next.expiration)}, with net gamma ${dollars(next.net_gex_dollars)} and ${share(next.gross_share_pct)} of gross.` : '';
-  if (d.zero_dte.settled) {
-    const column = (name) => track?.columns.indexOf(name);
-    const last = track?.rows.findLast((row) => row[column('zero_dte_gross_share_pct')] > 0);
-    if (!last) return [`No contract of ${symbol} that expires on ${on} is open.${later}`];
-    return [`What expired on ${on} has settled. At ${time(Date.parse(last[column('as_of')]), true)} its net gamma was ${dollars(last[column('zero_dte_net_gex_dollars')])}, and it had ${share(last[column('zero_dte_gross_share_pct')])} of gross.${later}`];
-  }
-  if (expiring.length === 0) return [`No contract of ${symbol} expires on ${on}.${later}`];
-  const { net_gex_dollars: net, zero_gamma_flip: flip } = d.zero_dte;
-  const how = net > 0 ? 'With them, modelled dealers trade against moves.' : net < 0 ? 'With them, modelled dealers trade with moves.' : '';
-  const where = Number.isFinite(flip) ? ` Spot is ${percent(Math.abs(1 - flip / d.effective_spot) * 100).replace('+', '')} ${flip <= d.effective_spot ? 'above' : 'below'} their flip.` : '';
-  return [`Contracts of ${symbol} expire on ${on}, `, term('am', expiring.map((e) => e.settlement.toUpperCase()).join(' and ')), `. ${how}${where}`];
+  if (!d.zero_dte.settled) return `No contract of ${d.symbol} expires on ${on}.${later}`;
+  const last = settled(track);
+  if (!last) return `No contract of ${d.symbol} that expires on ${on} is open.${later}`;
+  return `What expired on ${on} has settled. At ${time(Date.parse(last.as_of), true)} its net gamma was ${dollars(last.zero_dte_net_gex_dollars)}, and it had ${share(last.zero_dte_gross_share_pct)} of gross.${later}`;
 }
 
 /** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
-function drawStrikes(chart, { d, expiring, rows }, f) {
+function drawStrikes(chart, today, f) {
+  const { d, expiring, rows } = today;
+  if (expiring.length === 0) return chart.clear(none(today));
   if (day()) return chart.clear('A stored date has no figures by strike of what expired on it.');
-  if (expiring.length === 0) return chart.clear(`No contract that expires on ${date(d.session_date)} is open.`);
   if (!rows) return chart.clear('The figures of these contracts have not come yet.');
   const spot = d.effective_spot;
   const move = d.zero_dte.remaining_move;
@@ -128,6 +117,7 @@ function drawStrikes(chart, { d, expiring, rows }, f) {
   });
 }
 
+/** drawTrack returns true if there is something to draw. */
 function drawTrack(chart, track) {
   const { xs, column, name } = points(track);
   const [values, shares] = [column('zero_dte_net_gex_dollars'), column('zero_dte_gross_share_pct')];
@@ -142,4 +132,5 @@ function drawTrack(chart, track) {
     yName: '$ per 1 % move', yFormat: axisDollars,
     summary: `Of ${date(track.session_date)}: net gamma between ${dollars(Math.min(...known))} and ${dollars(Math.max(...known))}, at last ${share(shares.findLast((s) => s !== null))} of gross.`,
   });
+  return true;
 }

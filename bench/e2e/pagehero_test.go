@@ -1,0 +1,180 @@
+package e2e
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	devinput "github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// The hero: one price axis for the session and the bars by strike, a replay that moves all levels, and the closes of a date without a track.
+func TestPageHero(t *testing.T) {
+	t.Parallel()
+	installed(t, "chromium")
+	p := shared(t)
+	b := browse(t, p.url)
+	b.until("the hero has its bars and those of the close before", `document.querySelector("#strikes .plot")?.getAttribute("aria-valuetext")?.includes("Close of ")`)
+	b.priceAxis(p)
+	b.bars(p)
+	b.replay(p)
+	b.closes(p)
+	b.clean()
+}
+
+// at returns a figure of a row of the track.
+func (d trackData) at(row int, column string) float64 {
+	return trackData{d.Columns, d.Rows[:row+1]}.last(column)
+}
+
+func (b *browser) priceAxis(p *process) {
+	gamma := dataOf[struct {
+		Spot float64 `json:"effective_spot"`
+		Flip float64 `json:"zero_gamma_flip"`
+		Move float64 `json:"expected_move_1d"`
+	}](p, gammaPath)
+	axis := func() (low, high float64) {
+		if _, err := fmt.Sscanf(eval[string](b, `document.querySelector(".hero").dataset.prices`), "%f to %f", &low, &high); err != nil {
+			b.t.Fatal(err)
+		}
+		return low, high
+	}
+	low, high := axis()
+	if low > min(gamma.Spot, gamma.Flip) || high < max(gamma.Spot, gamma.Flip) || high-low > 4*gamma.Move {
+		b.t.Errorf("the price axis is from %g to %g, with spot %g, flip %g and an expected move of %g", low, high, gamma.Spot, gamma.Flip, gamma.Move)
+	}
+	const place = `(({top, height}) => [top, height])(document.querySelector("%s .u-over").getBoundingClientRect())`
+	b.until("price and bars have one axis", fmt.Sprintf(place, ".price")+`.every((x, i) => Math.abs(x - `+fmt.Sprintf(place, "#strikes")+`[i]) < 1)`)
+	b.press(".price .plot", kb.Home, "+", "+")
+	b.until("a zoom fits the axis anew", fmt.Sprintf(`document.querySelector(".hero").dataset.prices !== "%.2f to %.2f"`, low, high))
+	b.press(".price .plot", "-", "-", kb.Escape)
+	b.until("and its end", fmt.Sprintf(`document.querySelector(".hero").dataset.prices === "%.2f to %.2f"`, low, high))
+
+	track := dataOf[trackData](p, trackPath)
+	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(".price .u-over").getBoundingClientRect())`)
+	when := func(row int) float64 {
+		as, err := time.Parse(time.RFC3339, track.Rows[row][0].(string))
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		return float64(as.UnixMilli())
+	}
+	last := len(track.Rows) - 1
+	x := func(row int) float64 { return (when(row) - when(0)) / (when(last) - when(0)) * at.Width }
+	b.eventually("the cursor stands on its point", func() bool { // a drawing after an answer has no cursor until the mouse moves
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.2*(x(3)-x(2)), at.Y+at.Height/2)
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.3*(x(3)-x(2)), at.Y+at.Height/2)
+		return eval[bool](b, fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && !!document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)`, x(2), grouped(track.at(2, "spot"))))
+	})
+	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
+}
+
+// bars compares the bar at the spot with the answers of now, of the close before, and of what expires today.
+func (b *browser) bars(p *process) {
+	type row struct {
+		Strike float64
+		Net    float64 `json:"net_gex_dollars"`
+		Call   float64 `json:"call_gex_dollars"`
+		OI     float64 `json:"call_open_interest"`
+	}
+	type answer struct {
+		Spot float64 `json:"effective_spot"`
+		Rows []row   `json:"by_strike"`
+	}
+	dates := p.sessions()
+	before := dates[len(dates)-2]
+	now, then := dataOf[answer](p, gammaPath), dataOf[answer](p, datePath+before)
+	zero := dataOf[struct {
+		Parts []struct {
+			Rows []row `json:"by_strike"`
+		}
+	}](p, matrixPath).Parts[0].Rows
+	near := func(rows []row) row {
+		return rows[slices.IndexFunc(rows, func(r row) bool { return r.Strike >= now.Spot })]
+	}
+	r := near(now.Rows)
+	old := then.Rows[slices.IndexFunc(then.Rows, func(o row) bool { return o.Strike == r.Strike })]
+	day, _ := time.Parse(time.DateOnly, before)
+	says := func(what, want string) {
+		b.t.Helper()
+		b.eventually(what+": "+want, func() bool {
+			return strings.HasPrefix(eval[[]chart](b, chartsScript+`.filter(c => c.title === "By strike")`)[0].Value, want)
+		})
+	}
+	choice := func(value string) { b.press("#today .choice button[value='"+value+"']", kb.Enter) }
+	says("net, with the close before", fmt.Sprintf("Strike %s: Close of %s %s, Net %s, Calls %s", grouped(r.Strike), day.Format("2 Jan"), dollars(old.Net), dollars(r.Net), dollars(r.Call)))
+	choice("gamma")
+	says("calls and puts", fmt.Sprintf("Strike %s: Calls %s, Puts ", grouped(r.Strike), dollars(r.Call)))
+	choice("0dte")
+	z := near(zero)
+	says("of today's expiration", fmt.Sprintf("Strike %s: Calls %s, Puts ", grouped(z.Strike), dollars(z.Call)))
+	choice("all")
+	choice("net")
+	says("net again", fmt.Sprintf("Strike %s: Close of ", grouped(r.Strike)))
+	b.until("they are drawn", `!document.querySelector("#strikes.blank")`)
+	b.eventually("the profile shows the strike, too", func() bool { // a drawing after an answer has no cursor until the next key
+		b.press("#strikes .plot", kb.ArrowUp)
+		return eval[bool](b, `!!document.querySelector("#strikes .hint:not([hidden])") && new DOMMatrix(getComputedStyle(document.querySelector(".profile .u-cursor-x")).transform).e > 0`)
+	})
+	b.do(chromedp.KeyEvent(kb.Escape))
+}
+
+// replay moves through the track by keyboard and by mouse, plays it, and pauses.
+func (b *browser) replay(p *process) {
+	track := dataOf[trackData](p, trackPath)
+	last := len(track.Rows) - 1
+	shows := func(what string, row int) {
+		b.t.Helper()
+		want := []string{"Spot " + grouped(track.at(row, "spot")), "Net gamma " + dollars(track.at(row, "net_gex_dollars")), "flip " + grouped(track.at(row, "zero_gamma_flip")), "Call wall " + grouped(track.at(row, "call_wall"))}
+		b.eventually(fmt.Sprintf("%s: %q", what, want), func() bool {
+			got := b.text("#head .levels")
+			return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got, w) })
+		})
+	}
+	const slider, button = ".scrub", `document.querySelector(".play")`
+	b.press(slider, kb.Home)
+	shows("the first row", 0)
+	b.until("the page says of when the bars are", `/^(The bars are of the last quotes\.|Bars of 09:3\d)$/.test(document.querySelector(".note").textContent)`)
+	b.do(chromedp.KeyEvent(kb.ArrowRight))
+	shows("the second row", 1)
+	b.do(chromedp.KeyEvent(kb.PageDown), chromedp.KeyEvent(kb.End))
+	shows("the last row", last)
+	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(%s).getBoundingClientRect())`, slider)
+	b.do(chromedp.MouseClickXY(at.X+2, at.Y+at.Height/2))
+	shows("a click at the left", 0)
+	eval[bool](b, `(window.said = [], new MutationObserver(() => said.push(`+button+`.textContent)).observe(`+button+`, {childList: true}), true)`)
+	for _, key := range []struct{ focus, key string }{{slider, "p"}, {".price .plot", " "}} {
+		b.press(key.focus, key.key)
+		b.until("the key plays to the end", `said.join() === "❚❚ Pause,▶ Replay" && (said.length = 0, true)`)
+		shows("the end", last)
+	}
+	const press = `dispatchEvent(new KeyboardEvent("keydown", {key: "p", bubbles: true}))`
+	if said := eval[[]string](b, `(at => (at.`+press+`, [`+button+`.textContent].concat((at.`+press+`, `+button+`.textContent))))(document.body)`); !slices.Equal(said, []string{"❚❚ Pause", "▶ Replay"}) {
+		b.t.Errorf("after p and p: %q", said)
+	}
+	shows("a pause stays where it is", 0)
+	b.press(slider, kb.End)
+}
+
+// closes opens a date without a track: the hero shows the closes up to it, and a click opens one of them.
+func (b *browser) closes(p *process) {
+	dates := p.sessions()
+	i := len(dates) - 4
+	b.do(chromedp.Navigate(p.url + "/?date=" + dates[i]))
+	b.until("the hero says that there is no track", `document.querySelector(".note")?.textContent === "No track is stored for this date. Shown are the closes." && document.querySelector(".scrub").disabled`)
+	spot := dataOf[gammaData](p, datePath+dates[i]).Spot
+	b.eventually("the last close is that of the date", func() bool {
+		return strings.HasPrefix(eval[[]chart](b, chartsScript+`.filter(c => c.title === "Spot, flip and walls")`)[0].Value, "Date "+writtenDate(dates[i])+": Spot "+grouped(spot))
+	})
+	var low, high float64
+	if _, err := fmt.Sscanf(eval[string](b, `document.querySelector(".hero").dataset.prices`), "%f to %f", &low, &high); err != nil || math.Abs(spot-(low+high)/2) > (high-low)/2 {
+		b.t.Errorf("the axis from %g to %g lacks the close %g: %v", low, high, spot, err)
+	}
+	b.press(".price .plot", kb.ArrowLeft, kb.Enter)
+	b.until("enter opens the date before", fmt.Sprintf(`location.search === "?date=%s"`, dates[i-1]))
+}

@@ -1,0 +1,132 @@
+// What happened: the flip crossed, a wall moved, the regime changed, a large trade. Found in what is served: the track, the rows of
+// all underlyings, and flow. It is shown as marks, in a list, in the title, and as notifications for those who want them.
+
+import { h, say } from './dom.js';
+import { dollars, level, number, shortDate, time, words } from './format.js';
+import { day, follow } from './panel.js';
+import { recall, remember, underlying } from './state.js';
+
+/**
+ * marks are the events of the shown track, oldest first: [{at, kind, text}]. at is in milliseconds since 1970, kind is flip, wall, regime
+ * or flow, and text is a phrase. When they change, the window gets the event marks.
+ */
+export const marks = [];
+
+// Each rule: a kind, the value that changes, and the words. An unknown value changes nothing.
+const rules = [
+  ['flip', (r) => (r.flip === null ? null : Math.sign(r.spot - r.flip) || null), (r, to) => `Spot crossed the flip, ${level(r.flip)}, ${to > 0 ? 'upwards' : 'downwards'}`],
+  ['regime', (r) => r.regime, (r, to, from) => `Regime ${words(to)}, was ${words(from)}`],
+  ['wall', (r) => r.call, (r, to, from) => `Call wall ${level(to)}, was ${level(from)}`],
+  ['wall', (r) => r.put, (r, to, from) => `Put wall ${level(to)}, was ${level(from)}`],
+];
+
+/** changes returns a function that takes row after row, and returns the events of each. A change counts when two rows in a row have it. */
+export function changes() {
+  const states = rules.map(() => ({}));
+  return (row) => rules.flatMap(([kind, value, text], i) => {
+    const state = states[i];
+    const v = value(row) ?? state.now;
+    if (v === state.now || state.now === undefined) {
+      states[i] = { now: v };
+      return [];
+    }
+    if (v !== state.next) {
+      Object.assign(state, { next: v, at: row.at });
+      return [];
+    }
+    states[i] = { now: v };
+    return [{ at: state.at, kind, text: text(row, v, state.now) }];
+  });
+}
+
+/** tracked returns the events of a track. */
+export function tracked({ columns, rows }) {
+  const of = changes();
+  const [at, spot, flip, call, put, regime] = ['as_of', 'effective_spot', 'zero_gamma_flip', 'call_wall', 'put_wall', 'gamma_regime'].map((name) => columns.indexOf(name));
+  return rows.flatMap((row) => of({ at: Date.parse(row[at]), spot: row[spot], flip: row[flip], call: row[call], put: row[put], regime: row[regime] }));
+}
+
+const unusual = 65; // the score from which flow is an event: about one contract in 5,000 of an index
+
+/** large returns the events of flow. A contract is one event, at its last trade. */
+export const large = (items) => items.filter((x) => x.score >= unusual).map((x) => ({
+  at: Date.parse(x.observed_at), kind: 'flow', id: x.id, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
+}));
+
+const kept = 50; // events of other underlyings
+
+/** watchEvents keeps the marks, the list, the title and the notifications. */
+export function watchEvents() {
+  const list = h('ol');
+  const count = h('b', { hidden: true });
+  const wish = h('button', { type: 'button', click: ask }, '');
+  const box = h('div', { id: 'events', popover: 'auto', 'aria-label': 'Events', toggle: (event) => { if (event.newState === 'open') { unread = 0; show(); } } },
+    h('h2', null, 'Events'), list, wish);
+  const button = h('button', { type: 'button', id: 'bell', popovertarget: 'events', 'aria-label': 'Events', 'aria-keyshortcuts': 'e', title: 'Events. Key: e' }, '⚑', count);
+  document.getElementById('theme').before(button);
+  document.body.append(box);
+  const own = { track: [], flow: [] };
+  const known = new Set(); // the keys of own events that have been there
+  const others = [];
+  const machines = new Map(); // of the rows of underlyings, by symbol
+  let unread = 0;
+
+  const show = () => {
+    const all = [...marks.map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...others].sort((a, b) => b.at - a.at);
+    list.replaceChildren(...all.map((e) => h('li', { class: e.kind }, h('time', null, time(e.at, true)), h('b', null, e.symbol), ` ${e.text}`)));
+    if (all.length === 0) list.append(h('li', null, 'Nothing has happened yet: no flip crossed, no wall moved, no regime changed, no large flow.'));
+    count.hidden = unread === 0;
+    say(count, String(unread));
+    wish.hidden = !('Notification' in window) || Notification.permission === 'denied';
+    say(wish, wanted() ? 'Stop notifications' : 'Notify me of new events');
+  };
+  const tell = (events) => {
+    if (!box.matches(':popover-open')) unread += events.length;
+    if (wanted()) for (const e of events) new Notification(`${e.symbol}: ${e.text}`, { tag: `${e.symbol} ${e.kind}` });
+  };
+  /** owned takes new own events. Those of the first answer of an address have happened before the page looked. */
+  const owned = (name, events, isFirst) => {
+    own[name] = events;
+    marks.splice(0, marks.length, ...own.track, ...own.flow);
+    marks.sort((a, b) => a.at - b.at);
+    const symbol = underlying().toUpperCase();
+    const fresh = events.map((e) => ({ ...e, symbol })).filter((e) => !known.has(key(e)));
+    for (const e of fresh) known.add(key(e));
+    if (!isFirst && !day()) tell(fresh);
+    dispatchEvent(new Event('marks'));
+    show();
+  };
+  function ask() {
+    if (wanted()) remember('notify', 'no');
+    else Notification.requestPermission().then((answer) => { remember('notify', answer === 'granted' ? 'yes' : 'no'); show(); });
+    show();
+  }
+
+  const take = (name, path, events) => {
+    let shown = '';
+    follow(path, (feed, fresh) => {
+      if (!fresh) return;
+      owned(name, feed.document ? events(feed.document.data) : [], shown !== feed.url);
+      shown = feed.url;
+    });
+  };
+  take('track', () => `/api/v1/gex/{u}/intraday${day() && `?date=${day()}`}`, tracked);
+  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), (d) => large(d.items));
+  follow('/api/v1/underlyings', (feed, fresh) => {
+    if (!fresh || !feed.document) return;
+    for (const r of feed.document.data.rows) {
+      if (!machines.has(r.symbol)) machines.set(r.symbol, changes());
+      const events = machines.get(r.symbol)({ at: Date.parse(r.as_of), spot: r.effective_spot, flip: r.zero_gamma_flip, call: r.call_wall, put: r.put_wall, regime: r.gamma_regime })
+        .map((e) => ({ ...e, symbol: r.symbol }));
+      if (r.symbol.toLowerCase().replace('.', '') === underlying()) continue; // its track says it
+      others.push(...events);
+      tell(events);
+    }
+    others.splice(0, others.length - kept);
+    show();
+  });
+  show();
+}
+
+const key = (e) => e.id ?? `${e.symbol} ${e.at} ${e.text}`;
+const wanted = () => recall('notify') === 'yes' && 'Notification' in window && Notification.permission === 'granted';

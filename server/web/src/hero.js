@@ -1,0 +1,265 @@
+// The hero: price through the session at the left, gamma by strike as bars at the right, and one price axis between them, on which
+// flip, walls and the expected move run through both. Below: the slider of the replay, net gamma through the session and the profile.
+
+import { Chart } from './chart.js';
+import { h, say } from './dom.js';
+import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, shortDate, spotName, time, unknown, words } from './format.js';
+import { barsAt, cellsOf } from './heat.js';
+import { day, follow, sentence } from './panel.js';
+import { Replay } from './replay.js';
+import { choices, choose, onChoice, underlying } from './state.js';
+import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
+import { refill, term } from './terms.js';
+import { atRow, cone, daily, fit, jumps, points, shown } from './track.js';
+
+const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
+const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
+const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
+const narrow = 560; // CSS pixels of the hero, from which on its tags have names
+const sessions = 40; // at most, of the closes
+const share = (x) => (x === null ? unknown : `${number(x, 1)}\u00a0%`);
+const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unknown);
+
+/** Hero draws what show is given. onMoment is called when the replay moves. */
+export class Hero {
+  #d = null; // the answer of gex/{u}
+  #given = null; // the track, which may have one row
+  #why = '';
+  #series = null; // the levels at the closes
+  #before = null; // the answer of the close before
+  #grid = null; // the matrix, while a part of the expirations is shown
+  #strikes = null; // net gamma by strike through the session, while the bars or the map of a moment need it
+  #drawn = '';
+
+  constructor(onMoment) {
+    const options = { top: 22, untitled: true, right: true, pad: [0, 8] };
+    this.lines = new Chart('Spot, flip and walls', 270, { ...options, sync: 'today', zoomed: () => this.draw() });
+    this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike' });
+    this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
+    this.profile = new Chart('Gamma profile', 76, { untitled: true, top: 18, pad: [8, 0], along: 'strike' });
+    this.replay = new Replay(() => { this.through.look(); this.draw(); onMoment(); });
+    this.span = choices('span', 'Time shown', spans, () => (this.#track && Date.parse(this.#last('as_of')) < newYorkTime(this.#track.session_date, noon) ? 'so-far' : 'session'));
+    this.under = choices('heat', 'Behind the price', [['off', 'Cone'], ['on', 'Heat map']]);
+    this.figure = choices('figure', 'Figure by strike', Object.entries(figures).map(([key, f]) => [key, f.text]));
+    this.expiring = choices('expiring', 'Expirations by strike', [['all', 'All'], ['0dte', '0DTE'], ['week', 'Week']]);
+    this.note = h('p', { class: 'about keep note', role: 'status' });
+    this.more = h('div', { class: 'tables' });
+    const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ', term('call_wall', 'call wall'),
+      ', the ', term('put_wall', 'put wall'), ' and the ', term('expected_move', 'expected move'), ' of all expirations.');
+    for (const [name, chart] of Object.entries({ price: this.lines, bars: this.bars, strip: this.net, profile: this.profile })) chart.element.classList.add(name);
+    this.bars.element.id = 'strikes';
+    this.element = h('div', { class: 'hero', keydown: (event) => this.#key(event) }, this.lines.element, this.bars.element,
+      h('div', { class: 'scrubber' }, this.replay.slider, this.replay.said), h('div', { class: 'scrubber' }, this.replay.button), this.note, this.net.element, this.profile.element,
+      words, h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), this.more));
+    onChoice(() => { if (this.#chosen() !== this.#drawn) this.draw(); });
+    new ResizeObserver(() => requestAnimationFrame(() => { if (this.#gutter() !== this.lines.gutter) this.draw(); })).observe(this.element);
+  }
+
+  /** begin asks for what the hero has beside levels and track: after the first chart, because the network is for that until then. */
+  begin() {
+    follow('/api/v1/gex/{u}/series', ({ document }, fresh) => {
+      if (!fresh) return;
+      this.#series = document?.data ?? null;
+      this.ghost.look();
+      if (!this.#track) this.draw();
+    });
+    follow(() => (this.expiring.picked() === 'all' || day() ? '' : matrix), ({ document, failure }) => {
+      this.#grid = document?.data ?? null;
+      this.unknown = failure ? sentence(failure.message) : 'The figures of these expirations have not come yet.';
+      this.draw();
+    });
+  }
+
+  // Gamma by strike through the session. A server that stores none leaves the bars of a past moment pale.
+  through = follow(() => {
+    const of = this.#track?.session_date;
+    const wanted = of && (this.replay.at !== null || this.under.picked() === 'on');
+    return wanted ? `/api/v1/gex/{u}/strikes${day() || of !== this.#d?.session_date ? `?date=${of}` : ''}` : '';
+  }, ({ document }, fresh) => {
+    if (!fresh) return;
+    this.#strikes = document?.data ?? null;
+    this.draw();
+  });
+
+  // The bars of the close before the session that is shown. An answer of a date does not change.
+  ghost = follow(() => {
+    const dates = this.#series?.rows.map((row) => row[this.#series.columns.indexOf('date')]) ?? [];
+    const before = dates.filter((d) => d < this.#d?.session_date).at(-1);
+    return before && this.figure.picked() === 'net' ? `${past}?date=${before}` : '';
+  }, ({ document }, fresh) => {
+    if (!fresh) return;
+    this.#before = document?.data ?? null;
+    this.draw();
+  });
+
+  /** show draws an answer of gex/{u} and a track, or the closes where there is none: why says why. */
+  show(d, track, why) {
+    if (track?.session_date !== this.#given?.session_date || d?.symbol !== this.#d?.symbol) this.replay.reset();
+    this.#d = d;
+    this.#given = track;
+    this.#why = why;
+    this.ghost.look();
+    this.through.look();
+    this.draw();
+  }
+
+  /** track is drawn. One row makes no line, so then the closes are drawn, if there are some. */
+  get #track() {
+    const least = this.#series?.rows.length > 1 ? 2 : 1;
+    return this.#given?.rows.length >= least ? this.#given : null;
+  }
+
+  /** moment returns the levels that are shown: those of the answer, or of a row of the track. */
+  get moment() {
+    const rows = this.#track?.rows.length ?? 0;
+    if (this.replay.at === null && (this.#d || !rows)) return this.#d;
+    return atRow(this.#d, this.#track, Math.max(0, Math.min(this.replay.index, rows - 1)));
+  }
+
+  /** draw draws everything of the moment. */
+  draw() {
+    const m = this.moment;
+    for (const choice of [this.span, this.under]) choice.allow(...(this.#track ? [] : ['none']));
+    this.expiring.allow(...(day() ? ['all'] : []));
+    this.#drawn = this.#chosen();
+    if (!m) return this.#clear();
+    const left = this.#track ? this.#session() : this.#closes();
+    const zoom = this.lines.zoom;
+    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, m, this.#d?.by_strike ?? []);
+    const levels = levelsOf(m);
+    this.element.dataset.prices = range.map((x) => x.toFixed(2)).join(' to ');
+    this.lines.gutter = this.net.gutter = this.#gutter();
+    if (left) this.#drawLeft(left, range, levels);
+    else for (const chart of [this.lines, this.net]) chart.clear(this.#why);
+    this.replay.set(this.#track ? left.xs.filter((x) => left.rows.has(x)) : [], zoom ?? left?.axis.range ?? [0, 1]);
+    const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
+    if (this.#d) this.#drawBars(m, range, levels, left?.expected?.last, bars);
+    const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
+    say(this.note, !this.#track && left ? `${this.#absent()} Shown are the closes.`
+      : this.replay.at !== null ? (bars ? `Bars of ${time(bars.at, true)}` : 'The bars are of the last quotes.') : other ? `The track is of ${shortDate(this.#track.session_date)}.` : '');
+  }
+
+  #clear() {
+    for (const chart of [this.lines, this.bars, this.net, this.profile]) chart.clear(chart === this.lines ? this.#why : '');
+    this.replay.set([], [0, 1]);
+  }
+
+  #drawLeft({ axis, series, net, expected, mark, summary, netSummary, xs }, range, levels) {
+    const digits = range[1] - range[0] < 3 ? 2 : range[1] - range[0] < 20 ? 1 : 0;
+    this.lines.draw({
+      ...axis, series, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
+      ...(this.under.picked() === 'on' && this.#strikes && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y) => number(y, digits, true), summary,
+    });
+    this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
+  }
+
+  #drawBars(m, range, levels, ends, then) {
+    const d = this.#d;
+    const name = parts[this.expiring.picked()];
+    const part = name && this.#grid?.parts?.find((p) => p.name === name);
+    const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
+    const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
+    const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
+    if (name && !part) this.bars.clear(this.unknown);
+    else this.bars.draw({ ...chosen, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels, bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
+    drawProfile(this.profile, d, m);
+    refill(this.more, ...comparisons(d));
+  }
+
+  /** session describes the left of the hero: the track up to the moment. */
+  #session() {
+    const track = this.#track;
+    const { xs, column: all, name, gaps } = points(track);
+    const until = this.replay.at ?? Infinity;
+    const column = (key) => all(key).map((v, i) => (xs[i] <= until ? v : null));
+    const range = shown(track, this.span.picked(), xs);
+    const highs = column('flip_high');
+    const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
+    const last = bands.findLast((band) => band);
+    const expected = cone(track, xs, all);
+    const done = xs.at(-1) >= closes(track.session_date) - 20 * 60e3; // the last quotes come up to 15 minutes after the close
+    const net = column('net_gex_dollars');
+    const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
+    return {
+      xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
+      axis: { view: `${track.session_date} ${this.span.picked()}`, xs, xName: 'New York time', range, ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) },
+      mark: this.replay.at !== null ? [{ x: this.replay.at, label: time(this.replay.at, true), color: '--accent' }] : done ? [{ x: xs.at(-1), label: `Close ${level(this.#last('spot'))}`, color: '--muted' }] : [],
+      series: [
+        line('Spot', 'spot', '--ink', { width: 2.5 }),
+        line('Flip', 'zero_gamma_flip', '--flip'),
+        ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
+        line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
+        line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
+        ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [line('Implied spot', 'effective_spot', '--ink', { kind: 'none' })] : []),
+        { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
+        ...(expected ? [{ name: 'Expected', values: xs.map(expected.range), format: write, kind: 'none' }] : []),
+      ],
+      summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
+        `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
+        jumps('call', 'positive', all('call_wall')) + jumps('put', 'negative', all('put_wall')) +
+        (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
+        (expected ? `The cone is one standard deviation from ${time(expected.from, true)}: at the close ${write(expected.last)}.` : ''),
+      net: [
+        { name: 'Net', values: net, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
+        { name: 'Expiring the same day, net', values: column('zero_dte_net_gex_dollars'), format: dollars, kind: 'none' },
+        { name: 'Their share of gross', values: column('zero_dte_gross_share_pct'), format: share, kind: 'none' },
+      ],
+      netSummary: told(net),
+    };
+  }
+
+  /** closes describes the left of the hero of a date without a track: the levels at the closes up to it. A click opens a date. */
+  #closes() {
+    if (!this.#series) return null;
+    const { xs, column, dates } = daily(this.#series, day() || '9');
+    if (xs.length < 2) return null;
+    const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
+    return {
+      xs, column, mark: [],
+      axis: { view: 'closes', xs, xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [Math.max(0, xs.length - sessions) - 0.5, xs.length - 0.5],
+        xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''), onPick: (i) => choose({ date: dates[i] }, true) },
+      series: [
+        line('Spot', 'spot', '--ink', { width: 2.5 }), line('Flip', 'zero_gamma_flip', '--flip'),
+        line('Call wall', 'call_wall', '--positive', { kind: 'step' }), line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
+      ],
+      summary: `${this.#absent()} Shown are the levels at the closes of ${number(xs.length)} dates, to ${date(dates.at(-1))}. A click opens a date.`,
+      net: [{ name: 'Net', values: column('net_gex_dollars'), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
+      netSummary: told(column('net_gex_dollars')),
+    };
+  }
+
+  #absent() {
+    return this.#given?.rows.length ? 'The session has one snapshot so far.' : this.#why || 'There is no track.';
+  }
+
+  #last(name) {
+    return this.#track.rows.at(-1)[this.#track.columns.indexOf(name)];
+  }
+
+  #gutter() {
+    return this.element.clientWidth < narrow ? 54 : 126;
+  }
+
+  #chosen() {
+    return [this.span, this.under, this.figure, this.expiring].map((c) => c.picked()).join();
+  }
+
+  #key(event) {
+    if (event.key !== ' ' || event.target.closest('button, summary, a, select')) return;
+    event.preventDefault();
+    this.replay.play();
+  }
+}
+
+/** told says in words how net gamma was. */
+function told(values) {
+  const known = values.filter((v) => v !== null);
+  return known.length ? ranged('Net gamma', known, dollars) : 'Net gamma is unknown.';
+}
+
+/** levelsOf returns the prices that run through the hero. */
+function levelsOf(m) {
+  const spot = m.effective_spot;
+  return [[spotName(m), spot, '--ink'], ['Flip', m.zero_gamma_flip, '--flip'], ['Call wall', m.call_wall, '--positive'], ['Put wall', m.put_wall, '--negative']]
+    .map(([name, at, color]) => ({ at, color, label: `${name} ${level(at)}`, short: number(at, at < 1000 ? 2 : 0), beyond: `${number(Math.abs(at / spot - 1) * 100, 1)}\u00a0%` }));
+}

@@ -1,0 +1,146 @@
+// The track of a session: one row of levels for each snapshot. Where there is none, the levels at each close.
+
+import { closes, newYorkTime, number, time } from './format.js';
+import { day, follow, sentence } from './panel.js';
+
+const path = '/api/v1/gex/{u}';
+const saidOnce = ['unreachable', 'not_ready', 'unknown_underlying']; // a banner says it
+const least = 6; // strikes in sight
+const tries = 5; // sessions whose track is asked for while that of now is thin
+
+/**
+ * followTrack calls onTrack with the track of the chosen date, or with null and the reason. While the session of now has not two
+ * rows, that is the track of the last session that has.
+ */
+export function followTrack(onTrack) {
+  let live = null; // of now or of the chosen date
+  let why = '';
+  let answered = false;
+  let dates = null; // sessions before, newest first, while the track of now is thin
+  const thin = () => answered && !day() && !(live?.data.rows.length > 1);
+  follow(() => `${path}/intraday${day() ? `?date=${day()}` : ''}`, ({ document, failure }, fresh) => {
+    answered = document !== null || failure !== null && failure.code !== 'unreachable';
+    live = document;
+    why = failure?.code === 'snapshot_not_found' ? 'No track is stored for this date.' : !failure || saidOnce.includes(failure.code) ? '' : sentence(failure.message);
+    if (!thin()) dates = null;
+    if (document ? fresh && !thin() : !dates?.length) onTrack(live, why);
+    series.look();
+    earlier.look();
+  });
+  const series = follow(() => (thin() ? `${path}/series` : ''), ({ document }) => {
+    if (!document || dates) return;
+    dates = document.data.rows.map((row) => row[document.data.columns.indexOf('date')]).filter((d) => d < (live?.data.session_date ?? '9')).slice(-tries).reverse();
+    next();
+  });
+  const earlier = follow(() => (thin() && dates?.length ? `${path}/intraday?date=${dates[0]}` : ''), ({ document, failure }, fresh) => {
+    if (document?.data.rows.length > 1) {
+      if (fresh) onTrack(document, '');
+    } else if (document || failure?.final) {
+      dates.shift();
+      next();
+    }
+  });
+  const next = () => {
+    if (dates.length === 0) onTrack(live, why);
+    earlier.look();
+  };
+}
+
+/**
+ * points returns the columns of the track by name. Where rows are missing, it has a point without values. The rows before the
+ * first start of a server are 5 minutes apart, so a shorter time without a row is no gap.
+ */
+export function points(track) {
+  const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
+  const steps = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
+  const most = Math.max(3 * (steps[Math.floor(steps.length / 2)] ?? 0), 400e3);
+  const order = at.flatMap((t, i) => (i > 0 && t - at[i - 1] > most ? [-1, i] : [i]));
+  const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
+  const column = (name) => {
+    const k = track.columns.indexOf(name);
+    return order.map((i) => track.rows[i]?.[k] ?? null); // an earlier version has stored fewer columns
+  };
+  const name = (x) => {
+    const j = xs.indexOf(x);
+    return order[j] < 0 ? `${time(xs[j - 1])} to ${time(xs[j + 1])}, no snapshot` : time(x);
+  };
+  return { xs, column, name, gaps: order.filter((i) => i < 0).length };
+}
+
+/** shown returns the part of the time axis that the user has chosen. */
+export function shown(track, span, xs) {
+  const [first, last] = [xs[0], xs.at(-1)];
+  switch (span) {
+    case 'so-far': return [first, Math.max(last, first + 60e3)];
+    case 'hour': return [last - 3600e3, last];
+    default: return [Math.min(first, newYorkTime(track.session_date, '09:30:00')), Math.max(last, closes(track.session_date)) + 15 * 60e3];
+  }
+}
+
+/** cone returns one standard deviation from the first snapshot on, which grows with the root of the time: a whole session has the expected move. */
+export function cone(track, xs, column) {
+  const i = column('expected_move_1d').findIndex((move) => move !== null);
+  const end = closes(track.session_date);
+  if (i < 0 || xs[i] >= end) return null;
+  const [spot, move] = [column('effective_spot')[i], column('expected_move_1d')[i]];
+  const half = (x) => move * Math.sqrt((x - xs[i]) / (end - newYorkTime(track.session_date, '09:30:00')));
+  const range = (x) => (x < xs[i] ? null : [spot - half(x), spot + half(x)]);
+  const at = Array.from({ length: 41 }, (_, k) => xs[i] + (end - xs[i]) * (k / 40) ** 2); // it opens fast
+  return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: 'Expected move' }, last: range(end), end };
+}
+
+/** jumps says how often a wall moved, and why it jumps. */
+export function jumps(side, sign, walls) {
+  const known = walls.filter((x) => x !== null);
+  const moves = known.filter((x, i) => i > 0 && x !== known[i - 1]).length;
+  return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike with the most ${sign} net gamma, so it jumps when another strike has more. `;
+}
+
+/** daily returns the levels at the closes up to a date as points does, by their number. */
+export function daily(series, to) {
+  const dates = series.rows.map((row) => row[series.columns.indexOf('date')]).filter((d) => d <= to);
+  const column = (name) => {
+    const k = series.columns.indexOf(name);
+    return dates.map((_, i) => series.rows[i][k] ?? null);
+  };
+  return { xs: dates.map((_, i) => i), column, dates };
+}
+
+/** atRow returns an answer of gex/{u} with the levels of a row of a track. */
+export function atRow(d, track, i) {
+  const get = (name) => track.rows[i][track.columns.indexOf(name)] ?? null;
+  const [spot, flip, low] = ['spot', 'zero_gamma_flip', 'flip_low'].map(get);
+  const effective = get('effective_spot') ?? spot;
+  const before = d?.session_date === track.session_date && typeof d.spot_change_pct === 'number' ? d.spot / (1 + d.spot_change_pct / 100) : null; // the close
+  return {
+    ...d, session_date: track.session_date, spot, effective_spot: effective, spot_change_pct: before && (spot / before - 1) * 100,
+    zero_gamma_flip: flip, flip_status: flip === null ? 'none' : 'found', flip_distance_pct: flip === null ? null : (1 - flip / effective) * 100,
+    flip_band: low === null ? null : { low, high: get('flip_high') },
+    zero_dte: { net_gex_dollars: get('zero_dte_net_gex_dollars'), gross_share_pct: get('zero_dte_gross_share_pct') },
+    ...Object.fromEntries(['net_gex_dollars', 'call_wall', 'put_wall', 'gamma_regime', 'expected_move_1d'].map((name) => [name, get(name)])),
+  };
+}
+
+/**
+ * fit returns the part of the price axis that has spot, flip and the expected move of a part [from, to] of the axis of time, and the
+ * band and the walls if they are near. A flip that is over two expected moves away would press everything else together, so it stays outside.
+ */
+export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes) {
+  const seen = (name) => column(name).filter((v, i) => v !== null && from <= xs[i] && xs[i] <= to);
+  const known = (values) => values.filter((v) => typeof v === 'number');
+  const spot = m.effective_spot;
+  const reach = Math.max(2 * (m.expected_move_1d ?? 0), 0.02 * spot);
+  const flips = known([...seen('zero_gamma_flip'), zoomed ? null : m.zero_gamma_flip]).filter((x) => Math.abs(x - spot) < reach);
+  const move = expected?.range(Math.min(to, expected.end)) ?? (xs.length || !m.expected_move_1d ? [] : [spot - m.expected_move_1d, spot + m.expected_move_1d]);
+  const all = known([...seen('spot'), zoomed ? null : spot, ...flips, ...move]);
+  if (all.length === 0) all.push(spot);
+  let [low, high] = [Math.min(...all), Math.max(...all)];
+  const near = 0.3 * (high - low);
+  for (const x of known([m.flip_band?.low, m.flip_band?.high, m.call_wall, m.put_wall])) {
+    if (x > low - near && x < high + near) [low, high] = [Math.min(low, x), Math.max(high, x)];
+  }
+  const away = strikes.map((r) => Math.abs(r.strike - spot)).sort((a, b) => a - b)[least - 1] ?? 0;
+  if (!zoomed && away < 0.03 * spot) [low, high] = [Math.min(low, spot - away), Math.max(high, spot + away)];
+  const pad = 0.08 * (high - low) || 0.01 * spot || 1;
+  return [low - pad, high + pad];
+}
