@@ -164,7 +164,7 @@ func (b *browser) replay(p *process) {
 // closes opens a date without a track: the hero shows the closes up to it, and a click opens one of them.
 func (b *browser) closes(p *process) {
 	dates := p.sessions()
-	i := len(dates) - 4
+	i := len(dates) - 10 // the last five have tracks
 	b.do(chromedp.Navigate(p.url + "/?date=" + dates[i]))
 	b.until("the hero says that there is no track", `document.querySelector(".note")?.textContent === "No track is stored for this date. Shown are the closes." && document.querySelector(".scrub").disabled`)
 	spot := dataOf[gammaData](p, datePath+dates[i]).Spot

@@ -86,6 +86,6 @@ func (b *browser) withoutJavaScript(p *process) {
 	if without := eval[[]string](b, shown); !slices.Equal(with, without) || len(with) < 300 {
 		b.t.Errorf("%d parts are shown with JavaScript, and %d without", len(with), len(without))
 	}
-	b.press("#gex-u .try summary", "\r")
-	b.until("the answer unfolds", `document.querySelector("#gex-u .try details pre").innerText.includes('"zero_gamma_flip"')`)
+	b.press("#gex-u .try details + details summary", "\r") // after that of CSV
+	b.until("the answer unfolds", `document.querySelector("#gex-u .try details + details pre").innerText.includes('"zero_gamma_flip"')`)
 }
