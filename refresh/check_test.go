@@ -109,12 +109,12 @@ func TestCheckMinimalChain(t *testing.T) {
 	says(t, "all settled", report, unusable+"40 settled\n")
 	report, err = checked(t, "options/_SPX.json", minimal(`"(bid|iv)":[0-9.]+`, `"other":1`))
 	says(t, "without bid and iv", report, none, "40 no_volatility", "NO ANSWER: upstream_empty: gex/spx: no contract can be used: 40 no_volatility")
-	if err == nil || !strings.Contains(err.Error(), "could not make 4 answers") {
+	if err == nil || !strings.Contains(err.Error(), "could not make 5 answers") {
 		t.Errorf("without bid and iv: %v", err)
 	}
 	report, err = checked(t, "options/_SPX.json", minimal(`"open_interest":1000`, `"open_interest":0`))
 	says(t, "open interest of 0", report, "0 contracts with open_interest over 0: ", none, "40 no_open_interest", scored, "NO ANSWER: upstream_empty: spx-max-pain: no")
-	if err == nil || !strings.Contains(err.Error(), "could not make 5 answers") {
+	if err == nil || !strings.Contains(err.Error(), "could not make 6 answers") {
 		t.Errorf("open interest of 0: %v", err)
 	}
 	for field, reason := range map[string]string{"symbol": "upstream_malformed", "current_price": "upstream_empty", "timestamp": "upstream_malformed", "options": "upstream_empty"} {

@@ -57,8 +57,6 @@ func TestDeltasOfARefresh(t *testing.T) {
 		a.once()
 		carried(t, a, b)
 		first := dictionaries(t, a.store)
-		whole, deltas := 0, 0 // that the dashboard of a browser polls in an hour of the window, in bytes of bodies
-		polls := func(s *snapshots.Snapshot) int { return 3600 / s.Meta.RefreshSeconds }
 		for n := range 5 {
 			before := dictionaries(t, a.store)
 			if n == 2 {
@@ -75,10 +73,6 @@ func TestDeltasOfARefresh(t *testing.T) {
 			if len(of) != 7 || len(same) != 7 {
 				t.Errorf("refresh %d: deltas of %v, of a follower %v", n, slices.Collect(maps.Keys(of)), slices.Collect(maps.Keys(same)))
 			}
-			for _, resource := range []string{product.GammaResource, product.MatrixResource} {
-				s := a.store.Current(resource).Default
-				whole += polls(s) * min(len(s.Body(snapshots.Brotli)), len(s.Body(snapshots.Zstd)))
-			}
 			for kind, d := range of {
 				if other := same[kind]; other == nil || other.ETag != d.ETag || !bytes.Equal(other.Body, d.Body) {
 					t.Errorf("refresh %d: %s: the delta of a follower differs", n, kind)
@@ -87,16 +81,10 @@ func TestDeltasOfARefresh(t *testing.T) {
 				if br := len(s.Body(snapshots.Brotli)); len(d.Body) > br*2/3 {
 					t.Errorf("refresh %d: %s: %d bytes, in br %d", n, kind, len(d.Body), br)
 				}
-				if kind != [2]string{product.FlowResource, ""} && kind[0] != "options/flow/spx" { // the dashboard asks for 100 rows of all
-					deltas += polls(s) * len(d.Body)
-				}
 			}
 			if old := deltasFrom(t, a.store, first); n == 3 && len(old) != 7 {
 				t.Errorf("deltas against the answers of two refreshes ago: %v", slices.Collect(maps.Keys(old)))
 			}
-		}
-		if share := 100 * whole / (whole + deltas); share < 75 || share > 90 {
-			t.Errorf("the README says that gex/spx and the matrix are about four fifths of the dashboard's polling: they are %d %%", share)
 		}
 	})
 }

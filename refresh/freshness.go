@@ -54,7 +54,7 @@ func (h health) at(a *product.Answer, now time.Time, cal *compute.Calendar) snap
 	}
 	if feed.InWindow(now, cal) {
 		start, _ := feed.Window(compute.DateOf(now.In(compute.NewYork)), cal)
-		due := now.Add(-maxLag)
+		due := now.Add(-maxLag - a.Product.Between())
 		if a.Product.Daily() { // no newer file can exist
 			due = cal.Close(cal.Previous(cal.SessionDate(now)))
 		}

@@ -32,19 +32,20 @@ const (
 // underlying, the past sessions, its tracks of the last of them, and the tracks of today of the others. What a user has kept has no tracks.
 func (j *jobs) playHistory(ctx context.Context) {
 	tracks := j.cfg.products.Where(func(p *product.Product) bool { return p.Accumulates && !j.cfg.Kept })
-	track := func(some product.List, play func(context.Context, *product.Product) error) job {
+	groups := tracks.Groups() // by underlying
+	first := min(1, len(groups))
+	track := func(groups []product.List, play func(context.Context, product.List) error) job {
 		return job{name: "track", run: func(ctx context.Context) error {
-			for _, p := range some {
-				if err := play(ctx, p); err != nil {
-					return fmt.Errorf("play %s: %w", p.Name, err)
+			for _, some := range groups {
+				if err := play(ctx, some); err != nil {
+					return fmt.Errorf("play %s: %w", some[0].Name, err)
 				}
 			}
 			return nil
 		}}
 	}
-	first := min(1, len(tracks))
 	for _, one := range []job{
-		track(tracks[:first], j.playTrack), {name: "backfill", run: j.playSessions}, track(tracks[:first], j.playTracks), track(tracks[first:], j.playTrack),
+		track(groups[:first], j.playTrack), {name: "backfill", run: j.playSessions}, track(groups[:first], j.playTracks), track(groups[first:], j.playTrack),
 	} {
 		j.runJob(ctx, one)
 	}
@@ -212,73 +213,88 @@ func takePast(in *feed.Intake, sent *upstream.Document, d compute.Date) (*feed.D
 	return doc, err
 }
 
-// playTrack puts rows in front of a served track that is of today's session and begins later: one row for every 5 minutes,
-// from the documents that the upstream had.
-func (j *jobs) playTrack(ctx context.Context, p *product.Product) error {
+// playTrack puts rows in front of the served tracks of an underlying that are of today's session and begin later: one row for every 5
+// minutes, from the documents that the upstream had.
+func (j *jobs) playTrack(ctx context.Context, tracks product.List) error {
 	today := j.cal.SessionDate(j.cfg.Clock.Now())
-	_, _, first, err := j.servedTrack(p)
-	if err != nil || !first.After(j.cal.Open(today).Add(pastEvery)) || !product.InTrack(first, j.cal) {
+	first, rows := map[*product.Product]time.Time{}, map[*product.Product][]json.RawMessage{}
+	tracks = tracks.Where(func(p *product.Product) bool {
+		_, _, asOf, err := j.servedTrack(p)
+		first[p], rows[p] = asOf, []json.RawMessage{}
+		return err != nil || asOf.After(j.cal.Open(today).Add(pastEvery)) && product.InTrack(asOf, j.cal)
+	})
+	if err := j.playRows(ctx, tracks, today, pastEvery, first, rows); err != nil {
 		return err
 	}
-	rows, err := j.playRows(ctx, p, today, pastEvery, first)
-	if err != nil {
-		return err
-	}
-	served, newest, now, err := j.servedTrack(p)
-	if err != nil || !now.Equal(first) || len(rows) == 0 {
-		return err // the next session has begun
-	}
-	b := j.newBatch()
-	b.TrackRows = append(rows, served[:len(served)-1]...)
-	b.Accepted = func(upstream.Name) *feed.Document { return newest }
-	j.log.Info("track of today back-filled", "underlying", p.Underlying, "rows", len(rows))
-	return j.accept("track", b, product.List{p})
-}
-
-// playRows returns the rows of the track of a session, from its open until before an as_of, at an interval.
-func (j *jobs) playRows(ctx context.Context, p *product.Product, session compute.Date, every time.Duration, until time.Time) ([]json.RawMessage, error) {
-	rows, memory, chain := []json.RawMessage{}, product.NewMemory(j.store, j.cal, j.log), feed.ChainOf(p.Underlying)
-	for at := j.cal.Open(session).Add(firstPast); at.Before(j.cal.Close(session).Add(afterClose)); at = at.Add(every) {
-		b, refused := j.past(ctx, memory, []upstream.Name{chain}, at)
-		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
-			return nil, err
+	for _, p := range tracks {
+		served, newest, now, err := j.servedTrack(p)
+		if err != nil || !now.Equal(first[p]) || len(rows[p]) == 0 {
+			return err // the next session has begun
 		}
-		if d := b.Document(chain); d == nil {
-			continue
-		} else if !d.Underlying.AsOf.Before(until) {
-			break
-		}
-		var err error
-		if rows, err = p.Rows(b, rows); err != nil {
-			return nil, err
-		}
-	}
-	return rows, nil
-}
-
-// playTracks stores the tracks of the last sessions that have none, newest first. The last row of each is of the documents of the close.
-func (j *jobs) playTracks(ctx context.Context, p *product.Product) error {
-	sessions := j.sessions()
-	for _, d := range slices.Backward(sessions[max(0, len(sessions)-pastTracks):]) {
-		if slices.Contains(j.store.DatesOf(p.Name), d.String()) {
-			continue
-		}
-		rows, err := j.playRows(ctx, p, d, closedEvery, j.cal.Close(d))
-		if err != nil {
+		b := j.newBatch()
+		b.TrackRows = append(rows[p], served[:len(served)-1]...)
+		b.Accepted = func(upstream.Name) *feed.Document { return newest }
+		j.log.Info("track of today back-filled", "resource", p.Name, "rows", len(rows[p]))
+		if err := j.accept("track", b, product.List{p}); err != nil {
 			return err
 		}
-		names, at := j.closing(p, d)
+	}
+	return nil
+}
+
+// playRows adds to the rows of tracks of an underlying those of a session that come before an as_of each, at an interval.
+func (j *jobs) playRows(ctx context.Context, tracks product.List, session compute.Date, every time.Duration, until map[*product.Product]time.Time, rows map[*product.Product][]json.RawMessage) error {
+	memory := product.NewMemory(j.store, j.cal, j.log)
+	for at := j.cal.Open(session).Add(firstPast); at.Before(j.cal.Close(session).Add(afterClose)) && len(tracks) > 0; at = at.Add(every) {
+		chain := feed.ChainOf(tracks[0].Underlying)
+		b, refused := j.past(ctx, memory, []upstream.Name{chain}, at)
+		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
+			return err
+		}
+		d := b.Document(chain)
+		if d == nil {
+			continue
+		}
+		tracks = tracks.Where(func(p *product.Product) bool { return p.Apart(d.Underlying.AsOf, until[p]) })
+		for _, p := range tracks {
+			var err error
+			if rows[p], err = p.Rows(b, rows[p]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// playTracks stores the tracks of an underlying that the last sessions lack, newest first. The last row of each is of the documents of the close.
+func (j *jobs) playTracks(ctx context.Context, tracks product.List) error {
+	sessions := j.sessions()
+	for _, d := range slices.Backward(sessions[max(0, len(sessions)-pastTracks):]) {
+		until, rows := map[*product.Product]time.Time{}, map[*product.Product][]json.RawMessage{}
+		missing := tracks.Where(func(p *product.Product) bool {
+			until[p], rows[p] = j.cal.Close(d), []json.RawMessage{}
+			return !slices.Contains(j.store.DatesOf(p.Name), d.String())
+		})
+		if len(missing) == 0 {
+			continue
+		}
+		if err := j.playRows(ctx, missing, d, closedEvery, until, rows); err != nil {
+			return err
+		}
+		names, at := j.closing(missing[0], d)
 		b, refused := j.past(ctx, product.NewMemory(j.store, j.cal, j.log), names, at)
 		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
 			return err
 		}
-		if b.TrackRows = rows; len(b.Documents) == 0 {
-			continue
+		for _, p := range missing {
+			if b.TrackRows = rows[p]; len(b.Documents) == 0 {
+				continue
+			}
+			if err := j.accept("track", b, product.List{p}); err != nil {
+				return err
+			}
+			j.log.Info("track back-filled", "resource", p.Name, "date", d, "rows", len(rows[p])+1)
 		}
-		if err := j.accept("track", b, product.List{p}); err != nil {
-			return err
-		}
-		j.log.Info("track back-filled", "underlying", p.Underlying, "date", d, "rows", len(rows)+1)
 	}
 	return nil
 }
@@ -290,7 +306,7 @@ func (j *jobs) servedTrack(p *product.Product) (rows []json.RawMessage, chain *f
 		return nil, nil, first, nil
 	}
 	if err == nil {
-		rows, err = product.TrackRows(f.Edition.Default)
+		rows, err = p.TrackRows(f.Edition.Default)
 	}
 	if err != nil || len(rows) == 0 {
 		return nil, nil, first, err

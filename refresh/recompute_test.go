@@ -94,7 +94,7 @@ func TestStoredDaysAreRecomputed(t *testing.T) {
 		identical(t, dir, "2026-11-20", quoted...)
 		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
 		for i, date := range dates {
-			stored := []string{"gex/spx", "gex/spx/intraday", "gex/xlf", "volatility/spx", "volatility/xlf", "spx-max-pain", "xlf-max-pain", "options/flow/spx", "options/flow/xlf", product.FlowResource, product.SectorsResource, product.VIXResource}
+			stored := []string{"gex/spx", "gex/spx/intraday", "gex/spx/strikes", "gex/xlf", "volatility/spx", "volatility/xlf", "spx-max-pain", "xlf-max-pain", "options/flow/spx", "options/flow/xlf", product.FlowResource, product.SectorsResource, product.VIXResource}
 			identical(t, dir, date, stored...)
 			curve, err := restarted.store.Historical(product.VIXResource, date)
 			must(t, err)

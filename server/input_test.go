@@ -174,8 +174,8 @@ func asked(method, target, fields string) string {
 func inputsOfTargets() (inputs []input) {
 	const (
 		flows  = "/api/v1/options/flow/spx, /api/v1/options/flow/unusual"
-		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/spx-max-pain, " + flows + ", /api/public/vix-term-structure"
-		formed = "/api/v1/gex/spx, /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/open-interest, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/v1/sectors/rotation, /api/v1/sectors/rotation/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure/series"
+		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/strikes, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/spx-max-pain, " + flows + ", /api/public/vix-term-structure"
+		formed = "/api/v1/gex/spx, /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/open-interest, /api/v1/gex/spx/strikes, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/v1/sectors/rotation, /api/v1/sectors/rotation/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure/series"
 	)
 	for _, e := range []struct {
 		target         string

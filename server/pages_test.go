@@ -90,7 +90,7 @@ func TestLandingPage(t *testing.T) {
 			equal(t, resp.StatusCode, 200, "%s: link /%s", source, path)
 			links++
 		}
-		if links != 30 { // twenty resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script
+		if links != 31 { // twenty-one resources, two probes, the interface twice, its document, the methods, the icon, a style sheet, the preloaded track and the script
 			t.Errorf("%s: %d links", source, links)
 		}
 	}

@@ -34,6 +34,7 @@ var routes = []route{
 	{path: "/api/v1/gex/{u}/levels", endpoint: "gex/{u}/levels", formats: []string{"csv", "line"}},
 	{path: "/api/v1/gex/{u}/matrix", endpoint: "gex/{u}/matrix", formats: table},
 	{path: "/api/v1/gex/{u}/open-interest", endpoint: "gex/{u}/open-interest", formats: table},
+	{path: "/api/v1/gex/{u}/strikes", endpoint: "gex/{u}/strikes", dated: "gex/{u}/strikes", formats: table},
 	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series", formats: table},
 	{path: "/api/v1/gex/{u}/summary", endpoint: "gex/{u}/summary", longest: gammaInterval},
 	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}"},

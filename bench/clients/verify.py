@@ -2373,6 +2373,7 @@ PAIN_COLUMNS = ("date session_date spot expiration max_pain distance_pct put_cal
 SERIES_COLUMNS = {"volatility": VOLATILITY_COLUMNS, "vix": CURVE_COLUMNS, "max-pain": PAIN_COLUMNS, "sectors": SECTOR_COLUMNS}
 TRACK_COLUMNS = ("as_of spot effective_spot net_gex_dollars zero_gamma_flip call_wall put_wall gamma_regime expected_move_1d zero_dte_net_gex_dollars "
                  "zero_dte_gross_share_pct flip_low flip_high charm_ex_zero_dte_dollars_per_day method")
+STRIKES_COLUMNS = "as_of effective_spot strikes net_gex_dollars method"
 UNDERLYING_FIELDS = ("spot spot_change_pct effective_spot net_gex_dollars gross_gex_dollars zero_gamma_flip flip_status flip_distance_pct gamma_regime call_wall "
                      "put_wall expected_move_1d").split()
 
@@ -2411,10 +2412,10 @@ def verify_series(table, answer, inputs, known):
             table.check(f"§2 row of {stored['row'][0]}", stored["row"], [have[column] for column in columns.split()])
 
 
-def verify_track(table, answer, m, stored):
-    """The newest row is computed. The rows before it are an input."""
-    data, chain = answer["data"], m.chain
-    table.check("§2 columns", data["columns"], TRACK_COLUMNS.split())
+def verify_rows(table, answer, chain, stored, columns):
+    """Checks all but the newest row, which is returned, if the chain has one, by column. The rows before it are an input."""
+    data = answer["data"]
+    table.check("§2 columns", data["columns"], columns.split())
     table.check("§2 session_date", data["session_date"], str(chain.session))
     table.check("§2 date", data["date"], rfc3339(chain.as_of)[:10])
     times = [row[0] for row in data["rows"]]
@@ -2426,10 +2427,34 @@ def verify_track(table, answer, m, stored):
     table.check("§2 rows before the newest", [row for row in data["rows"] if row[0] != rfc3339(chain.as_of)], thinned)
     if not times or times[-1] != rfc3339(chain.as_of):
         return table.check("§2 as_of is in the hours of the track", not opens <= chain.as_of <= ends, True)
-    row, later = dict(zip(TRACK_COLUMNS.split(), data["rows"][-1])), "charm_ex_zero_dte_dollars_per_day"
-    verify_figures(table, "§2 newest row,", row, m, [
-        ("as_of", rfc3339(chain.as_of), 0), ("method", answer["meta"]["receipt"]["method"], 0),
-        (later, m.shown(sum(each[later] for each in m.expirations.values())), max(1, 1e-6 * sum(abs(each[later]) for each in m.expirations.values())))])
+    row = dict(zip(columns.split(), data["rows"][-1]))
+    table.check("§2 newest row, method", row["method"], answer["meta"]["receipt"]["method"])
+    return row
+
+
+def verify_strikes(table, answer, m, stored):
+    """Net gamma by strike through a session."""
+    row, S = verify_rows(table, answer, m.chain, stored, STRIKES_COLUMNS), m.chain.S
+    parts = [dt.datetime.fromisoformat(each[0][:-1]).timestamp() // 300 for each in answer["data"]["rows"]]
+    table.check("§2 rows of the same 5 minutes", len(parts) - len(set(parts)), 0)
+    if row:
+        rows = near_spot(m.by_strike, m.chain, 0.15)
+        near = sorted(sorted(rows, key=lambda K: (round(abs(K - S), 9), K))[:70])
+        table.check("§2 newest row, effective_spot", row["effective_spot"], S, 0.01)
+        table.check("§2 newest row, strikes", row["strikes"], near)
+        for K, served in zip(near, row["net_gex_dollars"], strict=True):
+            own = rows[K]["net_gex_dollars"]
+            table.check("§2 newest row, digits", served, served and round(float(f"{served:.2e}")))
+            table.check(f"§2 newest row, net of {K}", served, own, max(1, 1e-6 * m.gross) + abs(own or 0) * 0.005)
+
+
+def verify_track(table, answer, m, stored):
+    """The levels through a session."""
+    row, later = verify_rows(table, answer, m.chain, stored, TRACK_COLUMNS), "charm_ex_zero_dte_dollars_per_day"
+    if row:
+        verify_figures(table, "§2 newest row,", row, m, [
+            ("as_of", rfc3339(m.chain.as_of), 0),
+            (later, m.shown(sum(each[later] for each in m.expirations.values())), max(1, 1e-6 * sum(abs(each[later]) for each in m.expirations.values())))])
 
 
 def verify_figures(table, where, row, m, more):
@@ -2552,6 +2577,8 @@ def verify(table, answer, inputs, known, where, strike):
             verify_gamma(table, answer, chain, previous, strike)
     elif method == "track":
         verify_track(table, answer, model(chain, meta["receipt"]["parameters"]["risk_free_rate"]), inputs["state/track-rows"])
+    elif method == "strikes":
+        verify_strikes(table, answer, model(chain, meta["receipt"]["parameters"]["risk_free_rate"]), inputs["state/track-rows"])
     elif method == "maxpain":
         verify_head(table, answer, chain, chain.skipped)
         verify_pain(table, answer, chain)
@@ -2603,7 +2630,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/7 track/3 series/3 underlyings/3 levels/4 summary/1 volatility/2 maxpain/4 flow/5 sectors/4 vix/6 vixseries/3".split()
+METHODS = "gex/7 track/3 strikes/1 series/3 underlyings/3 levels/4 summary/1 volatility/2 maxpain/4 flow/5 sectors/4 vix/6 vixseries/3".split()
 
 
 def fetch(where):
@@ -2633,7 +2660,7 @@ def walk(base, history):
     base, unfed = base.rstrip("/"), json.loads(fetch(base.rstrip("/") + "/readyz"))["unfed"]
     for row in read(base + "/api/v1/underlyings")[0]["data"]["rows"]:
         u = row["symbol"].replace(".", "").lower()
-        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/matrix", "gex/{}/levels", "gex/{}/summary", "gex/{}/open-interest", "volatility/{}", "gex/{}/series", "volatility/{}/series",
+        for path in ("gex/{}", "gex/{}/intraday", "gex/{}/strikes", "gex/{}/matrix", "gex/{}/levels", "gex/{}/summary", "gex/{}/open-interest", "volatility/{}", "gex/{}/series", "volatility/{}/series",
                      "options/flow/{}?limit=100"):
             yield f"{base}/api/v1/{path.format(u)}"
         pain = f"{base}/api/public/{u}-max-pain"
@@ -2643,7 +2670,7 @@ def walk(base, history):
         dates = [row[0] for row in read(f"{base}/api/v1/gex/{u}/series")[0]["data"]["rows"]] if history else ()
         for date in dates:
             yield from (f"{base}/api/v1/{path}?date={date}" for path in (f"gex/{u}/historical", f"volatility/{u}/historical"))
-            yield from filter(exists, (f"{base}/api/v1/{path}date={date}" for path in (f"gex/{u}/intraday?", f"options/flow/{u}?limit=100&")))
+            yield from filter(exists, (f"{base}/api/v1/{path}date={date}" for path in (f"gex/{u}/intraday?", f"gex/{u}/strikes?", f"options/flow/{u}?limit=100&")))
     for path in ("v1/options/flow/unusual?limit=100", "v1/options/flow/unusual", "v1/sectors/rotation", "v1/sectors/rotation/series", "public/vix-term-structure",
                  "public/vix-term-structure/series", "v1/underlyings"):
         name = path.split("/", 1)[1].split("?")[0]

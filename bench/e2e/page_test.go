@@ -143,7 +143,7 @@ const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f =>
 	let ink = 0;
 	for (let i = 0; i < pixels.length && ink < 100; i += 4) {
 		const r = pixels[i], g = pixels[i + 1], b = pixels[i + 2];
-		if (pixels[i + 3] > 200 && Math.max(r, g, b) - Math.min(r, g, b) > 60) ink++;
+		if (pixels[i + 3] > 150 && Math.max(r, g, b) - Math.min(r, g, b) > 60) ink++;
 	}
 	return {panel: f.closest("section").id, title: f.querySelector("h3").textContent, points: Number(plot.dataset.points), ink,
 		value: (plot.getAttribute("aria-valuetext") ?? "").replace(/\u2060/g, "").replace(/\s+/g, " "), summary: f.querySelector(".summary").textContent};
@@ -152,7 +152,7 @@ const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f =>
 const allDrawn = chartsScript + `.every(c => c.ink >= 100)`
 
 func (b *browser) charts(p *process) {
-	gamma, pain, track := dataOf[gammaData](p, gammaPath), dataOf[painData](p, painPath), dataOf[trackData](p, trackPath)
+	gamma, pain, track, strikes := dataOf[gammaData](p, gammaPath), dataOf[painData](p, painPath), dataOf[trackData](p, trackPath), dataOf[trackData](p, gammaPath+"/strikes")
 	got := eval[[]chart](b, chartsScript)
 	for _, w := range []struct {
 		panel, title, value string
@@ -163,6 +163,7 @@ func (b *browser) charts(p *process) {
 		{"today", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
 		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
+		{"heat", "Net gamma by strike", "Spot " + grouped(strikes.last("effective_spot")), len(strikes.Rows)},
 		{"vix", "Term structure", "M1", 9},
 		{"vix", "Volatility indices", "VIX1D", 6},
 		{"vix", "First two futures", "M1 ", storedBefore},

@@ -200,7 +200,7 @@ func TestLosesRows(t *testing.T) {
 	track := func(rows []json.RawMessage) *snapshots.Snapshot {
 		data, err := json.Marshal(trackData{Rows: rows})
 		must(t, err)
-		s, err := snapshots.Seal(data, snapshots.Meta{AsOf: ny(t, "2026-11-20 16:00:00"), Quality: []byte("{}"), Receipt: snapshots.Receipt{Method: trackMethod}})
+		s, err := snapshots.Seal(data, snapshots.Meta{AsOf: ny(t, "2026-11-20 16:00:00"), Quality: []byte("{}"), Endpoint: TrackResource})
 		must(t, err)
 		return s
 	}
@@ -228,8 +228,35 @@ func TestRowsOfAnEarlierMethod(t *testing.T) {
 		`"rows":[["2026-11-20T14:30:52Z",7551.86,7551.86,-8693514,7551.88,7700,7500,"neutral",69.61,6370763033,6.2332,7543.36,7575.67]]}`
 	s, err := snapshots.Seal([]byte(earlier), snapshots.Meta{Quality: []byte("{}")})
 	must(t, err)
-	rows, err := TrackRows(s)
+	rows, err := Named(TrackResource).TrackRows(s)
 	if err != nil || len(rows) != 1 || !bytes.HasSuffix(rows[0], []byte(`,7543.36,7575.67,null,null]`)) || !json.Valid(rows[0]) {
 		t.Errorf("%s, %v", rows, err)
+	}
+}
+
+// The strikes of a track are those nearest to the spot, and the first snapshot of each 5 minutes has a row.
+func TestRowsOfStrikes(t *testing.T) {
+	var rows []compute.StrikeGamma
+	for k := compute.Level(90); k <= 110; k += 5 {
+		rows = append(rows, compute.StrikeGamma{Strike: k})
+	}
+	for spot, want := range map[compute.Level]compute.Level{80: 90, 97.4: 90, 97.5: 90, 97.6: 95, 100: 95, 130: 100} {
+		if got := nearest(rows, spot, 3); len(got) != 3 || got[0].Strike != want {
+			t.Errorf("at %v: %v", spot, got)
+		}
+	}
+	if got := nearest(rows, 80, 6); len(got) != 5 {
+		t.Error(got)
+	}
+	for x, want := range map[compute.Dollars]string{0: "0", 12.4: "12", -123456: "-123000", 9.996e9: "10000000000", -1.115e3: "-1120"} {
+		if got, err := json.Marshal(threeDigits(&x)); err != nil || string(got) != want {
+			t.Errorf("%v: %s, %v", x, got, err)
+		}
+	}
+	p := Named("gex/spx/strikes")
+	for asOf, want := range map[string]bool{"10:04:59": false, "10:05:00": true, "10:07:00": true, "10:01:00": false, "10:00:01": false} {
+		if got := p.Apart(ny(t, "2026-11-20 10:00:01"), ny(t, "2026-11-20 "+asOf)); got != want {
+			t.Errorf("%s: %v", asOf, got)
+		}
 	}
 }

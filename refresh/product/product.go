@@ -54,7 +54,8 @@ type Row struct {
 
 	// Dated says that past dates are served, and never removed. The dated files of other products are removed when they are old.
 	Dated       bool
-	Accumulates bool // the answer adds to the answer before, and rests on the last document that added to it
+	Accumulates bool   // the answer adds to the answer before, and rests on the last document that added to it
+	track       *track // of an answer that accumulates
 
 	// deltas are the parameter values whose answers come with deltas against the last answers; "" stands for the default.
 	deltas []string

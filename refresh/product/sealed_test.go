@@ -35,7 +35,7 @@ func sealMade(t testing.TB, resource string, rate float64, made ...madeInput) (*
 		in.Documents = append(in.Documents, d)
 	}
 	switch method, _, _ := strings.Cut(p.Method, "/"); method {
-	case "gex", "summary", "track", "levels", "volatility":
+	case "gex", "summary", "track", "strikes", "levels", "volatility":
 		in.parameters.RiskFreeRate = &rate
 		if compute.UnderlyingOf(p.Underlying).American() {
 			in.parameters.Exercise = "american_as_european"

@@ -44,9 +44,14 @@ var table = []*Row{
 		Data: compute.Summary{}, Quality: summaryQuality{},
 	},
 	{
-		pattern: "gex/{u}/intraday", Feed: Chains, Method: trackMethod, notice: modelledNotice,
-		gather: gatherTrack, Compute: computeTrack, Dated: true, Accumulates: true, Forms: []Form{tableCSV},
+		pattern: "gex/{u}/intraday", Feed: Chains, Method: levelsTrack.method, notice: modelledNotice,
+		gather: gatherTrack, Compute: levelsTrack.compute, Dated: true, Accumulates: true, track: levelsTrack, Forms: []Form{tableCSV},
 		deltas: defaultOnly, Data: trackData{}, Quality: trackQuality{},
+	},
+	{
+		pattern: "gex/{u}/strikes", Feed: Chains, Method: strikesTrack.method, notice: modelledNotice,
+		gather: gatherTrack, Compute: strikesTrack.compute, Dated: true, Accumulates: true, track: strikesTrack, Forms: []Form{tableCSV},
+		Data: strikesData{}, Quality: trackQuality{},
 	},
 	{
 		pattern: "gex/{u}/series", Feed: Chains, Method: seriesMethod, notice: modelledNotice,

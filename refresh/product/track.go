@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-json"
@@ -14,14 +14,34 @@ import (
 )
 
 const (
-	trackMethod  = "track/3"
 	maxTrackRows = 1200             // a session has 972 documents at 25 seconds
 	trackTail    = 15 * time.Minute // after the close of the session: an as_of still gets a row
 )
 
-var trackColumns = []string{"as_of", "spot", "effective_spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall",
-	"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high", "charm_ex_zero_dte_dollars_per_day",
-	"method"}
+// track says how the rows of a product that accumulates are made.
+type track struct {
+	method  string
+	columns []string      // of a row: the first is as_of, the last method
+	every   time.Duration // the first snapshot of each such part of an hour has a row; 0: each snapshot has one
+	values  func(*compute.Gamma) []any
+	data    func(*trackData) any // the same data, as the API describes it
+}
+
+var levelsTrack = &track{
+	method: "track/3",
+	columns: []string{"as_of", "spot", "effective_spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall",
+		"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high", "charm_ex_zero_dte_dollars_per_day",
+		"method"},
+	values: func(g *compute.Gamma) []any {
+		var low, high *compute.Level
+		if g.FlipBand != nil {
+			low, high = &g.FlipBand.Low, &g.FlipBand.High
+		}
+		return []any{g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
+			g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high, g.Exposures.LaterCharm}
+	},
+	data: func(d *trackData) any { return d },
+}
 
 // trackData is the track of a session as a table, the `data` of gex/spx/intraday: one row for each snapshot of gex/spx whose
 // `as_of` differs from the row before, oldest first. A server that was down has a gap.
@@ -48,10 +68,10 @@ func gatherTrack(p *Product, b *Batch, in *Inputs) error {
 	}
 	rows := b.TrackRows
 	if rows == nil {
-		rows, err = b.Memory.trackBefore(p.Name, d.Chain.AsOf, b.At)
+		rows, err = b.Memory.trackBefore(p, d.Chain.AsOf, b.At)
 	}
 	if err == nil {
-		rows, err = before(rows, d.Chain.AsOf)
+		rows, err = p.before(rows, d.Chain.AsOf)
 	}
 	if err != nil {
 		b.Memory.log.Error("track not continued", "err", err) // gamma does not need it
@@ -64,19 +84,19 @@ func gatherTrack(p *Product, b *Batch, in *Inputs) error {
 	return errors.Join(gatherExposure(p, b, in), in.addState(trackRowsState, rows))
 }
 
-// trackBefore returns the rows of the named track to which a chain with this as_of may add a row at the instant now: those of the served
+// trackBefore returns the rows of a track to which a chain with this as_of may add a row at the instant now: those of the served
 // track, or, if the chain belongs to another session, those of the stored track of that session, or none. It returns nil if the as_of lies
 // outside the track's hours, or is not of the date of now.
-func (m *Memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessage, error) {
+func (m *Memory) trackBefore(p *Product, asOf, now time.Time) ([]json.RawMessage, error) {
 	date := compute.DateOf(asOf.UTC())
-	served := m.store.Current(name)
+	served := m.store.Current(p.Name)
 	switch {
 	case served == nil:
 		return []json.RawMessage{}, nil
 	case !InTrack(asOf, m.calendar), date != compute.DateOf(now.UTC()):
 		return nil, nil
 	case compute.DateOf(served.Default.Meta.AsOf.UTC()) != date:
-		f, err := m.store.Load(name, date.String())
+		f, err := m.store.Load(p.Name, date.String())
 		switch {
 		case errors.Is(err, snapshots.ErrNoSnapshot), errors.Is(err, snapshots.ErrTorn), errors.Is(err, snapshots.ErrNewerFormat):
 			return []json.RawMessage{}, nil
@@ -85,11 +105,24 @@ func (m *Memory) trackBefore(name string, asOf, now time.Time) ([]json.RawMessag
 		}
 		served = f.Edition
 	}
-	return TrackRows(served.Default)
+	return p.TrackRows(served.Default)
 }
 
-// before returns the rows before that of an as_of, nil if a row of today's method has the as_of or a later one.
-func before(rows []json.RawMessage, asOf time.Time) ([]json.RawMessage, error) {
+// Between returns the time after an answer in which newer documents change nothing: of a track with rows for more than one snapshot, else 0.
+func (p *Product) Between() time.Duration {
+	if p.track == nil {
+		return 0
+	}
+	return p.track.every
+}
+
+// Apart says whether a track has a row for an as_of if the row before is of another.
+func (p *Product) Apart(before, asOf time.Time) bool {
+	return asOf.Truncate(p.Between()).After(before)
+}
+
+// before returns the rows before that of an as_of, nil if it gets none: a row of today's method has the as_of or a later one, or is not apart.
+func (p *Product) before(rows []json.RawMessage, asOf time.Time) ([]json.RawMessage, error) {
 	if len(rows) == 0 {
 		return rows, nil
 	}
@@ -98,9 +131,9 @@ func before(rows []json.RawMessage, asOf time.Time) ([]json.RawMessage, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case asOf.After(last):
+	case p.Apart(last, asOf):
 		return rows, nil
-	case asOf.Equal(last) && !bytes.HasSuffix(newest, []byte(`"`+trackMethod+`"]`)):
+	case asOf.Equal(last) && !bytes.HasSuffix(newest, []byte(`"`+p.Method+`"]`)):
 		return rows[:len(rows)-1], nil
 	}
 	return nil, nil
@@ -112,24 +145,30 @@ func InTrack(asOf time.Time, cal *compute.Calendar) bool {
 	return cal.IsSession(d) && !asOf.Before(cal.Open(d)) && !asOf.After(cal.Close(d).Add(trackTail))
 }
 
-// Rows returns the rows of a track with that of the chain in a batch, if it is newer than the last of the rows and in the track's hours.
+// Rows returns the rows of a track with that of the chain in a batch, if it is newer than the last of the rows and in the track's hours. Tracks
+// of one underlying share the gamma exposure of the batch.
 func (p *Product) Rows(b *Batch, rows []json.RawMessage) ([]json.RawMessage, error) {
 	b.TrackRows = rows
 	a, err := p.Next(b)
 	if err != nil || a == nil {
 		return rows, err
 	}
-	return a.variants[""].data.(*trackData).Rows, nil
+	b.Answers[gammaOfUnderlying(p.Underlying)] = a
+	return p.rowsOf(a.variants[""].JSON)
 }
 
 // TrackRows returns the rows of a sealed track. Rows of an earlier method have null in later columns.
-func TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
+func (p *Product) TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
+	return p.rowsOf(s.Data())
+}
+
+func (p *Product) rowsOf(body []byte) ([]json.RawMessage, error) {
 	data := trackData{Rows: []json.RawMessage{}}
-	if err := json.Unmarshal(s.Data(), &data); err != nil {
+	if err := json.Unmarshal(body, &data); err != nil {
 		return nil, fmt.Errorf("decode track: %w", err)
 	}
 	for i, row := range data.Rows {
-		data.Rows[i] = padded(row, len(trackColumns))
+		data.Rows[i] = padded(row, len(p.track.columns))
 	}
 	return data.Rows, nil
 }
@@ -145,11 +184,12 @@ func RowInstant(row json.RawMessage) (asOf time.Time, err error) {
 // LosesRows says whether a track lacks a row of the stored track of the same date. Of a track that may be thinned, up to three rows in a row may be
 // missing: it was thinned at most twice since.
 func LosesRows(stored, next *snapshots.Snapshot) bool {
-	if !strings.HasPrefix(next.Meta.Receipt.Method, "track/") || stored.Date() != next.Date() {
+	p := Named(next.Meta.Endpoint)
+	if p == nil || !p.Accumulates || stored.Date() != next.Date() {
 		return false
 	}
-	had, err := TrackRows(stored)
-	has, failed := TrackRows(next)
+	had, err := p.TrackRows(stored)
+	has, failed := p.TrackRows(next)
 	if err != nil || failed != nil {
 		return err == nil
 	}
@@ -169,8 +209,8 @@ func LosesRows(stored, next *snapshots.Snapshot) bool {
 	return false
 }
 
-// computeTrack returns the rows before and the row of the chain. Outside the track's hours the chain has no row.
-func computeTrack(in *Inputs) (*Answer, error) {
+// compute returns the rows before and the row of the chain. Outside the track's hours the chain has no row.
+func (t *track) compute(in *Inputs) (*Answer, error) {
 	d, a, err := in.described()
 	if err != nil {
 		return nil, err
@@ -185,20 +225,14 @@ func computeTrack(in *Inputs) (*Answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := &gamma.Data
-		var low, high *compute.Level
-		if g.FlipBand != nil {
-			low, high = &g.FlipBand.Low, &g.FlipBand.High
-		}
-		row, err := json.Marshal([]any{a.AsOf.UTC(), g.Spot, g.EffectiveSpot, g.Net, g.Flip, g.CallWall, g.PutWall,
-			g.Regime, g.ExpectedMove, g.ZeroDTE.Net, g.ZeroDTE.Share, low, high, g.Exposures.LaterCharm, trackMethod})
+		row, err := json.Marshal(slices.Concat([]any{a.AsOf.UTC()}, t.values(&gamma.Data), []any{t.method}))
 		if err != nil {
 			return nil, fmt.Errorf("encode row: %w", err)
 		}
 		rows, a.unusable = append(rows, row), unusedContracts(gamma)
 	}
 	rows = thinned(rows)
-	a.variants = only(&trackData{Date: a.Date(), SessionDate: session, Columns: trackColumns, Rows: rows})
+	a.variants = only(t.data(&trackData{Date: a.Date(), SessionDate: session, Columns: t.columns, Rows: rows}))
 	a.quality = trackQuality{len(rows)}
 	return a, nil
 }

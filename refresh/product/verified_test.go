@@ -152,6 +152,7 @@ func (a *answers) every(m synthetic) map[string]any {
 	a.seal("gex/"+u+"/levels", m.rate, chain)
 	a.seal("gex/"+u+"/summary", m.rate, chain)
 	a.seal("gex/"+u+"/intraday", m.rate, chain, madeInput{Name: "state/track-rows", Body: []byte("[]")})
+	a.seal("gex/"+u+"/strikes", m.rate, chain, madeInput{Name: "state/track-rows", Body: []byte("[]")})
 	a.seal(FlowResource, m.rate, flowStateFrom(m.head.Symbol, a.seal("options/flow/"+u, m.rate, chain)))
 	if len(g["data"].(map[string]any)["by_expiration"].([]any)) > 0 {
 		_, row := a.sealRow(u+"-max-pain", m.rate, chain)

@@ -163,6 +163,7 @@ func TestFaultAlteredAnswersAreNotVerified(t *testing.T) {
 		seal("gex/spx/summary", now)
 		seal("gex/spx/open-interest", now, before)
 		seal("gex/spx/intraday", now, madeInput{Name: "state/track-rows", Body: []byte(`[["2026-11-20T15:00:00Z",7500,7500,1,2,3,4,"neutral",5,6,7,8,9,10]]`)})
+		seal("gex/spx/strikes", now, madeInput{Name: "state/track-rows", Body: []byte(`[["2026-11-20T15:00:00Z",7500,[7495,7500],[1,null],"strikes/1"]]`)})
 		seal("gex/spx/series", now, rows)
 		rows = seal("volatility/spx", now, madeInput{Name: "state/volatility-history", Body: []byte(`[{"session":"2026-11-19","close":7480,"atm_30d":15.5}]`)})
 		seal("volatility/spx/series", now, rows)

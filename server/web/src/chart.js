@@ -1,8 +1,7 @@
-// One chart: uPlot draws, and everything around it makes the chart readable without seeing it: a summary in words,
-// values that the arrow keys walk through, and the same data as a table.
+// One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, drawn, faint, heat, labelHeight, nameValues, ribbon, rules, shade, tags, zeroLine } from './paint.js';
+import { annotate, color, drawn, faint, heat, labelHeight, nameValues, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -45,7 +44,8 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   series                [{name, values, format, kind, color, negative, faint, width, dash, labels, under, gaps}]
  *                         kind is line, step, bars, ghost (pale bars behind), area, points, ribbon, or none: in the tooltip and the table only. A line
  *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
- *                         to the high of its values [low, high]. It leaves the scale of y as it is.
+ *                         to the high of its values [low, high]. It leaves the scale of y as it is. The format of a series of kind
+ *                         cells has the price under the cursor as its second value.
  *   yName, yFormat        of the axis
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
@@ -56,6 +56,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
+ *   walk(i, y, by)        the price that the keys up and down go to from a price; optional
  *   onPick(i)             called when the user clicks a point or presses Enter on it; optional
  *
  * The pointer and the arrow keys show a tooltip with the values of the nearest point. Dragging zooms, and so do + and -.
@@ -224,17 +225,19 @@ export class Chart {
     } else if ((event.key === '+' || event.key === '-') && !this.sideways) {
       this.#magnify(event.key === '+' ? 0.5 : 2);
     } else if (step !== undefined) {
-      this.#point(Math.min(last, Math.max(0, (this.#index ?? 0) + step)));
+      const by = this.#spec.walk && { ArrowUp: 1, ArrowDown: -1 }[event.key];
+      const i = Math.min(last, Math.max(0, (this.#index ?? 0) + (by ? 0 : step)));
+      this.#point(i, this.#spec.walk?.(i, this.#price, by ?? 0));
     } else return;
     event.preventDefault();
   }
 
   /** point moves the cursor to a point, and shows its values. A point outside the zoomed part ends the zoom. */
-  #point(i) {
+  #point(i, y) {
     const x = this.#spec.xs[i];
     if (this.#zoom && (x < this.#zoom[0] || x > this.#zoom[1])) this.#zoomTo(null);
     for (const chart of charts) { // uPlot itself tells the others of a mouse only
-      if (chart === this || this.#group && chart.#group === this.#group) chart.#stand(x);
+      if (chart === this || this.#group && chart.#group === this.#group) chart.#stand(x, y);
     }
     this.#tell(i);
     this.#show();
@@ -244,12 +247,22 @@ export class Chart {
     return this.sync ?? this.along;
   }
 
-  /** stand puts the cursor on the point nearest to x. */
-  #stand(x) {
+  /** stand puts the cursor on the point nearest to x, at a price if there is one. */
+  #stand(x, y) {
     const { min, max } = this.#plot?.scales.x ?? {};
     if (!(x >= min && x <= max)) return;
     const at = this.#plot.valToPos(x, 'x');
-    this.#plot.setCursor(this.sideways ? { left: 1, top: at } : { left: at, top: 1 });
+    this.#plot.setCursor(this.sideways ? { left: 1, top: at } : { left: at, top: y === undefined ? 1 : this.#plot.valToPos(y, 'y') });
+  }
+
+  /** price returns the price under the cursor, unless the keyboard has placed it above all. */
+  get #price() {
+    const { top } = this.#plot?.cursor ?? {};
+    return top > 1 ? this.#plot.posToVal(top, 'y') : undefined;
+  }
+
+  #write(s, i) {
+    return s.kind === 'cells' ? s.format(s.values[i], this.#price) : s.format(s.values[i]);
   }
 
   /** scrub follows a finger that moves sideways. uPlot itself follows a mouse, but only when it moves. */
@@ -323,7 +336,7 @@ export class Chart {
     if (!spec || i >= spec.xs.length) return; // the drawing is still that of other data
     this.#index = i;
     const at = spec.xFormat(spec.xs[i], true);
-    const values = spec.series.map((s) => `${s.name} ${s.format(s.values[i])}`);
+    const values = spec.series.map((s) => `${s.name} ${this.#write(s, i)}`);
     this.canvas.setAttribute('aria-valuenow', i);
     this.canvas.setAttribute('aria-valuetext', `${spec.xName} ${at}: ${values.join(', ')}`);
     if (!this.hint.hidden) this.#show();
@@ -336,7 +349,7 @@ export class Chart {
     const i = this.#index;
     if (!u || i === null || !spec?.xs.length) return;
     this.hint.replaceChildren(h('b', null, spec.xFormat(spec.xs[i], true)),
-      h('dl', null, spec.series.flatMap((s) => [h('dt', null, swatch(s), s.name), h('dd', null, s.format(s.values[i]))])));
+      h('dl', null, spec.series.flatMap((s) => [h('dt', null, swatch(s), s.name), h('dd', null, this.#write(s, i))])));
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
     const at = u.valToPos(spec.xs[i], 'x');
@@ -384,13 +397,4 @@ function onPoint(u, left, top, sideways) {
   if (left < 0 || !u.data?.[0]?.length) return [left, top];
   const at = u.valToPos(u.data[0][u.posToIdx(sideways ? top : left)], 'x');
   return !Number.isFinite(at) ? [left, top] : sideways ? [left, at] : [at, top];
-}
-
-/** swatch shows the colour of a series. */
-function swatch(s) {
-  if (s.kind === 'none') return null;
-  const mark = h('i', { class: ['bars', 'ghost', 'area', 'ribbon'].includes(s.kind) ? `swatch block ${s.kind}` : 'swatch' });
-  mark.style.setProperty('--from', `var(${s.color})`);
-  mark.style.setProperty('--to', `var(${s.negative ?? s.color})`);
-  return mark;
 }

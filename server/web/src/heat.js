@@ -1,11 +1,12 @@
 // Net gamma by strike through a session: the bars of a moment, and all moments as a map behind the price.
 
-const lasts = 10 * 60e3; // a row stands for what follows, at most so long: rows are 5 minutes apart
+export const lasts = 15 * 60e3; // a row stands for what follows, at most so long: rows are 5 minutes apart, those of played sessions 15
 const clipAt = 0.98; // the share of the cells that the colours tell apart
 
-const read = ({ columns, rows }) => rows.map((row) => {
+/** read returns the rows of gex/{u}/strikes. */
+export const read = ({ columns, rows }) => rows.map((row) => {
   const get = (name) => row[columns.indexOf(name)];
-  return { at: Date.parse(get('as_of')), strikes: get('strikes'), values: get('net_gex_dollars') };
+  return { at: Date.parse(get('as_of')), spot: get('effective_spot'), strikes: get('strikes'), values: get('net_gex_dollars') };
 });
 
 /** barsAt returns the bars at a moment, as those of an answer of gex/{u}, or null. */

@@ -256,5 +256,5 @@ test('gamma by strike through a session: the bars of a moment, and the cells of 
   assert.equal(barsAt(null, 0) ?? barsAt(through, at('14:29')) ?? barsAt(through, at('15:00')), null);
   assert.deepEqual(barsAt(through, at('14:34')), { at: at('14:30'), by_strike: [{ strike: 99, net_gex_dollars: 5 }, { strike: 100, net_gex_dollars: null }, { strike: 102, net_gex_dollars: -10 }] });
   assert.deepEqual(cellsOf(through, at('14:32')), [[at('14:30'), at('14:35'), 98.5, 99.5, 0.5], [at('14:30'), at('14:35'), 101, 103, -1]]);
-  assert.deepEqual(cellsOf(through).slice(2, 3), [[at('14:35'), at('14:45'), 98.5, 99.5, 0.5]]); // then there is a gap
+  assert.deepEqual(cellsOf(through).slice(2, 3), [[at('14:35'), at('14:50'), 98.5, 99.5, 0.5]]); // then there is a gap
 });

@@ -29,6 +29,7 @@ export function drawn(s, stroke, negative) {
       return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1 }), points: { show: s.values.length < 2 }, spanGaps: false };
     case 'points':
       return { stroke, fill: stroke, paths: () => null, points: { show: true, size: 10, fill: stroke } };
+    case 'cells':
     case 'ribbon': // which ribbon draws
     case 'none': // in the tooltip and the table only
       return { show: false };
@@ -266,4 +267,13 @@ export function apart(places, gap, low, high) {
     groups.push(group);
   }
   return groups.flatMap((group) => group.map((p, i) => ({ ...p, y: start(group) + i * gap })));
+}
+
+/** swatch shows the colour of a series. */
+export function swatch(s) {
+  if (s.kind === 'none') return null;
+  const mark = h('i', { class: ['bars', 'ghost', 'area', 'ribbon', 'cells'].includes(s.kind) ? `swatch block ${s.kind}` : 'swatch' });
+  mark.style.setProperty('--from', `var(${s.color})`);
+  mark.style.setProperty('--to', `var(${s.negative ?? s.color})`);
+  return mark;
 }

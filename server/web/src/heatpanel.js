@@ -1,0 +1,57 @@
+// Net gamma by strike through a session as a heat map of all strikes that are stored, with the price over it.
+
+import { Chart } from './chart.js';
+import { date, dollars, level, number, time, unknown } from './format.js';
+import { cellsOf, lasts, read } from './heat.js';
+import { Panel } from './panel.js';
+
+const reach = 0.03; // of the strikes in sight from the spot
+const few = 15; // strikes near the spot make no picture: NVDA has 2
+
+/** heatPanel returns the panel of all strikes that are stored. */
+export function heatPanel() {
+  const chart = new Chart('Net gamma by strike', 380, { untitled: true, right: true, pad: [20, 14] });
+  const panel = new Panel({ id: 'heat', render: (d) => draw(chart, d) });
+  panel.body.append(chart.element);
+  panel.followDay('/api/v1/gex/{u}/strikes', '/api/v1/gex/{u}/strikes');
+  return panel;
+}
+
+function draw(chart, d) {
+  const rows = read(d);
+  if (rows.length === 0) return chart.clear('This session has no row yet.');
+  const xs = rows.map((r) => r.at);
+  const [low, high] = seen(rows);
+  chart.draw({
+    view: d.session_date, xs, xName: 'New York time', xFormat: (x) => time(x, true), ticks: [5, 10, 15, 30, 60, 120].map((m) => m * 60e3),
+    range: [xs[0], Math.max(xs.at(-1) + lasts / 2, xs[0] + 3600e3)], yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
+    cells: cellsOf(d),
+    walk: (i, y, by) => rows[i].strikes[Math.min(rows[i].strikes.length - 1, Math.max(0, nearest(rows[i], y) + by))],
+    series: [
+      { name: 'Net gamma', values: rows, format: figure, kind: 'cells', color: '--positive', negative: '--negative' },
+      { name: 'Spot', values: rows.map((r) => r.spot), format: level, kind: 'line', color: '--ink' },
+    ],
+    summary: `Session of ${date(d.session_date)}: ${number(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}, from ${time(xs[0], true)} to ${time(xs.at(-1), true)} in New York, of strikes from ${level(low)} to ${level(high)}. ` +
+      'The colours grow with the root of the size.',
+  });
+}
+
+/** seen returns the lowest and the highest strike in sight: near the spot, if enough are. */
+function seen(rows) {
+  const spots = rows.map((r) => r.spot);
+  const [from, to] = [Math.min(...spots) * (1 - reach), Math.max(...spots) * (1 + reach)];
+  const all = rows.flatMap((r) => r.strikes);
+  const near = all.filter((k) => from <= k && k <= to);
+  return [Math.min, Math.max].map((of) => of(...(near.length < few * rows.length ? all : near)));
+}
+
+/** nearest returns which strike of a row is nearest to a price, or to the spot. */
+function nearest({ strikes, spot }, y = spot) {
+  return strikes.reduce((best, k, j) => (Math.abs(k - y) < Math.abs(strikes[best] - y) ? j : best), 0);
+}
+
+/** figure writes the figure at a price, or at the spot. */
+function figure(row, y) {
+  const j = nearest(row, y);
+  return row.strikes.length ? `${dollars(row.values[j])} at ${level(row.strikes[j])}` : unknown;
+}
