@@ -30,7 +30,7 @@ func TestUnusualRequests(t *testing.T) {
 		"tabs around a value":        {seriesLine + "Host:\t a \t\r\nX:\r\n\r\n", "200"},
 		"Accept-Encoding twice":      {seriesLine + "Host: a\r\nAccept-Encoding: gzip;q=0\r\nAccept-Encoding: br;q=0\r\n\r\n", "200"},
 		"Expect":                     {seriesLine + "Host: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\nhi" + series, "200"},
-		"OPTIONS of everything":      {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "404"},
+		"OPTIONS of everything":      {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "204"},
 		"malformed, without its end": {series + seriesLine + "X : 1\r\n", "200 400"},
 		"a line feed alone":          {series + "\n", "200 400"},
 		"more after close":           {seriesLine + "Host: a\r\nConnection: close\r\n\r\n" + strings.Repeat(series, 300), "200"},

@@ -62,6 +62,10 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 			return
 		}
 	}
+	if t == nil && len(h.path) == 0 && string(h.method) == "OPTIONS" { // of the server itself, RFC 9110 §9.3.7
+		rep.status, rep.lines = 204, preflightLines
+		return
+	}
 	if t == nil {
 		s.fail(rep, s.noTarget(h.path))
 		return

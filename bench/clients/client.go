@@ -154,7 +154,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: clients [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]")
 		os.Exit(2)
 	}
-	c := &client{url: strings.TrimRight(flag.Arg(0), "/") + "/api/v1/gex/spx", key: cmp.Or(flag.Arg(1), os.Getenv("API_KEY"))}
+	c := &client{url: strings.TrimRight(flag.Arg(0), "/") + "/api/v1/gex/spx/summary", key: cmp.Or(flag.Arg(1), os.Getenv("API_KEY"))}
 	c.http.Timeout = 10 * time.Second
 	// A redirect would send the key to the host that the redirect names.
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

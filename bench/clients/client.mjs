@@ -69,7 +69,7 @@ async function main() {
   });
   const [base, key = process.env.API_KEY] = positionals;
   if (!base) throw new Refused("usage: client.mjs [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]");
-  const url = base.replace(/\/+$/, "") + "/api/v1/gex/spx";
+  const url = base.replace(/\/+$/, "") + "/api/v1/gex/spx/summary";
   const headers = key ? { "X-API-Key": key } : {};
   const [count, most] = [Number(values.count), Number(values["max-wait"])];
   let tag, wait, failures = 0;

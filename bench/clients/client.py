@@ -103,7 +103,7 @@ def main():
     args.add_argument("base_url")
     args.add_argument("api_key", nargs="?", default=os.environ.get("API_KEY"))
     args = args.parse_args()
-    url = args.base_url.rstrip("/") + "/api/v1/gex/spx"
+    url = args.base_url.rstrip("/") + "/api/v1/gex/spx/summary"
     headers = {"Accept-Encoding": "gzip"}
     if args.api_key:
         headers["X-API-Key"] = args.api_key

@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
 	esac
 done
 url=${1:?usage: curl.sh [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]}
-url=${url%/}/api/v1/gex/spx
+url=${url%/}/api/v1/gex/spx/summary
 key=${2:-${API_KEY:-}}
 
 dir=$(mktemp -d)
