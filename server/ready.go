@@ -78,7 +78,7 @@ const (
 // ReadyFlags are the flags of `strikecache verify` that ask a running server whether it is ready.
 type ReadyFlags struct {
 	Ready string        `help:"Check no files. Ask the server at this URL whether it is ready, and print the reason when it is not." placeholder:"URL"`
-	Wait  time.Duration `help:"With --ready: ask every second until the server is ready, at most for this time, and print how many resources wait when the number changes, such as \"5 of 21 wait\"." placeholder:"5m"`
+	Wait  time.Duration `help:"With --ready: ask every second until the server is ready, at most for this time, and print how many resources wait when the number changes, such as \"5 of 21 wait\"." placeholder:"DURATION"`
 }
 
 // Validate is called by the parser.

@@ -40,7 +40,7 @@ var routes = []route{
 	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}"},
 	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", dated: "volatility/{u}", past: true},
 	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},
-	{path: "/api/v1/underlyings", endpoint: "underlyings"},
+	{path: "/api/v1/underlyings", endpoint: "underlyings", formats: table},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", dated: "sectors/rotation", formats: table},
 	{path: "/api/v1/sectors/rotation/series", endpoint: "sectors/rotation/series", formats: table},
 	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration, dated: "{u}-max-pain", formats: table},

@@ -32,6 +32,10 @@ const day: string | undefined = usage.tier === "keyed" ? usage.resets_at : undef
 const summary = await json.GET("/api/v1/gex/{u}/summary", { params });
 const flip: number | null | undefined = summary.data?.data.zero_gamma_flip;
 const past = await json.GET("/api/v1/gex/{u}/historical", { params: { ...params, query: { date: "` + marketDay + `" } } });
+const track = await json.GET("/api/v1/gex/{u}/intraday", { params });
+const then: number | null | undefined = track.data?.data.rows.at(-1)?.[4]; // zero_gamma_flip
+const again = await json.GET("/api/v1/gex/{u}", { params, headers: { "If-None-Match": gamma.response.headers.get("ETag") ?? "" } });
+const unchanged: boolean = again.response.status === 304 && again.data === undefined;
 
 // A client of all content types has a choice of types to narrow.
 const all = createClient<paths>({ baseUrl });
@@ -39,7 +43,7 @@ const csv = await all.GET("/api/v1/gex/{u}", { params: { ...params, query: { for
 const head: string | undefined = csv.data?.split("\r\n")[0];
 const levels = await all.GET("/api/v1/gex/{u}/levels", { params });
 const first: number | undefined = typeof levels.data === "object" ? levels.data.data.levels[0].price : undefined;
-console.log(JSON.stringify([net, used, rate, flip, past.data?.data.net_gex_dollars, head, first, day === undefined]));
+console.log(JSON.stringify([net, used, rate, flip, past.data?.data.net_gex_dollars, head, first, day === undefined, then, unchanged]));
 `
 
 // wrongTypeScript are mistakes in the program, each with what the compiler says of it.
@@ -50,6 +54,8 @@ var wrongTypeScript = []struct{ right, wrong, says string }{
 	{"?.risk_free_rate", "?.rate", "Property 'rate' does not exist"},
 	{"query: { date:", "query: { day:", "'day' does not exist in type"},
 	{`{u}/levels"`, `{u}/levls"`, `'"/api/v1/gex/{u}/levls"' is not assignable`},
+	{"?.[4]; //", "?.[99]; //", "has no element at index '99'"},
+	{"then: number | null", "then: string", "is not assignable to type 'string"},
 	{`"object" ? levels`, `"string" ? levels`, "Property 'data' does not exist on type 'string'"},
 }
 
@@ -58,7 +64,7 @@ func TestStrictTypeScriptCatchesMistakes(t *testing.T) {
 	t.Parallel()
 	p, node, dir := shared(t), installed(t, "node"), t.TempDir()
 	npx := func(script string) (string, error) {
-		cmd := exec.Command(installed(t, "npx"), "--yes", "-p", "openapi-typescript@7.13.0", "-p", "openapi-fetch@0.17.0", "-p", "typescript@5.9.3", "-c", script)
+		cmd := exec.Command(installed(t, "npx"), "--yes", "-p", "openapi-typescript@7.13.0", "-p", "openapi-fetch@0.16.0", "-p", "typescript@5.9.3", "-c", script)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -108,7 +114,7 @@ func TestStrictTypeScriptCatchesMistakes(t *testing.T) {
 	levels := dataOf[struct{ Levels []struct{ Price json.Number } }](p, levelsPath).Levels
 	_, csv := p.get(gammaPath + "?format=csv")
 	head, _, _ := strings.Cut(string(csv), "\r\n")
-	if want := fmt.Sprintf("[%s,%s,0.04,%s,%s,%q,%s,true]\n", now.Net, now.Used, now.Flip, past.Net, head, levels[0].Price); string(out) != want {
+	if want := fmt.Sprintf("[%s,%s,0.04,%s,%s,%q,%s,true,%v,true]\n", now.Net, now.Used, now.Flip, past.Net, head, levels[0].Price, dataOf[trackData](p, trackPath).last("zero_gamma_flip")); string(out) != want {
 		t.Errorf("the program prints %s, want %s", out, want)
 	}
 }

@@ -131,6 +131,7 @@ func TestOddForms(t *testing.T) {
 		{"gex/{u}/levels", "csv", `{"levels":[{"price":1.5,"name":"n","more":{},"distance_pct":null}]}`, "name,label,price,distance_pct\r\nn,,1.5,\r\n"},
 		{"gex/{u}/levels", "line", `{"symbol":"SPX","levels":[]}`, "$SPX: "},
 		{"gex/{u}/levels", "line", `{"symbol":"XLE","levels":[{"label":"A B","price":45},{"label":"C","price":44.25}]}`, "$XLE: A B, 45, C, 44.25"},
+		{"gex/{u}/strikes", "csv", `{"columns":["as_of"],"rows":[["T",99.5,[90,100],[-1,null],"strikes/1"]]}`, "as_of,effective_spot,strike,net_gex_dollars,method\r\nT,99.5,90,-1,strikes/1\r\nT,99.5,100,,strikes/1\r\n"},
 		{"gex/{u}/matrix", "csv", `{"strikes":[],"expirations":[],"net_gex_dollars":[]}`, "strike,expiration,settlement,net_gex_dollars\r\n"},
 		{"gex/{u}/matrix", "csv", `{"strikes":[{"strike":50}],"expirations":[{"expiration":"2026-11-20","settlement":"am"},{"expiration":"2026-11-20","settlement":"pm"}],"net_gex_dollars":[[null,-7]]}`, "strike,expiration,settlement,net_gex_dollars\r\n50,2026-11-20,am,\r\n50,2026-11-20,pm,-7\r\n"},
 		{"options/flow/unusual", "csv", `{"count":1,"items":[{"reasons":["VOL_OI 52.8x","NEW"],"id":"i","symbol":"XLF","contract":"XLF261218C00050000","option_type":"call",` +

@@ -143,6 +143,20 @@ var matrixCSV = csvForm(func(m struct {
 	}
 })
 
+// strikesCSV is the CSV of net gamma by strike through a session: one row for each strike of each row.
+var strikesCSV = csvForm(func(table struct{ Rows [][]any }, write func([]string)) {
+	row := []string{"as_of", "effective_spot", "strike", "net_gex_dollars", "method"}
+	write(row)
+	for _, values := range table.Rows {
+		strikes, _ := values[2].([]any)
+		net, _ := values[3].([]any)
+		for i, strike := range strikes {
+			row = texts(row, []any{values[0], values[1], strike, net[i], values[4]})
+			write(row)
+		}
+	}
+})
+
 // levelsLine is the levels in one line, as chart scripts take it: $SPX: Call Wall, 6000, Put Wall, 5800.
 var levelsLine = form("line", "text/plain; charset=utf-8", func(data struct {
 	Symbol string

@@ -50,7 +50,7 @@ var table = []*Row{
 	},
 	{
 		pattern: "gex/{u}/strikes", Feed: Chains, Method: strikesTrack.method, notice: modelledNotice,
-		gather: gatherTrack, Compute: strikesTrack.compute, Dated: true, Accumulates: true, track: strikesTrack, Forms: []Form{tableCSV},
+		gather: gatherTrack, Compute: strikesTrack.compute, Dated: true, Accumulates: true, track: strikesTrack, Forms: []Form{strikesCSV},
 		Data: strikesData{}, Quality: trackQuality{},
 	},
 	{
@@ -99,7 +99,7 @@ var table = []*Row{
 	},
 	{
 		pattern: UnderlyingsResource, Feed: Chains, Method: underlyingsMethod, notice: modelledNotice,
-		gather: gatherUnderlyings, Compute: computeUnderlyings, reopen: reopenUnderlyings,
+		gather: gatherUnderlyings, Compute: computeUnderlyings, reopen: reopenUnderlyings, Forms: []Form{listCSV("rows", underlyingRow{})},
 		Data: underlyingsData{}, Quality: underlyingsQuality{},
 	},
 	{

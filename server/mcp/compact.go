@@ -117,6 +117,7 @@ func (s *shortener) object(path string, o object) object {
 				o[i].value = table{before.Columns, s.choose(at, before, before.Rows)}
 			}
 		case json.Unmarshal(text, &lists) == nil && len(lists) > 0 && before.Rows == nil:
+			s.narrow(at, lists)
 			o[i].value = s.choose(at, table{before.Columns, lists}, lists)
 		case json.Unmarshal(text, &lists) == nil && len(lists) == len(before.Rows):
 			for j, row := range lists {
@@ -126,6 +127,22 @@ func (s *shortener) object(path string, o object) object {
 		}
 	}
 	return o
+}
+
+// narrow keeps the middle of the lists in each row: of strikes, those around the spot. The lists of a row have the same length.
+func (s *shortener) narrow(path string, rows [][]any) {
+	most := 0
+	for _, row := range rows {
+		for i, cell := range row {
+			list, _ := cell.([]any)
+			if from := (len(list) - s.rows) / 2; from > 0 {
+				row[i], most = list[from:from+s.rows], max(most, len(list))
+			}
+		}
+	}
+	if most > 0 {
+		s.cut = append(s.cut, fmt.Sprintf("%s: %d of %d values in a list, those in the middle; a larger rows gives more", path, s.rows, most))
+	}
 }
 
 // objects shortens the lists in each object of a list, and says whether one of them is a table.

@@ -36,6 +36,8 @@ func TestCompact(t *testing.T) {
 		{"track with events", `{"columns":["as_of","spot","zero_gamma_flip","call_wall","gamma_regime"],"rows":[["1",9,8,10,"positive"],["2",9,8,11,"positive"],["3",9,8,11,"positive"],["4",9,8,11,"positive"],["5",7,8,11,"negative"],["6",7,8,11,"negative"],["7",7,8,11,"negative"]]}`, 4,
 			"data.rows: 4 of 7 rows, the newest at which the regime or a wall changed or the spot crossed the flip, and others evenly spaced up to the newest",
 			`{"columns":["as_of","spot","zero_gamma_flip","call_wall","gamma_regime"],"rows":[["1",9,8,10,"positive"],["2",9,8,11,"positive"],["5",7,8,11,"negative"],["7",7,8,11,"negative"]]}`},
+		{"lists in rows", `{"columns":["as_of","strikes"],"rows":[["1",[1,2,3,4,5]],["2",[2,3]]]}`, 2,
+			"data.rows: 2 of 5 values in a list, those in the middle", `{"columns":["as_of","strikes"],"rows":[["1",[2,3]],["2",[2,3]]]}`},
 		{"one row of a track", `{"columns":["as_of"],"rows":[["1"],["2"]]}`, 1,
 			"data.rows: 1 of 2 rows, evenly spaced up to the newest", `{"columns":["as_of"],"rows":[["2"]]}`},
 		{"matrix", `{"spot":2,"expirations":[{"expiration":"d"},{"expiration":"e"},{"expiration":"f"}],"strikes":[{"strike":1},{"strike":2}],"n":[[10,11,12],[20,null,22]]}`, 1,

@@ -94,8 +94,8 @@ func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, e
 // addPages adds the two pages of the server that explain its numbers, as resources of the protocol.
 func addPages(server *sdk.Server, c *client) {
 	for path, page := range map[string]sdk.Resource{
-		"/methods.markdown": {Name: "methods", MIMEType: "text/markdown", Description: "What every number means, its unit, and how it is computed. About 60 KB."},
-		"/openapi.json":     {Name: "openapi", MIMEType: "application/json", Description: "Every field of the server's answers with its type and unit, as an OpenAPI document. About 400 KB."},
+		"/methods.markdown": {Name: "methods", MIMEType: "text/markdown", Description: "What every number means, its unit, and how it is computed. About 100 KB."},
+		"/openapi.json":     {Name: "openapi", MIMEType: "application/json", Description: "Every field of the server's answers with its type and unit, as an OpenAPI document. About 500 KB."},
 	} {
 		page.URI = "strikecache://" + page.Name
 		server.AddResource(&page, func(ctx context.Context, _ *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
