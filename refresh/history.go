@@ -44,8 +44,12 @@ func (j *jobs) playHistory(ctx context.Context) {
 			return nil
 		}}
 	}
+	begin := func(context.Context) error {
+		j.played.Store(new(fmt.Sprintf("0 of %d", len(j.sessions()))))
+		return nil
+	}
 	for _, one := range []job{
-		track(groups[:first], j.playTrack), {name: "backfill", run: j.playSessions}, track(groups[:first], j.playTracks), track(groups[first:], j.playTrack),
+		{name: "backfill", run: begin}, track(groups[:first], j.playTrack), {name: "backfill", run: j.playSessions}, track(groups[:first], j.playTracks), track(groups[first:], j.playTrack),
 	} {
 		j.runJob(ctx, one)
 	}
