@@ -489,21 +489,3 @@ func (c *conn) receive(method string) (*http.Response, []byte, error) {
 	body, err := io.ReadAll(resp.Body)
 	return resp, body, err
 }
-
-// each calls f for 0 to n-1, at most atOnce calls at a time.
-func each(n, atOnce int, f func(i int)) {
-	var workers sync.WaitGroup
-	next := make(chan int)
-	for range atOnce {
-		workers.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-}
