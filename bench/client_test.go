@@ -142,9 +142,7 @@ func TestLoadOverTLS(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	to, _, err := parseTarget(s.URL, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	to.config = &tls.Config{RootCAs: roots, ServerName: "example.com"}
@@ -165,9 +163,7 @@ func TestLoadOverTLS(t *testing.T) {
 func TestAnEarlierInstant(t *testing.T) {
 	s := newNetSockets(serverTarget(t, func(http.ResponseWriter, *http.Request) {}), 1)
 	defer s.end()
-	if err := s.open(0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.open(0))
 	if id, _, err := s.next(time.Hour); id != 0 || err != nil {
 		t.Fatal(id, err)
 	}

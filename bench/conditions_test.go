@@ -101,9 +101,7 @@ func TestFailIf(t *testing.T) {
 
 func TestRates(t *testing.T) {
 	c := loadCommand{Rates: "1000:50000", Steps: 5}
-	if err := c.parseRate(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.parseRate())
 	var got []float64
 	for i := range c.Steps {
 		got = append(got, c.rateOf(i))
@@ -141,9 +139,7 @@ func TestRampEndsWithWhatHolds(t *testing.T) {
 			t.Skip("this machine is too slow for 800 requests a second")
 		}
 		var out bytes.Buffer
-		if err := r.print(&out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.print(&out))
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		err := l.verdict(r)
 		if lines[len(lines)-1] != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) || r.Rate != c.rate {
@@ -156,9 +152,7 @@ func TestRampEndsWithWhatHolds(t *testing.T) {
 func TestFailureOfAStep(t *testing.T) {
 	until := func(text string) (c loadCommand) {
 		c.Until = make([]condition, 1)
-		if err := c.Until[0].UnmarshalText([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, c.Until[0].UnmarshalText([]byte(text)))
 		return c
 	}
 	slow, lastLate := reportOf(0, 100*time.Millisecond), reportOf(0, time.Millisecond)
@@ -193,15 +187,11 @@ func TestFailureOfAStep(t *testing.T) {
 // before, and are removed at the end.
 func TestProgress(t *testing.T) {
 	reader, pipe, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer reader.Close()
 	defer pipe.Close()
 	file, err := os.Create(t.TempDir() + "/file")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer file.Close()
 	for _, w := range []io.Writer{pipe, file, &bytes.Buffer{}} {
 		if terminal(w) != nil {

@@ -14,14 +14,20 @@ import (
 	"time"
 )
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func serverTarget(t *testing.T, h http.HandlerFunc) *target {
 	t.Helper()
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	got, _, err := parseTarget(s.URL, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return got
 }
 
@@ -178,9 +184,7 @@ func TestWhatIsRequested(t *testing.T) {
 		{other.base, "spx", nil, 1, "GET /; / answers 404"},
 	} {
 		l := loadCommand{URL: c.url, Mix: c.mix, Path: c.paths, Timeout: time.Minute, Rates: "1", Steps: 2, Connections: 1, Duration: time.Second, Header: []string{"A: b"}}
-		if err := l.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, l.Validate())
 		requests, about, err := l.choose()
 		if err != nil || len(requests) != c.requests || about != c.about {
 			t.Errorf("%s: %d requests, %s, %v", c.url, len(requests), about, err)

@@ -90,21 +90,13 @@ func TestLoadReports(t *testing.T) {
 // A report has exactly the fields that the schema documents, and each has a description.
 func TestSchemaDocumentsTheReport(t *testing.T) {
 	var printed bytes.Buffer
-	if err := run(t.Context(), []string{"schema"}, &printed, io.Discard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, run(t.Context(), []string{"schema"}, &printed, io.Discard))
 	text, err := jsonschema.UnmarshalJSON(&printed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiler := jsonschema.NewCompiler()
-	if err := compiler.AddResource("report.json", text); err != nil {
-		t.Fatal(err)
-	}
+	must(t, compiler.AddResource("report.json", text))
 	schema, err := compiler.Compile("report.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	described := 0
 	for name, of := range text.(map[string]any)["$defs"].(map[string]any) {
 		for field, about := range of.(map[string]any)["properties"].(map[string]any) {
@@ -124,9 +116,7 @@ func TestSchemaDocumentsTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	written, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(written))
 	if err == nil {
 		err = schema.Validate(value)
@@ -160,9 +150,7 @@ func TestLimitOfTheGenerator(t *testing.T) {
 		r.add(outcome{latency: time.Millisecond, service: time.Millisecond, delay: c.delay, status: 200})
 		r.finish(time.Second, 0, c.busy, c.unscheduled)
 		var out bytes.Buffer
-		if err := r.print(&out); err != nil {
-			t.Fatal(err)
-		}
+		must(t, r.print(&out))
 		if got := r.Limit; (got == "") != (c.want == "") || !strings.Contains(got, c.want) || strings.Contains(out.String(), "\ninconclusive ") != (c.want != "") {
 			t.Errorf("%+v: %q\n%s", c, got, &out)
 		}
@@ -184,13 +172,9 @@ func TestHDRFile(t *testing.T) {
 		r.add(outcome{latency: time.Duration(ms) * time.Millisecond, status: 200})
 	}
 	file := filepath.Join(t.TempDir(), "latency.hgrm")
-	if err := r.writeHDR(file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.writeHDR(file))
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	rows, value, share, count := 0, 0.0, 0.0, 0
 	for line := range strings.Lines(string(b)) {
 		if n, _ := fmt.Sscan(line, &value, &share, &count); n == 3 {

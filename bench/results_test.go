@@ -22,9 +22,7 @@ func TestReadmeShowsTheResults(t *testing.T) {
 		t.Fatalf("results.json: %v, %d servers", err, len(r.Servers))
 	}
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	inside := marked.FindSubmatch(text)
 	if inside == nil || string(inside[1]) != r.markdown() {
 		t.Errorf("README.md and results.json differ: make bench writes both.\nREADME.md: %q\nresults.json: %s", inside, r.markdown())
@@ -84,20 +82,14 @@ func TestReadmeIsWrittenBetweenItsMarkers(t *testing.T) {
 	r := testResults()
 	text := "before\n" + beginMark + "old\n" + endMark + "\nafter\n"
 	for range 2 { // writing again changes nothing
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.writeReadme(path); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o644))
+		must(t, r.writeReadme(path))
 		b, err := os.ReadFile(path)
 		if text = string(b); err != nil || text != "before\n"+beginMark+r.markdown()+endMark+"\nafter\n" {
 			t.Errorf("%v\n%s", err, b)
 		}
 	}
-	if err := os.WriteFile(path, []byte("no markers"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(path, []byte("no markers"), 0o644))
 	if err := r.writeReadme(path); err == nil {
 		t.Error("a file without markers was written")
 	}

@@ -33,9 +33,7 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 		raw := fmt.Sprintf("HTTP/1.1 200 OK\r\nDate: Sat, 21 Nov 2026 14:25:24 GMT\r\nContent-Length: %d\r\nETag: \"a\"\r\n\r\n%s", size, body)
 		b.answers = append(b.answers, answer{Name: strconv.Itoa(size), Coding: "identity", exchange: &exchange{body: []byte(body)}})
 		for _, ext := range []string{".raw", ".wire"} {
-			if err := os.WriteFile(filepath.Join(b.dir, strconv.Itoa(i)+ext), []byte(raw), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(filepath.Join(b.dir, strconv.Itoa(i)+ext), []byte(raw), 0o644))
 		}
 	}
 	defer b.stop()
@@ -47,12 +45,8 @@ func TestBuiltInRivalsSendTheSameBytes(t *testing.T) {
 	}
 	for _, builtIn := range rivals[:2] {
 		s, err := b.startRival(t.Context(), builtIn)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := b.plan(t.Context(), s, cells); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, b.plan(t.Context(), s, cells))
 		for _, c := range cells {
 			if x, err := b.read(s, c); err != nil || x.CPUNs == 0 || x.WallNs == 0 {
 				t.Errorf("%s, %s: %+v %v", s.Name, c.Name, x, err)
@@ -83,13 +77,9 @@ func TestALongerAnswer(t *testing.T) {
 		t.Fatalf("%+v %v", x, err)
 	}
 	g, err := newGenerator(address, anyAddress, 4, request, x.raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer g.end()
-	if err := g.send(400); err != nil {
-		t.Fatal(err)
-	}
+	must(t, g.send(400))
 	g.length--
 	if err := g.send(10); !errors.Is(err, errAnswer) {
 		t.Errorf("a longer answer: %v", err)
@@ -98,9 +88,7 @@ func TestALongerAnswer(t *testing.T) {
 
 func TestThisProcess(t *testing.T) {
 	before, err := cpuTime(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	worked := make(chan bool)
 	go func() { // on a thread that ends with it
 		runtime.LockOSThread()

@@ -42,13 +42,9 @@ type bsVector struct {
 func bsVectors(t *testing.T) []bsVector {
 	t.Helper()
 	text, err := os.ReadFile("testdata/bs_vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file struct{ Vectors []bsVector }
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &file))
 	if len(file.Vectors) != 40 {
 		t.Fatalf("%d vectors, want 40", len(file.Vectors))
 	}
@@ -65,9 +61,7 @@ func bsVectors(t *testing.T) []bsVector {
 func number(t *testing.T, s string) float64 {
 	t.Helper()
 	x, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return x
 }
 

@@ -14,9 +14,7 @@ import (
 func listing(t *testing.T) (closed, early map[compute.Date]bool) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/exchange-holidays.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closed, early = map[compute.Date]bool{}, map[compute.Date]bool{}
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)

@@ -159,9 +159,7 @@ func TestNothingUsed(t *testing.T) {
 	} {
 		g := exposure(t, index(7000, "2026-08-21T15:00:00Z"), bothSides(rows...)...).Data
 		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(marshal(t, g), &fields); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(marshal(t, g), &fields))
 		for _, key := range strings.Fields(`net_gex_dollars call_gex_dollars put_gex_dollars gross_gex_dollars gamma_tilt
 			zero_gamma_flip flip_distance_pct flip_band gamma_regime call_wall put_wall vol_trigger abs_gamma_strike
 			expected_move_1d`) {

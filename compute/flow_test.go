@@ -59,9 +59,7 @@ func TestFlowJSON(t *testing.T) {
 	for _, q := range []compute.Quote{placed(1.9, 2.1, 2.1, 1000, 400, 90), nulls} {
 		once := marshal(t, one(t, q))
 		var back compute.FlowItem
-		if err := json.Unmarshal(once, &back); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(once, &back))
 		equal(t, "read and written again", string(marshal(t, back)), string(once))
 	}
 }

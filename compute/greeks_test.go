@@ -20,13 +20,9 @@ type greeksVector struct {
 // The greeks have 12 digits, also below the floor of 15 minutes, with a negative carry and a negative rate.
 func TestGreeksOfManyDigits(t *testing.T) {
 	text, err := os.ReadFile("testdata/greeks_vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var vectors []greeksVector
-	if err := json.Unmarshal(text, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &vectors))
 	equal(t, "vectors", len(vectors), 32)
 	for _, v := range vectors {
 		name := fmt.Sprintf("%s %v at %v, %v s", v.Right, v.Strike, v.Spot, v.Seconds)

@@ -72,6 +72,14 @@ func of(symbol string, spot float64) compute.UnderlyingQuote {
 
 func symbolOf(series string, k float64) string { return fmt.Sprintf("%s%08.0f", series, k*1000) }
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func build(t testing.TB, u compute.UnderlyingQuote, rows ...row) *compute.Chain {
 	t.Helper()
 	var b compute.ChainBuilder
@@ -79,9 +87,7 @@ func build(t testing.TB, u compute.UnderlyingQuote, rows ...row) *compute.Chain 
 		b.Add([]byte(r.symbol), r.Quote)
 	}
 	chain, err := b.Build(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return chain
 }
 
@@ -157,9 +163,7 @@ func marshal(t testing.TB, v any) []byte {
 		t.Errorf("%T%s", v, path)
 	}
 	b, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return b
 }
 

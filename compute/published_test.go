@@ -67,9 +67,7 @@ func TestPublishedFigures(t *testing.T) {
 		}
 	}
 	methods, err := os.ReadFile("METHODS.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for i, term := range terms {
 		row := "| " + term.name + " |"
 		for _, c := range table[i] {

@@ -24,9 +24,7 @@ func TestComputeIsPure(t *testing.T) {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, imported := range file.Imports {
 			if name, _ := strconv.Unquote(imported.Path.Value); !slices.Contains(allowed, name) {
 				t.Errorf("%s imports %s", path, name)

@@ -38,9 +38,7 @@ func document(t *testing.T, path string) []byte {
 			body, err = io.ReadAll(z)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return body
 }
 
@@ -61,17 +59,11 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 			}
 		}
 	}
-	if err := json.Unmarshal(document(t, "recorded/"+name), &doc); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(document(t, "recorded/"+name), &doc))
 	captured, err := time.Parse(time.DateTime, doc.Timestamp) // UTC
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	asOf, err := time.ParseInLocation("2006-01-02T15:04:05", doc.Data.LastTrade, compute.NewYork)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var b compute.ChainBuilder
 	b.Grow(len(doc.Data.Options))
 	for _, o := range doc.Data.Options {
@@ -83,9 +75,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 		b.Add([]byte(o.Option), q)
 	}
 	chain, err := b.Build(compute.UnderlyingQuote{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return chain
 }
 
@@ -102,9 +92,7 @@ func TestRecordedConventions(t *testing.T) {
 			Net float64 `json:"net_gex"`
 		} `json:"vendor_gamma_excl_settled"`
 	}
-	if err := json.Unmarshal(document(t, "oracle/gex-2026-08-11.json"), &oracle); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(document(t, "oracle/gex-2026-08-11.json"), &oracle))
 	moved := float64(r.Data.EffectiveSpot / r.Data.Spot) // the programs used the published level
 	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net*moved*moved, 1e-9*oracle.Unsettled.Net)
 	near(t, "perfiliev flip", convention(t, r, "perfiliev").Flip, 7632.5, 0.05)
@@ -135,9 +123,7 @@ func TestRecordedMaxPain(t *testing.T) {
 		ByDate     map[string]pain `json:"by_date"`
 		ByRootDate map[string]pain `json:"by_root_date"`
 	}
-	if err := json.Unmarshal(document(t, "oracle/maxpain-2026-08-11.json"), &oracle); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(document(t, "oracle/maxpain-2026-08-11.json"), &oracle))
 	all := compute.MaxPains(recordedChain(t, spxChain), cal)
 	compare := func(name string, side *compute.PainSide, want pain) {
 		nearly(t, name+" calls", *side.CallOpenInterest, want.Call, 0)

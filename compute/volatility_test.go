@@ -51,17 +51,13 @@ func figures(t testing.TB, v *compute.Volatility) map[string]float64 {
 // and the figures of it.
 func vectors(t *testing.T) (rows []row, want map[string]float64) {
 	text, err := os.ReadFile("testdata/volatility_vectors.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var file struct {
 		Underlying  map[string]string
 		Expirations []map[string]string
 		Rows        [][3]any
 	}
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(text, &file))
 	want = map[string]float64{}
 	for name, text := range file.Underlying {
 		want[name] = number(t, text)

@@ -104,6 +104,7 @@ func TestNoAllocations(t *testing.T) {
 		{"curve of a date", "/api/public/vix-term-structure?date=2026-11-16", "", "200", s.past["vix-term-structure"]["2026-11-16"].Body(snapshots.Identity)},
 		{"keyed 200", "/api/v1/gex/spx", key, "200", nil},
 		{"keyed gzip", "/api/v1/gex/spx", key + "Accept-Encoding: gzip\r\n", "200", nil},
+		{"keyed zstd", "/api/v1/gex/spx", key + "Accept-Encoding: zstd\r\n", "200", nil},
 		{"keyed 304", "/api/v1/gex/spx", key + "If-None-Match: \"" + id + "." + gamma.ETag(snapshots.Gzip)[1:] + "\r\n", "304", nil},
 		{"401", "/api/v1/gex/spx", "X-API-Key: sk_guess\r\n", "401", nil},
 		{"an IPv6 client", "/api/v1/gex/spx", "X-Forwarded-For: [2001:db8::1]:443\r\n", "200", gamma.Body(snapshots.Identity)},

@@ -167,29 +167,6 @@ func TestCodings(t *testing.T) {
 	equal(t, longest, MaxTail+len("null"), "bytes that a tail adds at most")
 }
 
-func TestTailsAndTagsDoNotAllocate(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
-	}
-	s := sealed(t, string(document(10_000)))
-	for _, size := range []int{0, 150, MaxUsage, MaxUsage + 1} {
-		usage := usageOf(size)
-		buf := make([]byte, 0, max(min(size, MaxUsage), len("null"))+MaxTail)
-		for c := range Codings {
-			tag := []byte(s.ETag(c))
-			if n := testing.AllocsPerRun(1000, func() {
-				buf = s.AppendTail(s.AppendStart(buf[:0], c, usage), c, usage)
-				if !s.Matches(tag) || s.Matches(usage) {
-					t.Fatal("a tag does not match, or something else does")
-				}
-				s.LastModified()
-			}); n != 0 {
-				t.Errorf("usage of %d, %v: %v allocations", size, c, n)
-			}
-		}
-	}
-}
-
 func sealedIn(t testing.TB, data string, codings ...Coding) *Snapshot {
 	t.Helper()
 	s, err := Seal([]byte(data), meta(), codings...)

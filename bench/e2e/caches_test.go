@@ -19,9 +19,7 @@ import (
 func recipe(t *testing.T, name string, replace map[string]string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(root, "bench", "clients", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text := string(b)
 	for from, to := range replace {
 		if strings.Count(text, from) != 1 {
@@ -72,9 +70,7 @@ func varnish(t *testing.T, origin, grace string, params ...string) *process {
 func usageIn(t testing.TB, resp *http.Response, body []byte) usage {
 	t.Helper()
 	plain, err := decode(resp, body, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return envelopeOf(t, plain).Usage
 }
 

@@ -82,17 +82,11 @@ func TestCases(t *testing.T) {
 
 func runCase(t *testing.T, folder string) {
 	r := &caseRun{t: t, dir: t.TempDir()}
-	if err := errors.Join(os.CopyFS(r.dir, os.DirFS(folder)), os.MkdirAll(filepath.Join(r.dir, "in"), 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.CopyFS(r.dir, os.DirFS(folder)), os.MkdirAll(filepath.Join(r.dir, "in"), 0o700)))
 	readme, err := os.ReadFile(filepath.Join(r.dir, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	text, err := os.ReadFile(filepath.Join(r.dir, "want.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var steps []caseStep
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -254,9 +248,7 @@ func (r *caseRun) refreshes() map[string]int {
 	counts := map[string]int{}
 	for _, m := range refreshesTotal.FindAllSubmatch(scrape, -1) {
 		n, err := strconv.Atoi(string(m[2]))
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, err)
 		counts[feedOf(string(m[1]))] += n
 	}
 	return counts
@@ -291,9 +283,7 @@ func newCaseLog(t *testing.T, cmd *exec.Cmd) *caseLog {
 	if err == nil {
 		l.fifo, err = os.OpenFile(path, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { l.fifo.Close() })
 	cmd.Args = append([]string{"sh", "-c", `exec "$@" 2>"$0"`, path, cmd.Path}, cmd.Args[1:]...)
 	cmd.Path = "/bin/sh"
@@ -346,9 +336,7 @@ func (r *caseRun) puts(s caseStep) bool {
 	for _, path := range paths {
 		feed := feedOf(strings.TrimSuffix(filepath.Base(path), ".json"))
 		before := r.refreshes()[feed]
-		if err := errors.Join(os.MkdirAll(to, 0o700), os.Rename(path, filepath.Join(to, filepath.Base(path)))); err != nil {
-			r.t.Fatal(err)
-		}
+		must(r.t, errors.Join(os.MkdirAll(to, 0o700), os.Rename(path, filepath.Join(to, filepath.Base(path)))))
 		refreshed := r.happens(s.Wrong, func() bool { return r.p.hasEnded() || r.refreshes()[feed] > before })
 		if ended := r.p.hasEnded(); !r.check(refreshed && !ended, s.Wrong, "put %s: no refresh of %s follows, the process has ended: %t", s.Put, feed, ended) {
 			return false

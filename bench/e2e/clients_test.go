@@ -43,9 +43,7 @@ func (x example) command(t testing.TB) []string {
 	t.Helper()
 	if x.programs == nil {
 		path, err := goClient()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return []string{path}
 	}
 	for _, name := range x.programs {
@@ -138,9 +136,7 @@ func newFront(t *testing.T, server string, change func(*http.Response), script .
 	behind := http.NotFound
 	if server != "" {
 		target, err := url.Parse(server)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		proxy := httputil.NewSingleHostReverseProxy(target)
 		proxy.Transport = &http.Transport{DisableCompression: true}
 		proxy.ModifyResponse = func(r *http.Response) error { change(r); return nil }

@@ -108,9 +108,7 @@ func newClockTrial(t *testing.T, wrong time.Duration) *clockTrial {
 		t.Skip("compiles every package a second time: runs in make faults alone")
 	}
 	path, err := shiftedBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x := &clockTrial{right: time.Until(noon).Truncate(time.Second)}
 	if x.shift, err = os.Create(filepath.Join(t.TempDir(), "shift")); err != nil {
 		t.Fatal(err)
@@ -182,9 +180,7 @@ var stepLine = regexp.MustCompile(`machine clock was set.* by=(\S+)`)
 func (x *clockTrial) named() (steps []time.Duration) {
 	for _, m := range stepLine.FindAllStringSubmatch(x.logged(), -1) {
 		step, err := time.ParseDuration(m[1])
-		if err != nil {
-			x.t.Fatal(err)
-		}
+		must(x.t, err)
 		steps = append(steps, step.Round(time.Second))
 	}
 	return steps

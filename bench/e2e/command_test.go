@@ -12,9 +12,7 @@ import (
 func TestBadFlagsAreNamed(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer l.Close()
 	dir, taken := t.TempDir(), l.Addr().String()
 	file := writeFile(t, filepath.Join(dir, "file"), "2026-12-24 late\n")

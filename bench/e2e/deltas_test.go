@@ -177,9 +177,7 @@ func TestFaultDeltasInChromium(t *testing.T) {
 		b.eventually("a delta of "+path, func() bool {
 			resp, body := p.get(path, "Accept-Encoding", "br")
 			head, err := httputil.DumpResponse(resp, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			whole := len(head) + len(body) // as the bytes of a download
 			return slices.ContainsFunc(loaded(path), func(d download) bool { return d.coding == "dcz" && d.bytes < whole })
 		})

@@ -30,9 +30,7 @@ func mount(t *testing.T, dir, options string) {
 
 func remount(t *testing.T, dir string, flags uintptr, options string) {
 	t.Helper()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, options); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|flags, options))
 }
 
 // nearlyFull mounts a small file system with a stored day that lacks its five oldest sessions. It has room for one or two
@@ -45,15 +43,11 @@ func nearlyFull(t *testing.T) (dir string) {
 		t.Fatal(dates, err)
 	}
 	for _, date := range dates[:5] {
-		if err := os.RemoveAll(date); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(date))
 	}
 	mount(t, dir, "size=256m")
 	var used unix.Statfs_t
-	if err := errors.Join(os.CopyFS(dir, os.DirFS(from)), unix.Statfs(dir, &used)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.CopyFS(dir, os.DirFS(from)), unix.Statfs(dir, &used)))
 	remount(t, dir, 0, fmt.Sprintf("size=%d", int64(used.Blocks-used.Bfree)*used.Bsize+100<<10))
 	return dir
 }
@@ -100,9 +94,7 @@ func TestFaultFullDisk(t *testing.T) {
 func (p *process) spent() time.Duration {
 	p.t.Helper()
 	var t unix.Timespec
-	if err := unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|2), &t); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, unix.ClockGettime(int32(^p.cmd.Process.Pid<<3|2), &t))
 	return time.Duration(t.Nano())
 }
 
@@ -114,9 +106,7 @@ func TestFaultDescriptors(t *testing.T) {
 	p.backfilled() // then it is at rest
 	_, want := p.get(vixPath)
 	most := uint64(p.opened() + room)
-	if err := unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}, nil); err != nil {
-		t.Fatal(err)
-	}
+	must(t, unix.Prlimit(p.cmd.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: most}, nil))
 	var waiting []*conn
 	for range room + count(400) {
 		waiting = append(waiting, p.dial(asking)) // the kernel accepts

@@ -40,9 +40,7 @@ func TestFaultFleetOneSided(t *testing.T) {
 	u := startAskedUpstream(t)
 	at := func(address, to string) string {
 		p := toxiproxy.NewProxy(x.proxies, address, address+":0", to)
-		if err := p.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, p.Start())
 		t.Cleanup(p.Stop)
 		return p.Listen
 	}

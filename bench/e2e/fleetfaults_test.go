@@ -239,9 +239,7 @@ func (x *trial) equalFiles() {
 func datedFiles(t testing.TB, dir string) map[string]string {
 	t.Helper()
 	paths, err := fs.Glob(os.DirFS(dir), "????-??-??/[^.]*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files := map[string]string{}
 	for _, path := range paths {
 		if b, err := os.ReadFile(filepath.Join(dir, path)); err == nil { // else it is gone meanwhile
@@ -381,9 +379,7 @@ func TestFaultFleetAsksOnce(t *testing.T) {
 func storeDate(t *testing.T, dir, source string) {
 	t.Helper()
 	store, err := snapshots.Open(snapshots.Options{Dir: dir, Source: source, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	at := time.Date(2015, 1, 2, 21, 0, 0, 0, time.UTC)
 	for product, method := range map[string]string{"gex/spx": "gex/1", "volatility/spx": "volatility/1"} {
 		answer, sealed := snapshots.Seal([]byte(`{"spot":2000}`), snapshots.Meta{
@@ -395,9 +391,7 @@ func storeDate(t *testing.T, dir, source string) {
 		}
 		err = errors.Join(err, store.Save([]snapshots.File{{Product: product, Edition: &snapshots.Edition{Default: answer}, Dated: true}}, nil))
 	}
-	if err := errors.Join(err, store.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, store.Close()))
 }
 
 // leader waits until the stream of the files has a leader, and returns this server of the cluster.
@@ -430,14 +424,10 @@ func TestFaultFleetCluster(t *testing.T) {
 		x.nats, urls = append(x.nats, n), append(urls, "nats://"+n.address)
 	}
 	conn, err := nats.Connect(strings.Join(urls, ","), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.RetryOnFailedConnect(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(conn.Close)
 	js, err := conn.JetStream()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	x.add(false, storedDay(t)).start()
 	x.refreshes()
 	for i := range 3 {

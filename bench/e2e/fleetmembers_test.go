@@ -50,9 +50,7 @@ func startNATS(t testing.TB, args ...string) *natsServer {
 func (n *natsServer) start(t testing.TB) {
 	t.Helper()
 	program, err := natsProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n.process = launch(t, exec.Command(program, n.args...))
 	t.Cleanup(n.kill)
 	n.until("the NATS server is ready", func() bool { return strings.Contains(n.logged(), "Server is ready") })
@@ -104,9 +102,7 @@ func (f *fleet) add(edge bool, dir string, args ...string) *member {
 	}
 	if len(urls) == 1 {
 		m.proxy = toxiproxy.NewProxy(f.proxies, m.name, "127.0.0.1:0", f.nats[0].address)
-		if err := m.proxy.Start(); err != nil {
-			f.t.Fatal(err)
-		}
+		must(f.t, m.proxy.Start())
 		f.t.Cleanup(m.proxy.Stop)
 		urls = []string{"nats://" + m.proxy.Listen}
 	}
@@ -222,9 +218,7 @@ func (m *member) stop() {
 // empty removes the directory of a member that is not running.
 func (m *member) empty() {
 	m.f.t.Helper()
-	if err := os.RemoveAll(m.dir); err != nil {
-		m.f.t.Fatal(err)
-	}
+	must(m.f.t, os.RemoveAll(m.dir))
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.complete = false

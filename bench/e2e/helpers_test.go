@@ -93,6 +93,14 @@ func figure(t testing.TB, format string, args ...any) {
 	t.Logf("figure: "+format, args...)
 }
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // needs skips a test that lacks something. It fails the test instead if STRIKECACHE_REQUIRE, a comma-separated list or
 // "all", names the missing thing.
 func needs(t testing.TB, name, sentence string) {
@@ -145,9 +153,7 @@ func freeAddress(t testing.TB) string {
 // writeFile writes a new file and returns its path.
 func writeFile(t testing.TB, path, text string) string {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	return path
 }
 
@@ -210,9 +216,7 @@ func run(t testing.TB, cmd *exec.Cmd) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	over := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() }) // a server that should not have started
 	defer over.Stop()
 	_ = cmd.Wait() // its error is in the exit code
@@ -267,9 +271,7 @@ func launch(t testing.TB, cmd *exec.Cmd) *process {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Setsid = true
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	go func() {
 		p.err = cmd.Wait()
 		close(p.end)
@@ -354,9 +356,7 @@ func (p *process) wait() error {
 
 func (p *process) signal(sig os.Signal) {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(sig); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, p.cmd.Process.Signal(sig))
 }
 
 // stop ends the process as a service manager does. The process must end without an error.
@@ -467,9 +467,7 @@ func newConn(c net.Conn) *conn { return &conn{c, bufio.NewReader(c)} }
 func (p *process) dial(raw string) *conn {
 	p.t.Helper()
 	c, err := dial(p.address())
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	p.t.Cleanup(func() { c.Close() })
 	c.write(p.t, raw)
 	return c
@@ -490,22 +488,4 @@ func (c *conn) receive(method string) (*http.Response, []byte, error) {
 	}
 	body, err := io.ReadAll(resp.Body)
 	return resp, body, err
-}
-
-// each calls f for 0 to n-1, at most atOnce calls at a time.
-func each(n, atOnce int, f func(i int)) {
-	var workers sync.WaitGroup
-	next := make(chan int)
-	for range atOnce {
-		workers.Go(func() {
-			for i := range next {
-				f(i)
-			}
-		})
-	}
-	for i := range n {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
 }

@@ -79,13 +79,9 @@ func (p *process) from(address, raw string) string {
 	}
 	defer c.Close()
 	_, err = io.WriteString(c, raw)
-	if err := errors.Join(err, c.SetDeadline(time.Now().Add(patience)), c.(*net.TCPConn).CloseWrite()); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, errors.Join(err, c.SetDeadline(time.Now().Add(patience)), c.(*net.TCPConn).CloseWrite()))
 	answer, err := io.ReadAll(c)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, err)
 	return string(answer)
 }
 

@@ -350,9 +350,7 @@ func (k *killing) read() {
 	k.disk = map[string]storedAnswer{}
 	for _, path := range k.files() {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		must(k.t, err)
 		_, rest, _ := strings.Cut(string(b), "\n")
 		second, _, _ := strings.Cut(rest, "\n")
 		a, err := parseAnswer([]byte(second))
@@ -374,24 +372,18 @@ func (k *killing) read() {
 // files returns the paths of the stored answers.
 func (k *killing) files() []string {
 	files, err := filepath.Glob(filepath.Join(k.dir, "simulated", "[c2]*", "[^.]*")) // current/ and the dates
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must(k.t, err)
 	return files
 }
 
 // unnamed returns the objects that no stored answer names, by their paths.
 func (k *killing) unnamed() map[string]os.FileInfo {
 	objects, err := filepath.Glob(filepath.Join(k.dir, "simulated", "objects", "*.gz"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	must(k.t, err)
 	var headers strings.Builder
 	for _, path := range k.files() {
 		b, err := os.ReadFile(path)
-		if err != nil {
-			k.t.Fatal(err)
-		}
+		must(k.t, err)
 		header, _, _ := strings.Cut(string(b), "\n")
 		headers.WriteString(header)
 	}

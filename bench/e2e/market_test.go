@@ -115,9 +115,7 @@ func storedDay(t testing.TB) string {
 		}
 		return os.Link(path, target)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return to
 }
 
@@ -196,9 +194,7 @@ func envelopeOf(t testing.TB, body []byte) (e envelope) {
 // dataOf fetches an answer's data.
 func dataOf[T any](p *process, path string) (v T) {
 	p.t.Helper()
-	if err := json.Unmarshal(p.envelope(path).Data, &v); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, json.Unmarshal(p.envelope(path).Data, &v))
 	return v
 }
 

@@ -117,14 +117,10 @@ func TestModelTools(t *testing.T) {
 	p := shared(t)
 	m := connect(t, p.url)
 	tools, err := m.session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var document struct{ Paths map[string]any }
 	_, body := p.get("/openapi.json")
-	if err := json.Unmarshal(body, &document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &document))
 	paths := map[string]string{} // of the resources, by the name of the tool
 	for path := range document.Paths {
 		for _, prefix := range []string{"/api/v1/", "/api/public/"} {
@@ -190,18 +186,14 @@ func TestModelOverHTTP(t *testing.T) {
 	} {
 		body := `{"jsonrpc":"2.0","id":1,"method":"tools/list","params":` + x.body + `}`
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address[1], strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req.Host = x.host
 		req.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
 		if x.site != "" {
 			req.Header.Set("Sec-Fetch-Site", x.site)
 		}
 		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != max(want, -want) {
 			t.Errorf("%.80q for %s of %q gets %s", body, x.host, x.site, resp.Status)
@@ -308,9 +300,7 @@ func TestModelEnds(t *testing.T) {
 	} {
 		cmd := command(t, "mcp", "--url", web.URL+"/behind/a/proxy/", "--api-key", key)
 		in, err := cmd.StdinPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := launch(t, cmd)
 		t.Cleanup(p.kill)
 		if _, err := io.WriteString(in, c.input); err != nil {

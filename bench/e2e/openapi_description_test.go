@@ -52,9 +52,7 @@ func (r reference) name() string { return r.Ref[strings.LastIndexByte(r.Ref, '/'
 func describe(t testing.TB, body []byte) *description {
 	t.Helper()
 	d := &description{compiler: jsonschema.NewCompiler(), seen: map[string]bool{}}
-	if err := json.Unmarshal(body, d); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, d))
 	for path, item := range d.Paths { // with spx in place of {u}, and with the methods that are described once for all
 		delete(d.Paths, path)
 		if item["head"] = item["get"]; strings.HasPrefix(path, "/api/") || slices.Contains([]string{"/widgets.json", "/openapi.json", "/methods.markdown", "/llms.txt", "/healthz", "/readyz"}, path) {
@@ -63,14 +61,10 @@ func describe(t testing.TB, body []byte) *description {
 		d.Paths[documented(strings.Replace(path, "{u}", "spx", 1))] = item
 	}
 	schemas, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	closeSchemas("", schemas, regexp.MustCompile(`^/components/schemas/(Answer|Meta|Error|ErrorAnswer)$|/allOf/\d+$`))
 	d.compiler.AssertFormat()
-	if err := d.compiler.AddResource("openapi.json", schemas); err != nil {
-		t.Fatal(err)
-	}
+	must(t, d.compiler.AddResource("openapi.json", schemas))
 	return d
 }
 

@@ -194,9 +194,7 @@ func (c *contract) parameters(dates []string, key string) {
 		}
 	}
 	day, err := time.Parse(time.DateOnly, dates[0])
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, err)
 	for slices.Contains(dates, day.Format(time.DateOnly)) {
 		day = day.AddDate(0, 0, 1)
 	}
@@ -244,9 +242,7 @@ func (c *contract) crowded() {
 // impaired damages the key file and asks /readyz.
 func (c *contract) impaired(keys string) {
 	c.t.Helper()
-	if err := os.WriteFile(keys, []byte("no keys"), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must(c.t, os.WriteFile(keys, []byte("no keys"), 0o600))
 	c.until("the damaged file is noticed", func() bool {
 		_, body := c.get("/readyz")
 		return bytes.Contains(body, []byte(`"degraded":["keys"]`))

@@ -36,14 +36,10 @@ func fileOf[S interface {
 	File() (*os.File, error)
 }](t testing.TB, socket S, err error) *os.File {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { socket.Close() })
 	file, err := socket.File()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { file.Close() })
 	return file
 }
@@ -194,9 +190,7 @@ func TestPassedSocketRefused(t *testing.T) {
 	client, err := net.Dial("tcp", listener.Addr().String())
 	connected := fileOf(t, client.(*net.TCPConn), err)
 	document, err := os.Open(writeFile(t, filepath.Join(t.TempDir(), "file"), ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer document.Close()
 	for want, sockets := range map[string][]*os.File{
 		"the service manager has passed 2 sockets, want 1":                              {listens, local},

@@ -30,9 +30,7 @@ func TestFirstStart(t *testing.T) {
 	first := p.envelope(gammaPath)
 	p.until("a newer answer", func() bool { return p.envelope(gammaPath).Meta.Receipt.Data != first.Meta.Receipt.Data })
 	rules, err := os.ReadFile(filepath.Join(root, "server", "deploy", "alerts.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	others := regexp.MustCompile(`last_success_timestamp_seconds\{feed!~"([a-z|]+)"\}`).FindSubmatch(rules)
 	for _, feed := range []string{"spx", "xlf", "sectors", "vix"} {
 		if others == nil || slices.Contains(strings.Split(string(others[1]), "|"), feed) {
@@ -75,9 +73,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer manager.Close()
 	cmd := command(t, append([]string{"serve"}, noUpstream...)...)
 	cmd.Env = append(cmd.Env, "NOTIFY_SOCKET="+name)
@@ -86,9 +82,7 @@ func TestServiceManagerIsTold(t *testing.T) {
 		t.Error("ready without an upstream")
 	}
 	p.stop()
-	if err := manager.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, manager.SetReadDeadline(time.Now().Add(patience)))
 	b := make([]byte, 1<<10)
 	for _, want := range []string{"READY=1\nSTATUS=serving on " + p.address(), "STOPPING=1"} {
 		if n, err := manager.Read(b); string(b[:n]) != want {
@@ -123,9 +117,7 @@ func TestFewDescriptors(t *testing.T) {
 	}
 	p.until("the limit is reached", func() bool {
 		resp, body, err := p.dial(asking).receive(http.MethodGet)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return resp.StatusCode == 503 && strings.Contains(string(body), `"code":"overloaded"`)
 	})
 	if strings.Contains(p.logged(), "not accepted for now") {

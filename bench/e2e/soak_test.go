@@ -41,9 +41,7 @@ func TestSoak(t *testing.T) {
 		scrape := p.operator("/metrics")
 		for _, name := range []string{"process_resident_memory_bytes", "process_open_fds", "go_goroutines"} {
 			v, err := strconv.ParseFloat(metric(scrape, name), 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			looks[name] = append(looks[name], v)
 		}
 	}

@@ -37,9 +37,7 @@ func (i *inbox) path(name upstream.Name) string {
 func (i *inbox) made(name upstream.Name) string {
 	i.t.Helper()
 	doc, err := i.market.Fetch(i.t.Context(), name, nil)
-	if err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, err)
 	return string(doc.Body)
 }
 
@@ -47,9 +45,7 @@ func (i *inbox) made(name upstream.Name) string {
 func (i *inbox) put(name upstream.Name, body string) {
 	i.t.Helper()
 	path := i.path(name)
-	if err := os.Rename(writeFile(i.t, path+".tmp", body), path); err != nil {
-		i.t.Fatal(err)
-	}
+	must(i.t, os.Rename(writeFile(i.t, path+".tmp", body), path))
 }
 
 // What a collector puts into a folder is served under the name of its vendor, and is recomputed under this name. The tests of package

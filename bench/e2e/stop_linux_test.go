@@ -26,9 +26,7 @@ func TestFaultDiskDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	current := filepath.Join(dir, "simulated", "current")
-	if err := os.MkdirAll(current, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(current, 0o700))
 	p := serveWith(t, hanging(t, command(t, "serve", "--data-dir", dir, "--gex-every", "5s", "--sim-start", marketStart), "fsync", current))
 	p.ready()
 	p.until("the disk does not answer", func() bool { return p.degraded() == "disk" })
@@ -81,9 +79,7 @@ func TestStopWhileARefreshWaits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			upstream, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			t.Cleanup(func() { upstream.Close() })
 			asked := make(chan struct{}, 100)
 			go func() {

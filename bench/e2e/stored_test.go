@@ -14,9 +14,7 @@ func TestRecompute(t *testing.T) {
 	chain, dir := shared(t).envelope(gammaPath).Meta.Receipt.Named[0], storedDay(t)
 	input := filepath.Join(dir, "simulated", "objects", chain.SHA256+".gz")
 	body, err := os.ReadFile(input)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	body[len(body)/2] ^= 1
 	if err := errors.Join(os.Remove(input), os.WriteFile(input, body, 0o600)); err != nil { // other links keep the old content
 		t.Fatal(err)

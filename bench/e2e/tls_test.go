@@ -24,18 +24,14 @@ import (
 func issue(t testing.TB, dir, name string, trusted *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	secret, err2 := x509.MarshalPKCS8PrivateKey(key)
-	if err := errors.Join(err, err2); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, err2))
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})
 	writeFile(t, filepath.Join(dir, "tls.crt"), string(text))
 	writeFile(t, filepath.Join(dir, "tls.key"), string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret})))
@@ -78,9 +74,7 @@ func TestTLS(t *testing.T) {
 	if out, stderr, code := run(t, trusting); code != 0 || !strings.HasPrefix(out, "ready: ") {
 		t.Errorf("a health check that knows the issuer: exit %d, %s", code, stderr)
 	}
-	if err := os.WriteFile(certFile, []byte("-----BEGIN"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(certFile, []byte("-----BEGIN"), 0o600))
 	readyz(`"degraded":["tls"]`)
 	issue(t, dir, "second", trusted)
 	p.until("the new one is served", func() bool { name, _ := ask("/healthz"); return name == "second" })

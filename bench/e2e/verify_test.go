@@ -79,9 +79,7 @@ func TestVerifierArguments(t *testing.T) {
 func TestNumbersOfTheReadme(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, shown, _ := strings.Cut(string(text), "jq '.data | {")
 	_, shown, _ = strings.Cut(shown, "\n")
 	shown, _, _ = strings.Cut(shown, "\n```")
@@ -92,9 +90,7 @@ func TestNumbersOfTheReadme(t *testing.T) {
 	p := serveReady(t, "--sim-small=false", "--sim-start", "2026-11-20T16:00:00Z", "--sim-speed", "0")
 	_, body := p.get(gammaPath)
 	answer := struct{ Data *map[string]any }{&got}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &answer))
 	for name, x := range want {
 		if got[name] != x {
 			t.Errorf("README.md shows %s as %v, the server as %v", name, x, got[name])

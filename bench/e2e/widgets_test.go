@@ -72,9 +72,7 @@ func TestWidgets(t *testing.T) {
 		return body
 	}
 	var all map[string]any
-	if err := json.Unmarshal(mayAsk("/widgets.json"), &all); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(mayAsk("/widgets.json"), &all))
 	columns, empty, underlyings := 0, []string{}, []string{}
 	for id, form := range all {
 		inForm(t, id, "", form)
@@ -117,9 +115,7 @@ func TestWidgets(t *testing.T) {
 		}
 		path := "/" + w.Endpoint + "?" + query.Encode()
 		var answer any
-		if err := json.Unmarshal(mayAsk(path), &answer); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(mayAsk(path), &answer))
 		for key := range strings.SplitSeq(w.Data.DataKey, ".") {
 			answer = answer.(map[string]any)[key]
 		}

@@ -37,9 +37,7 @@ func TestDecodeChain(t *testing.T) {
 			LastTrade: time.Date(2026, time.August, 11, 14, 31, 50, 0, time.UTC).Unix()}}
 	put := compute.Contract{Root: "SPXW", Expiration: call.Expiration, Strike: 7400, Right: compute.Put, Settlement: compute.PM, Quote: compute.Quote{Ask: 0.05}}
 	var spaced bytes.Buffer
-	if err := json.Indent(&spaced, []byte(whole), "", "\t"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&spaced, []byte(whole), "", "\t"))
 	for _, body := range []string{whole, "\ufeff" + whole + " \r\n", spaced.String(), strings.ReplaceAll(whole, ",", " ,\r\n"),
 		`{"symbol":"_SPX","data":{` + head + `,"options":[` + rowP + `,` + rowC + `]},"timestamp":"2026-08-11 20:36:41"}`,
 		strings.Replace(whole, `"tick":"up"`, `"tick":"u}p","x":{"y":[{}],"z":"]"}`, 1),

@@ -33,9 +33,7 @@ func local(t *testing.T, handler http.HandlerFunc) *Client {
 		BaseURL: srv.URL + "/base/", SettlementURL: srv.URL + "/settlement", PerMinute: 6_000_000,
 		Timeout: patience, Backoff: time.Millisecond,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 
@@ -71,9 +69,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		upstream.Settlement("2026-10-05"): "/settlement?dt=2026-10-05",
 	} {
 		doc, err := fetch(t, c, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got.URL.String() != want || !strings.HasPrefix(got.UserAgent(), "strikecache") || got.Header.Get("Accept-Encoding") != "gzip" {
 			t.Errorf("%s: asked for %s with %v, want %s", name, got.URL, got.Header, want)
 		}
@@ -162,9 +158,7 @@ func TestClientReasons(t *testing.T) {
 		})
 	}
 	c, err := NewClient(ClientConfig{BaseURL: "http://127.0.0.1:1", Timeout: patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := fetch(t, c, upstream.Quotes("XLK")); upstream.ReasonOf(err) != upstream.Unreachable {
 		t.Errorf("refused connection: %v", err)
 	}
@@ -179,9 +173,7 @@ func TestClientTimesOut(t *testing.T) {
 				io.Copy(io.Discard, conn)
 			}}
 			c, err := NewClient(ClientConfig{BaseURL: "http://cdn.test", Timeout: time.Minute, Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			began := time.Now()
 			if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), nil); upstream.ReasonOf(err) != upstream.TimedOut || time.Since(began) != time.Minute {
 				t.Errorf("after %q: %v after %v", begin, err, time.Since(began))

@@ -19,6 +19,14 @@ import (
 	"strikecache/compute"
 )
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // recordedDir returns the folder of recorded documents beside the module.
 func recordedDir(t testing.TB) string {
 	t.Helper()
@@ -45,9 +53,7 @@ func recorded(t testing.TB, path string) []byte {
 			body, err = io.ReadAll(z)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return body
 }
 

@@ -66,9 +66,7 @@ func TestFaultNames(t *testing.T) {
 			errConnects := errors.New("it connects")
 			d.Control = func(string, string, syscall.RawConn) error { return errConnects }
 			client, err := NewClient(ClientConfig{BaseURL: "http://upstream.example", Dial: d.DialContext})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			began := time.Now()
 			_, err = client.Fetch(t.Context(), spxOptions, nil)
 			if took := time.Since(began); upstream.ReasonOf(err) != c.reason || took > 30*time.Second {

@@ -43,9 +43,7 @@ func newSite(t *testing.T, handle func(w http.ResponseWriter, r *http.Request)) 
 			return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	transport := s.client.http.Transport.(*http.Transport)
 	transport.Proxy = nil
 	trusted := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs

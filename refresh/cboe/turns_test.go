@@ -61,9 +61,7 @@ func TestSpacingPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpacing(time.Second)
 		start := time.Now()
-		if err := s.wait(t.Context(), "a", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.wait(t.Context(), "a", 0))
 		var wg sync.WaitGroup
 		wg.Go(func() { // it waits already when the pause comes
 			if err := s.wait(t.Context(), "a", 0); err != nil {
@@ -76,9 +74,7 @@ func TestSpacingPauses(t *testing.T) {
 		synctest.Wait()
 		s.pause("a", time.Minute)
 		s.pause("a", time.Second) // does not shorten the longer pause
-		if err := s.wait(t.Context(), "b", 5); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.wait(t.Context(), "b", 5))
 		if d := time.Since(start); d != time.Second {
 			t.Errorf("another host passed after %v, want 1s", d)
 		}
@@ -92,18 +88,14 @@ func TestSpacingPauses(t *testing.T) {
 func TestSpacingForgetsRequestsThatGaveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSpacing(10 * time.Second)
-		if err := s.wait(t.Context(), "a", 0); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.wait(t.Context(), "a", 0))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		if err := s.wait(ctx, "a", 0); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("gave up with %v", err)
 		}
 		start := time.Now()
-		if err := s.wait(t.Context(), "a", 5); err != nil {
-			t.Fatal(err)
-		}
+		must(t, s.wait(t.Context(), "a", 5))
 		if d := time.Since(start); d != 8*time.Second {
 			t.Errorf("the next waited %v, want 8s: the turn of the request that gave up is free", d)
 		}
@@ -215,9 +207,7 @@ func turnsAreKept(t *testing.T, base string, proxied bool, misbehave func(*liste
 			l.tls = &tls.Config{Certificates: srv.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 		}
 		c, err := NewClient(ClientConfig{BaseURL: base, Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		transport := c.http.Transport.(*http.Transport)
 		transport.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"}
 		transport.Proxy = nil

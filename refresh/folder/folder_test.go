@@ -20,15 +20,19 @@ import (
 
 const secretText = "file outside the folder"
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // store writes a file, with its folders.
 func store(t testing.TB, path string, body []byte) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, body, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must(t, os.WriteFile(path, body, 0o644))
 }
 
 // place puts a file into a folder as a collector does: under another name, then renamed.
@@ -36,18 +40,14 @@ func place(t testing.TB, dir string, name upstream.Name, body string) {
 	t.Helper()
 	path := filepath.Join(dir, filepath.FromSlash(string(name)))
 	store(t, path+".tmp", []byte(body))
-	if err := os.Rename(path+".tmp", path); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Rename(path+".tmp", path))
 }
 
 func live(t testing.TB) (*Live, string) {
 	t.Helper()
 	dir := t.TempDir()
 	l, err := NewLive(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return l, dir
 }
 
@@ -61,14 +61,10 @@ func TestUnchangedFilesAreNotReadAgain(t *testing.T) {
 	before := &upstream.Document{ETag: "of no file"}
 	for _, step := range []struct{ file, body string }{{"", "first"}, {"", "other"}, {".gz", "third"}} {
 		if step.file != "" {
-			if err := os.Remove(filepath.Join(dir, string(name))); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Remove(filepath.Join(dir, string(name))))
 		}
 		place(t, dir, name+upstream.Name(step.file), step.body)
-		if err := os.Chtimes(filepath.Join(dir, string(name)+step.file), time.Unix(1, 0), time.Unix(1, 0)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(filepath.Join(dir, string(name)+step.file), time.Unix(1, 0), time.Unix(1, 0)))
 		doc, err := l.Fetch(t.Context(), name, nil)
 		if err != nil || string(doc.Body)+string(doc.Gzip) != step.body || doc.Name != name || doc.Received.IsZero() || doc.ETag != l.Version(name) || !l.Offers(name) {
 			t.Fatalf("%+v %v", doc, err)
@@ -119,9 +115,7 @@ func TestRefusedFiles(t *testing.T) {
 			name := upstream.Options("_SPX")
 			store(t, filepath.Join(dir, "beside.json"), []byte("beside"))
 			store(t, filepath.Join(dir, "options", "other"), nil)
-			if err := c.make(filepath.Join(dir, string(name)) + suffix); err != nil {
-				t.Fatal(err)
-			}
+			must(t, c.make(filepath.Join(dir, string(name))+suffix))
 			doc, err := l.Fetch(t.Context(), name, nil)
 			var refused *upstream.Error
 			switch {
@@ -146,9 +140,7 @@ func TestLinkedFolder(t *testing.T) {
 	l, dir := live(t)
 	outside := t.TempDir()
 	store(t, filepath.Join(outside, "_SPX.json"), []byte(secretText))
-	if err := os.Symlink(outside, filepath.Join(dir, "options")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(outside, filepath.Join(dir, "options")))
 	if doc, err := l.Fetch(t.Context(), upstream.Options("_SPX"), nil); err == nil || !strings.Contains(err.Error(), "path escapes") {
 		t.Errorf("%v %v", doc, err)
 	}
@@ -156,16 +148,10 @@ func TestLinkedFolder(t *testing.T) {
 		t.Error("the folder has no document within, and NewRecorded accepts it")
 	}
 	store(t, filepath.Join(dir, "quotes", "XLF.json"), []byte("x"))
-	if err := os.Symlink(filepath.Join(outside, "_SPX.json"), filepath.Join(dir, "quotes", "XLK.json")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "quotes", "XLE.json.gz"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(filepath.Join(outside, "_SPX.json"), filepath.Join(dir, "quotes", "XLK.json")))
+	must(t, os.MkdirAll(filepath.Join(dir, "quotes", "XLE.json.gz"), 0o700))
 	r, err := NewRecorded(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for symbol, says := range map[string]string{"XLK": "path escapes", "XLE": "not a regular file"} { // neither takes the others away
 		if doc, err := r.Fetch(t.Context(), upstream.Quotes(symbol), nil); err == nil || !strings.Contains(err.Error(), says) || !r.Offers(upstream.Quotes(symbol)) {
 			t.Errorf("%s: %v %v, want %q", symbol, doc, err, says)
@@ -187,9 +173,7 @@ func TestAnotherFolder(t *testing.T) {
 			t.Errorf("%v %v", doc, err)
 		}
 		before = l.Version(spy)
-		if err := os.Rename(dir, filepath.Join(t.TempDir(), "old")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Rename(dir, filepath.Join(t.TempDir(), "old")))
 		if _, err := l.Fetch(t.Context(), spy, nil); upstream.ReasonOf(err) != upstream.Missing {
 			t.Errorf("without the folder: %v", err)
 		}
@@ -210,9 +194,7 @@ func TestNames(t *testing.T) {
 		store(t, filepath.Join(dir, beside), []byte(secretText))
 	}
 	source, err := NewRecorded(dir, upstream.Options("_SPX"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	documents["settlement/2026-10-04.csv"] = documents[upstream.Settlement("2026-10-02")]
 	documents["settlement/9.csv"] = documents[upstream.Settlement("2026-10-05")]
 	for name, want := range documents {
@@ -244,9 +226,7 @@ func FuzzFile(f *testing.F) {
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, body []byte, compressed bool) {
 		path := filepath.Join(dir, "quotes", "XLK.json")
-		if err := os.RemoveAll(filepath.Join(dir, "quotes")); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.RemoveAll(filepath.Join(dir, "quotes")))
 		want, wantErr := body, error(nil)
 		if compressed {
 			path += ".gz"
@@ -261,9 +241,7 @@ func FuzzFile(f *testing.F) {
 		good := wantErr == nil && len(want) <= 64<<10
 		store(t, filepath.Join(dir, "quotes", "XLF.json"), []byte("x"))
 		source, err := NewRecorded(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if other, err := source.Fetch(t.Context(), upstream.Quotes("XLF"), nil); err != nil || string(other.Body) != "x" {
 			t.Errorf("the file beside: %v %v", other, err)
 		}

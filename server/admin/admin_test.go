@@ -30,6 +30,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "write testdata/metrics.txt anew")
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // sources are those of a member of a fleet whose answer for gex/spx is stale.
 func sources(t testing.TB) admin.Sources {
 	t.Helper()
@@ -51,9 +59,7 @@ func sources(t testing.TB) admin.Sources {
 			Endpoint: resource, Source: "simulated", AsOf: now.Add(-20 * time.Minute), Quality: json.RawMessage("{}"),
 			Freshness: snapshots.Freshness{State: "stale", Since: now}, Receipt: snapshots.Receipt{InputSHA256: []string{}},
 		}, snapshots.Brotli, snapshots.Zstd)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		current[resource] = &snapshots.Edition{Default: s}
 	}
 	stats := server.New(server.Config{Log: slog.New(slog.DiscardHandler), Now: clock}).Stats() // with every error code
@@ -116,9 +122,7 @@ func TestMetrics(t *testing.T) {
 		}
 		const golden = "testdata/metrics.txt"
 		if *update {
-			if err := os.WriteFile(golden, []byte(ours.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(golden, []byte(ours.String()), 0o644))
 		}
 		if want, err := os.ReadFile(golden); err != nil || string(want) != ours.String() {
 			t.Errorf("%s is not up to date: go test ./server/admin -update: %v\n%s", golden, err, ours.String())
@@ -154,9 +158,7 @@ func open(t *testing.T, address string) *stage {
 		return func() (int, []byte) { return status, []byte(`{"service":"strikecache"}`) }
 	}
 	operator, err := admin.Open(address, admin.Config{Healthz: probe(200), Readyz: probe(503), Log: slog.New(slog.DiscardHandler), Sources: sources(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(operator.Close)
 	st := &stage{t, "http://" + operator.Addr().String(), http.Client{Transport: &http.Transport{}, Timeout: 5 * time.Minute}}
 	t.Cleanup(st.client.CloseIdleConnections)
@@ -166,19 +168,13 @@ func open(t *testing.T, address string) *stage {
 func (st *stage) ask(method, url, host string) (*http.Response, string) {
 	st.t.Helper()
 	req, err := http.NewRequest(method, url, nil)
-	if err != nil {
-		st.t.Fatal(err)
-	}
+	must(st.t, err)
 	req.Host = host
 	resp, err := st.client.Do(req)
-	if err != nil {
-		st.t.Fatal(err)
-	}
+	must(st.t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		st.t.Fatal(err)
-	}
+	must(st.t, err)
 	return resp, string(body)
 }
 
@@ -209,9 +205,7 @@ func TestRoutes(t *testing.T) {
 func TestRebinding(t *testing.T) {
 	st := open(t, "127.0.0.1:0")
 	_, port, err := net.SplitHostPort(st.url[len("http://"):])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for host, want := range map[string]int{
 		"127.0.0.1:" + port: 200, "localhost:" + port: 200, "LOCALHOST": 200, "[::1]:" + port: 200, "[::1]": 200, "127.9.9.9": 200,
 		"evil.test:" + port: 421, "evil.test": 421, "localhost.evil.test": 421, "127.0.0.1.evil.test": 421, "local": 421,
@@ -231,9 +225,7 @@ func TestRebinding(t *testing.T) {
 		t.Errorf("%d %s", resp.StatusCode, body)
 	}
 	empty, err := net.Dial("tcp", st.url[len("http://"):])
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer empty.Close()
 	fmt.Fprint(empty, "GET /metrics HTTP/1.0\r\n\r\n")
 	line, err := bufio.NewReader(empty).ReadString('\n')
@@ -250,9 +242,7 @@ func TestHalfHeadsDoNotDelayAProbe(t *testing.T) {
 	var sent []time.Time
 	for range 300 {
 		c, err := net.Dial("tcp", st.url[len("http://"):])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer c.Close()
 		fmt.Fprint(c, "GET /healthz HTTP/1.1\r\nHost: local")
 		half, sent = append(half, c), append(sent, time.Now())
@@ -281,9 +271,7 @@ func TestPanicIsAnswered(t *testing.T) {
 		Sources: admin.Sources{Refreshes: admin.NewRefreshes()}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 		Healthz: func() (int, []byte) { panic("a fault in /srv/place.go") },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	st := &stage{t: t, client: http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	for range 2 {
 		if resp, body := st.ask("GET", "http://"+s.Addr().String()+"/healthz", ""); resp.StatusCode != 500 || body != "internal error\n" {

@@ -61,9 +61,7 @@ func TestReloadKeepsState(t *testing.T) {
 			t.Fatalf("%d keys, %v", table.Len(), err)
 		}
 		write(t, path, strings.Replace(content(t, path), `"per_minute": 10,`, `"per_minute": 20,`, 1))
-		if err := look(table); err != nil {
-			t.Fatal(err)
-		}
+		must(t, look(table))
 		second := lookup(table, secret, now)
 		if v := second.Admit(now.UnixNano()); v.Today != 5 || v.PerMinute != 20 || v.Minute.Remaining != 11 {
 			t.Errorf("after the rate was changed: %+v", v)
@@ -120,15 +118,11 @@ func TestTableFollowsItsFile(t *testing.T) {
 			if err := look(table); err != nil || table.Len() != 1 {
 				t.Errorf("before %s: %d keys, %v", want, table.Len(), err)
 			}
-			if err := spoil(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, spoil())
 			if wantError(t, want, look(table), want); lookup(table, secret, now) == nil {
 				t.Errorf("%s: the key is not known any more", want)
 			}
-			if err := os.RemoveAll(path); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(path))
 			write(t, path, good)
 		}
 		table.Close()

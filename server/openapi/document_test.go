@@ -115,6 +115,14 @@ func TestEveryFormIsAValueOfFormat(t *testing.T) {
 	}
 }
 
+// must fails the test at once if there is an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // component returns the component that a reference names.
 func component(kind string, ref any) object {
 	return at("components", kind, path.Base(ref.(object)["$ref"].(string))).(object)
@@ -129,15 +137,11 @@ func list(v any) []any {
 func TestExamplesAreValid(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
-	if err := compiler.AddResource("openapi.json", document); err != nil {
-		t.Fatal(err)
-	}
+	must(t, compiler.AddResource("openapi.json", document))
 	n := 0
 	check := func(at string, example any) {
 		schema, err := compiler.Compile("openapi.json#" + at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		n++
 		if err := schema.Validate(example); err != nil {
 			t.Errorf("%s: %v", at, err)
@@ -179,14 +183,10 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 	known := map[string]bool{"closed": true, "stale": true}
 	for _, pattern := range []string{"../../refresh/*.go", "../../refresh/upstream/*.go"} {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, file := range files {
 			source, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			for _, m := range constant.FindAllStringSubmatch(string(source), -1) {
 				known[m[1]] = true
 			}
@@ -194,9 +194,7 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 	}
 	sameWords(t, "the reason in openapi.yaml", at("components", "schemas", "Reason", "description").(string), "`([a-z_]+)`", known, 17)
 	text, err := os.ReadFile("../API.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, tables, _ := strings.Cut(string(text), "\n## Freshness\n")
 	tables, _, _ = strings.Cut(tables, "\n## ")
 	known["fresh"], known["null"], known["as_of"] = true, true, true
@@ -206,9 +204,7 @@ func TestEveryReasonIsDescribed(t *testing.T) {
 // server/API.md names every path, parameter and error code of the document, and no other.
 func TestAPIMDNamesEveryPathAndCode(t *testing.T) {
 	text, err := os.ReadFile("../API.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	known := map[string]bool{}
 	for path := range at("paths").(object) {
 		known[path] = true
