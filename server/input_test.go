@@ -175,7 +175,7 @@ func inputsOfTargets() (inputs []input) {
 	const (
 		flows  = "/api/v1/options/flow/spx, /api/v1/options/flow/unusual"
 		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/strikes, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/spx-max-pain, " + flows + ", /api/public/vix-term-structure"
-		formed = "/api/v1/gex/spx, /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/open-interest, /api/v1/gex/spx/strikes, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/v1/sectors/rotation, /api/v1/sectors/rotation/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure/series"
+		formed = "/api/v1/gex/spx, /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/open-interest, /api/v1/gex/spx/strikes, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/v1/underlyings, /api/v1/sectors/rotation, /api/v1/sectors/rotation/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure/series"
 	)
 	for _, e := range []struct {
 		target         string
@@ -185,7 +185,7 @@ func inputsOfTargets() (inputs []input) {
 		{"/nowhere", 404, "not_found", "/api/v1/gex/spx"},
 		{"/api/v1/gex/TSLA/levels", 404, "unknown_underlying", `served, in small letters","underlyings":["spx"`},
 		{"/api/public/SPX-max-pain", 404, "unknown_underlying", `served, in small letters","underlyings":["spx"`},
-		{"/api/v1/gex/spx1", 404, "not_found", "/api/v1/gex/spx"},
+		{"/api/v1/gex/brk.b", 404, "unknown_underlying", `"underlyings":["spx"`},
 		{"/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
 		{"/api/public/spx-max-pain?date=2026-11-19&expiration=2026-11-27", 404, "expiration_not_found", `"expirations":["2026-12-18"]`},
 		{"/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},

@@ -116,7 +116,7 @@ var errNotFound = define(apiError{status: 404, code: "not_found", message: "no s
 
 var errNoUnderlying = define(apiError{status: 404, code: "unknown_underlying", message: "no such underlying; error.underlyings has those that are served, in small letters"})
 
-var symbolForm = regexp.MustCompile(`^[A-Za-z]{1,6}$`) // a symbol in capitals names no path
+var symbolForm = regexp.MustCompile(`^[A-Za-z]{1,6}(\.[A-Za-z])?$`) // SPX and brk.b name no path
 
 func (s *Server) noTarget(path []byte) *apiError {
 	for i := range routes {

@@ -53,7 +53,7 @@ func (t *tool) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}, nil
 }
 
-// answer returns the compact answer for arguments. An argument that is null is as absent, because some clients send null for it.
+// answer returns the compact answer for arguments. An argument that is null or "" is as absent, because some clients send these for it.
 // The server checks the values of all but rows.
 func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, error) {
 	given := map[string]any{}
@@ -64,14 +64,14 @@ func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, e
 	for name, argument := range t.arguments {
 		value := given[name]
 		delete(given, name)
-		if value == nil {
+		if value == nil || value == "" {
 			value = argument.Default
 		}
 		text := fmt.Sprint(value) // a whole number below 10^6 has neither point nor exponent
 		switch {
 		case value == nil:
 		case name == "underlying":
-			path = strings.Replace(path, "{u}", url.PathEscape(strings.NewReplacer(".", "", "/", "").Replace(strings.ToLower(text))), 1)
+			path = strings.Replace(path, "{u}", url.PathEscape(strings.NewReplacer(".", "", "/", "", "^", "", "$", "").Replace(strings.ToLower(text))), 1)
 		case name == "rows":
 			var err error
 			if rows, err = strconv.Atoi(text); err != nil || rows < 1 || rows > maxRows {
