@@ -90,7 +90,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
 		{"no capture time", "#flow .ages", " old · checked ", replace(`"captured_at":"[^"]*"`, `"captured_at":null`)},
 		{"another day", "#today-heading", "Thursday 19 Nov", replace(`"session_date":"[^"]*"`, `"session_date":"2026-11-19"`)},
-		{"two spots", ".levels", "implied spot of the quotes 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
+		{"two spots", ".levels", "implied spot 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
 		{"traces", ".levels", "none: negative but for traces", replace(`"zero_gamma_flip":[0-9.]+,"flip_status":"[a-z_]+"`, `"zero_gamma_flip":null,"flip_status":"none_all_negative"`)},
 		{"at the flip", ".reading", "Spot is at the flip.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
 		{"another rank", "#volatility .facts", "Rank in a year41of ", replace(`"rank_1y":[0-9.]+`, `"rank_1y":41.25`)},
