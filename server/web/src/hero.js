@@ -11,7 +11,7 @@ import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, cone, daily, fit, jumps, points, shown } from './track.js';
+import { atRow, clock, cone, daily, fit, jumps, points, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
@@ -186,7 +186,7 @@ export class Hero {
     const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
     return {
       xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
-      axis: { view: `${track.session_date} ${this.span.picked()}`, xs, xName: 'New York time', range, ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) },
+      axis: { view: `${track.session_date} ${this.span.picked()}`, xs, range, ...clock(name) },
       mark: this.replay.at !== null ? [{ x: this.replay.at, label: time(this.replay.at, true), color: '--accent' }] : done ? [{ x: xs.at(-1), label: `Close ${level(this.#last('spot'))}`, color: '--muted' }] : [],
       series: [
         line('Spot', 'spot', '--ink', { width: 2.5 }),

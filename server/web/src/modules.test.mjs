@@ -8,7 +8,7 @@ Object.assign(globalThis, {
   document: page, addEventListener() {}, location: { search: '' }, reportError(error) { throw error; }, devicePixelRatio: 1,
 });
 const format = await import('./format.js');
-const { apart, layOut, legible } = await import('./paint.js');
+const { apart, drawable, layOut, legible } = await import('./paint.js');
 const { beat, unwatch, watch } = await import('./poll.js');
 const { matching, sided, sort, unmatched } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
@@ -62,6 +62,12 @@ test('tags keep their distance, their order and their axis, and move as little a
   for (const [at, want] of [[[50, 90], [50, 90]], [[50, 51], [41.5, 59.5]], [[0, 100], [0, 100]], [[95, 99, 100], [64, 82, 100]], [[20, 21, 80], [11.5, 29.5, 80]]]) {
     assert.deepEqual(apart(at.map((y, i) => ({ y, i })), 18, 0, 100).map(({ y, i }) => [i, y]), want.map((y, i) => [i, y]), String(at));
   }
+});
+
+test('one dot is no drawing', () => {
+  const of = (kind, values, more) => drawable({ xs: values, series: [{ kind, values }, { kind: 'none', values: [1] }], ...more });
+  assert.deepEqual([of('line', [5]), of('bars', [null]), of('area', [])], [false, false, false]);
+  assert.deepEqual([of('bars', [5]), of('line', [5, 6]), of('line', [5], { levels: [] })], [true, true, true]);
 });
 
 test('the price axis has spot, flip and the cone; far levels stay outside', () => {

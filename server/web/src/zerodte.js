@@ -3,17 +3,17 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown } from './format.js';
-import { records } from './history.js';
+import { dated, records } from './history.js';
 import { day, follow, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, past } from './strikes.js';
 import { fact, refill } from './terms.js';
-import { followTrack, points } from './track.js';
+import { clock, followTrack, points } from './track.js';
 import { current as volatility } from './volatility.js';
 
 if (location.hash === '#0dte') location.replace('#zero-dte');
 
-/** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. Where that has nothing to draw, the expirations to come follow. */
+/** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. Where that has nothing to draw, the next expirations follow. */
 export function zeroDtePanel() {
   const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']]);
   const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [] })); // it has its height before the answer
@@ -82,12 +82,9 @@ function list({ d, expiring, option, track }) {
 }
 
 /** none says in a sentence why nothing that expires on the day of the session is open. */
-function none({ d, track }) {
+function none({ d }) {
   const on = date(d.session_date);
-  if (!d.zero_dte.settled) return `No contract of ${d.symbol} expires on ${on}.`;
-  const last = settled(track);
-  if (!last) return `No contract of ${d.symbol} that expires on ${on} is open.`;
-  return `What expired on ${on} has settled. At ${time(Date.parse(last.as_of), true)} its net gamma was ${dollars(last.zero_dte_net_gex_dollars)}, and it had ${share(last.zero_dte_gross_share_pct)} of gross.`;
+  return `No contract of ${d.symbol} ${d.zero_dte.settled ? `that expires on ${on} is open` : `expires on ${on}`}.`;
 }
 
 /** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
@@ -122,9 +119,9 @@ function drawStrikes(chart, today, f) {
 
 /** drawAhead draws net gamma of the expirations after the session, as bars. */
 function drawAhead(chart, d) {
-  const next = d.by_expiration.filter((e) => e.expiration > d.session_date && e.net_gex_dollars !== null).slice(0, 12);
+  const next = d.by_expiration.filter((e) => e.expiration > d.session_date && e.net_gex_dollars !== null).slice(0, 12).map((e) => ({ ...e, date: e.expiration }));
   chart.draw({
-    view: d.session_date, xs: next.map((_, i) => i), xName: 'Expiration', xFormat: (i, exact) => (next[i] ? (exact ? date : shortDate)(next[i].expiration) : ''), ticks: [1, 2, 3, 4, 6], range: [-0.6, Math.max(next.length, 1) - 0.4], start: 0,
+    ...dated(next), onPick: null, xName: 'Expiration', start: 0,
     series: [
       { name: 'Net', values: next.map((e) => e.net_gex_dollars), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' },
       { name: 'Share of gross', values: next.map((e) => e.gross_share_pct), format: share, kind: 'none' },
@@ -141,7 +138,7 @@ function drawTrack(chart, track) {
   if (known.length === 0) return chart.clear(`The track has nothing that expired on ${date(track.session_date)}.`);
   if (known.length === 1) return chart.clear(`The session has one snapshot with net gamma of these contracts: ${dollars(known[0])}.`);
   chart.draw({
-    view: track.session_date, xs, xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)),
+    view: track.session_date, xs, ...clock(name),
     series: [
       { name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
       { name: 'Share of gross', values: shares, format: share, kind: 'none' },
