@@ -108,13 +108,16 @@ func TestPage(t *testing.T) {
 	p := shared(t)
 	b := browse(t, "about:blank")
 	b.origin = p.url
-	b.onLoad(`if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copied = text; }`) // the machine has one clipboard, and more than one test
+	b.onLoad(`if (navigator.clipboard) navigator.clipboard.writeText = async text => { window.copied = text; } // the machine has one clipboard, and more than one test
+		const ask = fetch;
+		window.fetch = (target, init) => (target === "/readyz" ? Promise.resolve(new Response('{"history":"12 of 65"}')) : ask(target, init));`)
 	b.do(chromedp.Navigate(p.url))
 	b.until("every panel has its answer", allLoaded)
 	b.until("every chart is drawn", allDrawn)
 	if got := b.text("#banners"); !strings.Contains(got, "The market is simulated") {
 		t.Errorf("the page does not say that the market is simulated: %q", got)
 	}
+	b.until("the status line says how far the past is", `document.querySelector("#ages").textContent.endsWith(" · History: 12 of 65 sessions")`)
 	b.charts(p)
 	b.tables(p)
 	b.volatility(p)

@@ -57,7 +57,12 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		r.Header.Del("Accept-Encoding")
 		r.Header.Del("If-None-Match") // so that every answer has a body to change
 	}
-	b := browse(t, proxy.URL)
+	b := browse(t, "about:blank")
+	b.origin = proxy.URL
+	b.onLoad(`window.notified = [];
+		window.Notification = class { static permission = "granted"; constructor(text) { notified.push(text); } };
+		try { localStorage.setItem("notify", "yes"); } catch { /* about:blank has none */ }`)
+	b.do(chromedp.Navigate(proxy.URL))
 	b.hurry = true
 	b.until("every panel has its answer", allLoaded)
 	freshness := func(state, reason string) func(string, int, []byte) (int, []byte) {
@@ -90,7 +95,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
 		{"no capture time", "#flow .ages", " old · checked ", replace(`"captured_at":"[^"]*"`, `"captured_at":null`)},
 		{"another day", "#today-heading", "Thursday 19 Nov", replace(`"session_date":"[^"]*"`, `"session_date":"2026-11-19"`)},
-		{"two spots", ".levels", "implied spot of the quotes 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
+		{"two spots", ".levels", "implied spot 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
 		{"traces", ".levels", "none: negative but for traces", replace(`"zero_gamma_flip":[0-9.]+,"flip_status":"[a-z_]+"`, `"zero_gamma_flip":null,"flip_status":"none_all_negative"`)},
 		{"at the flip", ".reading", "Spot is at the flip.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
 		{"another rank", "#volatility .facts", "Rank in a year41of ", replace(`"rank_1y":[0-9.]+`, `"rank_1y":41.25`)},
@@ -107,6 +112,9 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 			return strings.Contains(eval[string](b, `[...document.querySelectorAll(%s)].map(e => e.textContent).join("; ").replace(/\s+/g, " ")`, c.selector), c.want)
 		})
 		b.plain()
+		if c.name == "a wall that jumps" {
+			b.until("it is in the list, on the price chart and in its table, and notifications have said it once", wallMoved)
+		}
 		if r.set(nil) == 0 {
 			t.Errorf("%s: nothing was changed", c.name)
 		}
@@ -117,6 +125,19 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	}
 	b.clean()
 }
+
+// wallMoved says that the move of the put wall is an event everywhere. On the price chart only its sign has the pure accent colour.
+const wallMoved = `(() => {
+	const said = "Put wall 7,450, was 7,500", table = document.querySelector(".price .data"), c = document.querySelector(".price canvas");
+	const entry = [...document.querySelectorAll("#events li")].find(e => e.textContent.includes(said));
+	if (!entry || !c) return false;
+	table.open = true;
+	const accent = getComputedStyle(entry.querySelector("i")).color.match(/\d+/g).map(Number);
+	const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+	let ink = 0;
+	for (let i = 0; i < data.length; i += 4) ink += accent.every((x, k) => x === data[i + k]) && data[i + 3] === 255;
+	return ink > 20 && table.textContent.includes(said) && notified.filter(n => n === "SPX: " + said).length === 1;
+})()`
 
 // forgotten makes null or empty every field of an answer that the API allows to be so.
 func forgotten(_ string, status int, body []byte) (int, []byte) {

@@ -139,7 +139,7 @@ func (b *browser) replay(p *process) {
 	const slider, button = ".scrub", `document.querySelector(".play")`
 	b.press(slider, kb.Home)
 	shows("the first row", 0)
-	b.until("the page says of when the bars are", `/^(The bars are of the last quotes\.|Bars of 09:3\d)$/.test(document.querySelector(".note").textContent)`)
+	b.barsAt(p, track.Rows[0])
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	shows("the second row", 1)
 	b.do(chromedp.KeyEvent(kb.PageDown), chromedp.KeyEvent(kb.End))
@@ -159,6 +159,42 @@ func (b *browser) replay(p *process) {
 	}
 	shows("a pause stays where it is", 0)
 	b.press(slider, kb.End)
+	const cells = `(c => { const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height); let n = 0; for (let i = 0; i < data.length; i += 4) n += data[i + 3] > 8 && Math.max(data[i], data[i + 1]) > data[i + 2] + 30; return n; })(document.querySelector(".price canvas"))`
+	before := eval[int](b, cells)
+	b.press("#today .choice button[value=on]", kb.Enter)
+	b.eventually("the map paints its cells", func() bool { return eval[int](b, cells) > 5*before })
+	b.press("#today .choice button[value=off]", kb.Enter)
+	b.eventually("and no longer", func() bool { return eval[int](b, cells) < 2*before })
+}
+
+// barsAt compares the bars of a past moment with the row of gex/{u}/strikes at it or before it.
+func (b *browser) barsAt(p *process, moment []any) {
+	b.t.Helper()
+	through := dataOf[trackData](p, gammaPath+"/strikes")
+	var row []any
+	for _, r := range through.Rows {
+		if r[0].(string) <= moment[0].(string) {
+			row = r
+		}
+	}
+	get := func(name string) any { return row[slices.Index(through.Columns, name)] }
+	at, err := time.Parse(time.RFC3339, get("as_of").(string))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	note := at.Add(-5 * time.Hour).Format("Bars of 15:04")
+	b.until(note, `document.querySelector(".note").textContent === "`+note+`"`)
+	var want []string
+	for i, net := range get("net_gex_dollars").([]any) {
+		if x, known := net.(float64); known {
+			want = append(want, grouped(get("strikes").([]any)[i].(float64))+" "+dollars(x))
+		}
+	}
+	const table = `document.querySelector("#strikes .data")`
+	b.eventually("the bars are those of the row", func() bool {
+		return slices.Equal(want, eval[[]string](b, `(`+table+`.open = true, [...`+table+`.querySelectorAll("tbody tr")].map(r => (r.firstChild.textContent + " " + r.lastChild.textContent).replace(/\u2060/g, "").replace(/\s/g, " ")))`))
+	})
+	eval[bool](b, table+`.open = false`)
 }
 
 // closes opens a date without a track: the hero shows the closes up to it, and a click opens one of them.
@@ -175,6 +211,9 @@ func (b *browser) closes(p *process) {
 	if _, err := fmt.Sscanf(eval[string](b, `document.querySelector(".hero").dataset.prices`), "%f to %f", &low, &high); err != nil || math.Abs(spot-(low+high)/2) > (high-low)/2 {
 		b.t.Errorf("the axis from %g to %g lacks the close %g: %v", low, high, spot, err)
 	}
+	day, _ := time.Parse(time.DateOnly, dates[i-1])
+	b.until("the pale bars are those of the session before", fmt.Sprintf(`document.querySelector("#strikes .plot").getAttribute("aria-valuetext").includes("Close of %s ")`, day.Format("2 Jan")))
+	b.until("0DTE has the expirations to come", `document.querySelector("#zero-dte [data-shown$=ahead] > :nth-child(3) canvas")?.checkVisibility() && !document.querySelector("#zero-dte [data-shown] > :nth-child(2)").checkVisibility()`)
 	b.press(".price .plot", kb.ArrowLeft, kb.Enter)
 	b.until("enter opens the date before", fmt.Sprintf(`location.search === "?date=%s"`, dates[i-1]))
 }

@@ -1,7 +1,7 @@
 // One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, drawn, faint, heat, labelHeight, nameValues, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
+import { annotate, color, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -52,6 +52,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
  *   levels                prices [{at, label, short, beyond, color, from}]: lines from side to side, or from an x on; a price axis at the right has tags
  *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
+ *   glyphs                signs of events [{x, y, glyph, color}], over the series
  *   cells                 [from, to, low, high, share]: a map below everything else, in the colours of the share, −1 to 1
  *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
@@ -139,7 +140,7 @@ export class Chart {
     if (!this.#spec) return;
     this.#plot?.destroy();
     this.#plot = null;
-    this.element.classList.toggle('blank', !this.#spec.series.some((s) => s.kind !== 'none' && s.values.some(Number.isFinite)));
+    this.element.classList.toggle('blank', !drawable(this.#spec));
     if (this.canvas.clientWidth === 0) return; // hidden, or nothing to draw
     const { opts, data } = this.#options(this.#spec);
     this.#plot = new uPlot(opts, data, this.canvas);
@@ -204,7 +205,7 @@ export class Chart {
           for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
           zeroLine(u, ink.line);
         }],
-        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); if (this.right) tags(u, levels); }],
+        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); glyphs(u, spec.glyphs ?? []); if (this.right) tags(u, levels); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
@@ -261,8 +262,9 @@ export class Chart {
     return top > 1 ? this.#plot.posToVal(top, 'y') : undefined;
   }
 
-  #write(s, i) {
-    return s.kind === 'cells' ? s.format(s.values[i], this.#price) : s.format(s.values[i]);
+  /** said returns the series that say something at a point, and what. */
+  #said(i) {
+    return this.#spec.series.map((s) => [s, s.kind === 'cells' ? s.format(s.values[i], this.#price) : s.format(s.values[i])]).filter(([, text]) => text !== '');
   }
 
   /** scrub follows a finger that moves sideways. uPlot itself follows a mouse, but only when it moves. */
@@ -324,7 +326,6 @@ export class Chart {
     return this.#zoom;
   }
 
-  /** endZoom ends the zoom of a chart that will be drawn anew. */
   #endZoom() {
     this.#zoom = null;
     this.all.hidden = true;
@@ -336,9 +337,8 @@ export class Chart {
     if (!spec || i >= spec.xs.length) return; // the drawing is still that of other data
     this.#index = i;
     const at = spec.xFormat(spec.xs[i], true);
-    const values = spec.series.map((s) => `${s.name} ${this.#write(s, i)}`);
     this.canvas.setAttribute('aria-valuenow', i);
-    this.canvas.setAttribute('aria-valuetext', `${spec.xName} ${at}: ${values.join(', ')}`);
+    this.canvas.setAttribute('aria-valuetext', `${spec.xName} ${at}: ${this.#said(i).map(([s, text]) => `${s.name} ${text}`).join(', ')}`);
     if (!this.hint.hidden) this.#show();
   }
 
@@ -349,7 +349,7 @@ export class Chart {
     const i = this.#index;
     if (!u || i === null || !spec?.xs.length) return;
     this.hint.replaceChildren(h('b', null, spec.xFormat(spec.xs[i], true)),
-      h('dl', null, spec.series.flatMap((s) => [h('dt', null, swatch(s), s.name), h('dd', null, this.#write(s, i))])));
+      h('dl', null, this.#said(i).flatMap(([s, text]) => [h('dt', null, swatch(s), s.name), h('dd', null, text)])));
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
     const at = u.valToPos(spec.xs[i], 'x');

@@ -6,24 +6,27 @@ import { dollars, level, number, shortDate, time, words } from './format.js';
 import { day, follow } from './panel.js';
 import { recall, remember, underlying } from './state.js';
 
+/** kinds are the sign and the colour of each kind of event. The kind that counts most is first. */
+const kinds = { flip: ['◆', '--flip'], regime: ['●', '--positive'], wall: ['■', '--accent'], flow: ['★', '--part-4'] };
+
 /**
- * marks are the events of the shown track, oldest first: [{at, kind, text}]. at is in milliseconds since 1970, kind is flip, wall, regime
- * or flow, and text is a phrase. When they change, the window gets the event marks.
+ * marks are the events of the underlying that is shown, oldest first: [{at, kind, price, text}]. at is in milliseconds since 1970, and
+ * text is a phrase. When they change, the window gets the event marks.
  */
 export const marks = [];
 
-// Each rule: a kind, the value that changes, and the words. An unknown value changes nothing.
+// Each rule: a kind, the value that changes, the price, and the words. An unknown value changes nothing.
 const rules = [
-  ['flip', (r) => (r.flip === null ? null : Math.sign(r.spot - r.flip) || null), (r, to) => `Spot crossed the flip, ${level(r.flip)}, ${to > 0 ? 'upwards' : 'downwards'}`],
-  ['regime', (r) => r.regime, (r, to, from) => `Regime ${words(to)}, was ${words(from)}`],
-  ['wall', (r) => r.call, (r, to, from) => `Call wall ${level(to)}, was ${level(from)}`],
-  ['wall', (r) => r.put, (r, to, from) => `Put wall ${level(to)}, was ${level(from)}`],
+  ['flip', (r) => (r.flip === null ? null : Math.sign(r.spot - r.flip) || null), (r) => r.flip, (r, to) => `Spot crossed the flip, ${level(r.flip)}, ${to > 0 ? 'upwards' : 'downwards'}`],
+  ['regime', (r) => r.regime, (r) => r.spot, (r, to, from) => `Regime ${words(to)}, was ${words(from)}`],
+  ['wall', (r) => r.call, (r) => r.call, (r, to, from) => `Call wall ${level(to)}, was ${level(from)}`],
+  ['wall', (r) => r.put, (r) => r.put, (r, to, from) => `Put wall ${level(to)}, was ${level(from)}`],
 ];
 
 /** changes returns a function that takes row after row, and returns the events of each. A change counts when two rows in a row have it. */
 export function changes() {
   const states = rules.map(() => ({}));
-  return (row) => rules.flatMap(([kind, value, text], i) => {
+  return (row) => rules.flatMap(([kind, value, price, text], i) => {
     const state = states[i];
     const v = value(row) ?? state.now;
     if (v === state.now || state.now === undefined) {
@@ -35,7 +38,7 @@ export function changes() {
       return [];
     }
     states[i] = { now: v };
-    return [{ at: state.at, kind, text: text(row, v, state.now) }];
+    return [{ at: state.at, kind, price: price(row), text: text(row, v, state.now) }];
   });
 }
 
@@ -48,11 +51,32 @@ export function tracked({ columns, rows }) {
 
 const unusual = 65; // the score from which flow is an event: about one contract in 5,000 of an index
 
-/** large returns the events of flow. A contract is one event, at its last trade. */
-export const large = (items) => items.filter((x) => x.score >= unusual).map((x) => ({
-  at: Date.parse(x.observed_at), kind: 'flow', id: x.id, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
+/** large returns the events of flow, largest first, of the few contracts with the highest scores. Each is one event, at its last trade. */
+export const large = (items) => items.filter((x) => x.score >= unusual).toSorted((a, b) => b.score - a.score).slice(0, few).map((x) => ({
+  at: Date.parse(x.observed_at), kind: 'flow', id: x.id, price: x.strike, size: x.score, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
 }));
 
+/**
+ * placed returns the glyphs of the events of a session up to a moment, as paint.js draws them, and a text for each point of xs, which
+ * has the spot of the same index. An event stands at its price, or at the spot if its price is out of sight.
+ */
+export function placed(events, xs, spots, [low, high], until) {
+  const texts = xs.map(() => '');
+  const order = (e) => Object.keys(kinds).indexOf(e.kind);
+  const glyphs = [];
+  for (const e of events.toSorted((a, b) => order(a) - order(b) || (b.size ?? b.at) - (a.size ?? a.at))) {
+    const i = xs.findLastIndex((x, k) => x <= e.at && spots[k] !== null);
+    if (i < 0 || e.at > until || e.at > xs.at(-1) + late) continue;
+    texts[i] += `${texts[i] && '\n'}${e.text}`;
+    const [glyph, color] = kinds[e.kind];
+    glyphs.push({ x: xs[i], y: low < e.price && e.price < high ? e.price : spots[i], glyph, color });
+  }
+  return { glyphs, texts };
+}
+
+const few = 5; // contracts of one answer that are events
+const late = 15 * 60e3; // the quotes of flow may be newer than the track
+const most = 8; // events of flow that are kept, so that the others stay in sight
 const kept = 50; // events of other underlyings
 
 /** watchEvents keeps the marks, the list, the title and the notifications. */
@@ -67,13 +91,14 @@ export function watchEvents() {
   document.body.append(box);
   const own = { track: [], flow: [] };
   const known = new Set(); // the keys of own events that have been there
+  const trades = new Map(); // events of flow, as each contract first came
   const others = [];
   const machines = new Map(); // of the rows of underlyings, by symbol
   let unread = 0;
 
   const show = () => {
     const all = [...marks.map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...others].sort((a, b) => b.at - a.at);
-    list.replaceChildren(...all.map((e) => h('li', { class: e.kind }, h('time', null, time(e.at, true)), h('b', null, e.symbol), ` ${e.text}`)));
+    list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind), h('time', null, time(e.at, true)), h('b', null, e.symbol), ` ${e.text}`)));
     if (all.length === 0) list.append(h('li', null, 'Nothing has happened yet: no flip crossed, no wall moved, no regime changed, no large flow.'));
     count.hidden = unread === 0;
     say(count, String(unread));
@@ -82,7 +107,9 @@ export function watchEvents() {
   };
   const tell = (events) => {
     if (!box.matches(':popover-open')) unread += events.length;
-    if (wanted()) for (const e of events) new Notification(`${e.symbol}: ${e.text}`, { tag: `${e.symbol} ${e.kind}` });
+    try {
+      if (wanted()) for (const e of events) new Notification(`${e.symbol}: ${e.text}`, { tag: key(e) });
+    } catch { /* Chrome on a phone has the class, and refuses to make one */ }
   };
   /** owned takes new own events. Those of the first answer of an address have happened before the page looked. */
   const owned = (name, events, isFirst) => {
@@ -106,12 +133,17 @@ export function watchEvents() {
     let shown = '';
     follow(path, (feed, fresh) => {
       if (!fresh) return;
-      owned(name, feed.document ? events(feed.document.data) : [], shown !== feed.url);
+      const isFirst = shown !== feed.url;
       shown = feed.url;
+      owned(name, feed.document ? events(feed.document.data, isFirst) : [], isFirst);
     });
   };
   take('track', () => `/api/v1/gex/{u}/intraday${day() && `?date=${day()}`}`, tracked);
-  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), (d) => large(d.items));
+  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), (d, isFirst) => {
+    if (isFirst) trades.clear();
+    for (const e of large(d.items)) if (!trades.has(e.id)) trades.set(e.id, e);
+    return [...trades.values()].slice(-most);
+  });
   follow('/api/v1/underlyings', (feed, fresh) => {
     if (!fresh || !feed.document) return;
     for (const r of feed.document.data.rows) {
@@ -126,6 +158,13 @@ export function watchEvents() {
     show();
   });
   show();
+}
+
+function sign(kind) {
+  const [glyph, color] = kinds[kind];
+  const i = h('i', null, glyph);
+  i.style.color = `var(${color})`;
+  return i;
 }
 
 const key = (e) => e.id ?? `${e.symbol} ${e.at} ${e.text}`;

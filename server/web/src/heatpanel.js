@@ -4,6 +4,7 @@ import { Chart } from './chart.js';
 import { date, dollars, level, number, time, unknown } from './format.js';
 import { cellsOf, lasts, read } from './heat.js';
 import { Panel } from './panel.js';
+import { clock } from './track.js';
 
 const reach = 0.03; // of the strikes in sight from the spot
 const few = 15; // strikes near the spot make no picture: NVDA has 2
@@ -23,7 +24,7 @@ function draw(chart, d) {
   const xs = rows.map((r) => r.at);
   const [low, high] = seen(rows);
   chart.draw({
-    view: d.session_date, xs, xName: 'New York time', xFormat: (x) => time(x, true), ticks: [5, 10, 15, 30, 60, 120].map((m) => m * 60e3),
+    view: d.session_date, xs, ...clock((x) => time(x, true)),
     range: [xs[0], Math.max(xs.at(-1) + lasts / 2, xs[0] + 3600e3)], yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
     cells: cellsOf(d),
     walk: (i, y, by) => rows[i].strikes[Math.min(rows[i].strikes.length - 1, Math.max(0, nearest(rows[i], y) + by))],

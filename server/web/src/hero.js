@@ -3,6 +3,7 @@
 
 import { Chart } from './chart.js';
 import { h, say } from './dom.js';
+import { marks, placed, tracked } from './events.js';
 import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, shortDate, spotName, time, unknown, words } from './format.js';
 import { barsAt, cellsOf } from './heat.js';
 import { day, follow, sentence } from './panel.js';
@@ -10,7 +11,7 @@ import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, cone, daily, fit, jumps, points, shown } from './track.js';
+import { atRow, clock, cone, daily, fit, jumps, points, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
@@ -51,6 +52,7 @@ export class Hero {
     this.element = h('div', { class: 'hero', keydown: (event) => this.#key(event) }, this.lines.element, this.bars.element,
       h('div', { class: 'scrubber' }, this.replay.slider, this.replay.said), h('div', { class: 'scrubber' }, this.replay.button), this.note, this.net.element, this.profile.element,
       words, h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), this.more));
+    addEventListener('marks', () => this.draw());
     onChoice(() => { if (this.#chosen() !== this.#drawn) this.draw(); });
     new ResizeObserver(() => requestAnimationFrame(() => { if (this.#gutter() !== this.lines.gutter) this.draw(); })).observe(this.element);
   }
@@ -144,10 +146,12 @@ export class Hero {
     this.replay.set([], [0, 1]);
   }
 
-  #drawLeft({ axis, series, net, expected, mark, summary, netSummary, xs }, range, levels) {
+  #drawLeft({ axis, series, net, expected, mark, summary, netSummary, xs, column }, range, levels) {
+    const events = this.#track ? [...tracked(this.#track), ...marks.filter((e) => e.kind === 'flow')] : [];
+    const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
     const digits = range[1] - range[0] < 3 ? 2 : range[1] - range[0] < 20 ? 1 : 0;
     this.lines.draw({
-      ...axis, series, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
+      ...axis, series: [...series, { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
       ...(this.under.picked() === 'on' && this.#strikes && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
@@ -182,7 +186,7 @@ export class Hero {
     const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
     return {
       xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
-      axis: { view: `${track.session_date} ${this.span.picked()}`, xs, xName: 'New York time', range, ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) },
+      axis: { view: `${track.session_date} ${this.span.picked()}`, xs, range, ...clock(name) },
       mark: this.replay.at !== null ? [{ x: this.replay.at, label: time(this.replay.at, true), color: '--accent' }] : done ? [{ x: xs.at(-1), label: `Close ${level(this.#last('spot'))}`, color: '--muted' }] : [],
       series: [
         line('Spot', 'spot', '--ink', { width: 2.5 }),

@@ -8,13 +8,13 @@ Object.assign(globalThis, {
   document: page, addEventListener() {}, location: { search: '' }, reportError(error) { throw error; }, devicePixelRatio: 1,
 });
 const format = await import('./format.js');
-const { apart, layOut } = await import('./paint.js');
+const { apart, drawable, layOut, legible } = await import('./paint.js');
 const { beat, unwatch, watch } = await import('./poll.js');
 const { matching, sided, sort, unmatched } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
 const { barsAt, cellsOf } = await import('./heat.js');
 const { atRow, daily, fit, followTrack } = await import('./track.js');
-const { large, tracked } = await import('./events.js');
+const { large, placed, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
   const plain = (text) => text.replace(/\u2060/g, '').replace(/\u00a0/g, ' ');
@@ -62,6 +62,12 @@ test('tags keep their distance, their order and their axis, and move as little a
   for (const [at, want] of [[[50, 90], [50, 90]], [[50, 51], [41.5, 59.5]], [[0, 100], [0, 100]], [[95, 99, 100], [64, 82, 100]], [[20, 21, 80], [11.5, 29.5, 80]]]) {
     assert.deepEqual(apart(at.map((y, i) => ({ y, i })), 18, 0, 100).map(({ y, i }) => [i, y]), want.map((y, i) => [i, y]), String(at));
   }
+});
+
+test('one dot is no drawing', () => {
+  const of = (kind, values, more) => drawable({ xs: values, series: [{ kind, values }, { kind: 'none', values: [1] }], ...more });
+  assert.deepEqual([of('line', [5]), of('bars', [null]), of('area', [])], [false, false, false]);
+  assert.deepEqual([of('bars', [5]), of('line', [5, 6]), of('line', [5], { levels: [] })], [true, true, true]);
 });
 
 test('the price axis has spot, flip and the cone; far levels stay outside', () => {
@@ -125,6 +131,19 @@ test('events: what two rows in a row have, at the first of them', () => {
   assert.deepEqual(tracked({ columns, rows: [] }), []);
   const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
   assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
+  assert.deepEqual(large([66, 67, 68, 69, 70, 71].map(flow)).map((e) => e.id), [71, 70, 69, 68, 67]);
+});
+
+test('events on the price chart: at their time and price up to the moment, no sign over another, and flow after all else', () => {
+  const xs = [0, 60e3, 90e3, 120e3];
+  const events = [{ at: 70e3, kind: 'flow', price: 150, size: 66, text: 'b' }, { at: 80e3, kind: 'flow', price: 101, size: 70, text: 'a' }, { at: 120e3, kind: 'wall', price: 105, text: 'w' }, { at: 60e3, kind: 'flip', price: 99, text: 'f' }];
+  const signs = (more, until) => placed(events, xs, [100, 101, null, 102], [90, 110], until ?? Infinity)[more];
+  assert.deepEqual(signs('glyphs').map((g) => [g.x, g.y, g.color]), [[60e3, 99, '--flip'], [120e3, 105, '--accent'], [60e3, 101, '--part-4'], [60e3, 101, '--part-4']]);
+  assert.deepEqual(signs('texts'), ['', 'f\na\nb', '', 'w']);
+  assert.deepEqual(signs('texts', 75e3), ['', 'f\nb', '', '']);
+  events.push({ at: 1e9, kind: 'flow', price: 100, text: 'of another session' });
+  assert.equal(signs('glyphs').length, 4);
+  assert.deepEqual(legible([{ x: 0, y: 0 }, { x: 9, y: 3 }, { x: 0, y: 10 }, { x: 9, y: 9 }], 10), [{ x: 0, y: 0 }, { x: 0, y: 10 }]);
 });
 
 test('levels: highest price first, those of one price together, and none that is unknown', () => {

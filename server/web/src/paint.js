@@ -3,6 +3,10 @@
 import { h } from './dom.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
+/** drawable says whether a drawing would have more than one dot, which says less than the summary. */
+export const drawable = ({ xs, series, levels, cells }) => series.some((s) => s.kind !== 'none'
+  && s.values.filter(Number.isFinite).length > Number(xs.length === 1 && !levels && !cells && ['line', 'step', 'area'].includes(s.kind)));
+
 export const labelHeight = 17; // of a mark, in CSS pixels
 
 /** color resolves a custom property to a colour that the canvas understands. */
@@ -199,6 +203,24 @@ export function nameValues(u, series, fillStyle) {
   }
   ctx.restore();
 }
+
+/** glyphs draws the sign of each event that does not cover one before it in the list. */
+export function glyphs(u, events) {
+  const { ctx, bbox } = u;
+  const scale = devicePixelRatio;
+  ctx.save();
+  Object.assign(ctx, { font: `${15 * scale}px system-ui, sans-serif`, textAlign: 'center', textBaseline: 'middle', strokeStyle: color('--surface'), lineWidth: 3 * scale, lineJoin: 'round' });
+  const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width);
+  for (const { x, y, glyph, color: name } of legible(seen, 13 * scale)) {
+    ctx.strokeText(glyph, x, y);
+    ctx.fillStyle = color(name);
+    ctx.fillText(glyph, x, y);
+  }
+  ctx.restore();
+}
+
+/** legible returns the places that are at least gap away from each one before them. */
+export const legible = (places, gap) => places.reduce((all, p) => (all.some((q) => Math.hypot(p.x - q.x, p.y - q.y) < gap) ? all : [...all, p]), []);
 
 /** rules draws a line at each price: from side to side, or from an x on. */
 export function rules(u, levels) {

@@ -13,7 +13,6 @@ const words = {
   pin: 'The strike with the most gamma of what expires on the day, calls and puts added up: where dealers hedge most as the close comes near.',
   call_wall: 'The strike with the most positive net gamma, above the spot or below.',
   put_wall: 'The strike with the most negative net gamma, above the spot or below.',
-  vol_trigger: 'The flip of the options that expire within 7 days, which are hedged most often.',
   zero_dte: 'Options that expire on the day of the session: zero days to expiration.',
   expected_move: 'One standard deviation of a day’s move, from option prices. About one day in three moves further.',
   spot: 'The level of the index. It stands still outside the session. If “implied”, the figures use the level that option prices imply.',

@@ -106,14 +106,14 @@ function expiring(d, track) {
   if (!last) return { share: null, note: `nothing of ${shortDate(d.session_date)} is open` };
   return {
     share: last[column('zero_dte_gross_share_pct')],
-    note: `of gross at ${time(Date.parse(last[column('as_of')]), true)}; net ${dollars(last[column('zero_dte_net_gex_dollars')])}; settled since`,
+    note: `of gross at ${time(Date.parse(last[column('as_of')]), true)}; net ${dollars(last[column('zero_dte_net_gex_dollars')])}`,
   };
 }
 
 function spotNote(d) {
-  const move = d.expected_move_1d === null ? 'expected move unknown' : `expected move ±${number(d.expected_move_1d, 0)} a day`;
+  const move = d.expected_move_1d === null ? 'exp. move unknown' : `exp. move ±${number(d.expected_move_1d, 0)}`;
   const change = typeof d.spot_change_pct === 'number' ? `${percent(d.spot_change_pct)}; ` : ''; // days of gex/4 have none
-  return `${change}${spotName(d) === 'Spot' ? '' : `${spotName(d).toLowerCase()} of the quotes ${level(d.effective_spot)}; `}${move}`;
+  return `${change}${spotName(d) === 'Spot' ? '' : `${spotName(d).toLowerCase()} ${level(d.effective_spot)}; `}${move}`;
 }
 
 const noFlip = { none_all_positive: ['positive', -1], none_all_negative: ['negative', 1] };

@@ -67,6 +67,9 @@ export function points(track) {
   return { xs, column, name, gaps: order.filter((i) => i < 0).length };
 }
 
+/** clock returns an axis of New York time. name names a point. */
+export const clock = (name) => ({ xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) });
+
 /** shown returns the part of the time axis that the user has chosen. */
 export function shown(track, span, xs) {
   const [first, last] = [xs[0], xs.at(-1)];

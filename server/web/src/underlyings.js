@@ -157,7 +157,7 @@ export function watchStrip() {
     for (const a of links) {
       const symbol = a.dataset.u;
       const r = rows.get(symbol);
-      const texts = r ? [percent(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, r.flip_distance_pct === null ? 'no flip' : `${percent(r.flip_distance_pct, 1)}`] : ['', '', ''];
+      const texts = r ? [percent(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, r.flip_distance_pct === null ? 'none' : percent(r.flip_distance_pct, 1)] : ['', '', ''];
       a.href = addressWith(choicesOf(symbol));
       a.title = r ? `${r.symbol} ${names[symbol] ?? ''}: ${level(r.spot)}, ${words(r.gamma_regime)} regime, ${r.flip_distance_pct === null ? 'no flip' : `${percent(Math.abs(r.flip_distance_pct)).replace('+', '')} ${side(r.flip_distance_pct)} the flip`}` : '';
       a.dataset.regime = r?.gamma_regime ?? '';

@@ -3,23 +3,24 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown } from './format.js';
-import { records } from './history.js';
+import { dated, records } from './history.js';
 import { day, follow, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, past } from './strikes.js';
 import { fact, refill } from './terms.js';
-import { followTrack, points } from './track.js';
+import { clock, followTrack, points } from './track.js';
 import { current as volatility } from './volatility.js';
 
 if (location.hash === '#0dte') location.replace('#zero-dte');
 
-/** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. */
+/** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. Where that has nothing to draw, the next expirations follow. */
 export function zeroDtePanel() {
   const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']]);
   const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [] })); // it has its height before the answer
   const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
   const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
-  const charts = h('div', { class: 'split', 'data-shown': 'strikes' }, strikes.element, net.element);
+  const ahead = new Chart('Net gamma of the next expirations', 120, { untitled: true, top: 12 });
+  const charts = h('div', { class: 'split', 'data-shown': 'strikes' }, strikes.element, net.element, ahead.element);
   let track = null;
   let why = ''; // why there is no track
   const others = {}; // what gex/{u} lacks: the strikes of the day, and the straddle of its end
@@ -32,10 +33,13 @@ export function zeroDtePanel() {
       rows: of('matrix')?.parts.find((p) => p.name === 'zero_dte')?.by_strike ?? null,
       option: of('volatility')?.expirations.findLast((e) => e.expiration === d.session_date) ?? null };
     refill(facts, ...list(today));
-    drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
-    for (const [chart, waits] of [[strikes, !today.rows && !day()], [net, !track && !why]]) chart.element.classList.toggle('pending', waits); // it keeps its place
-    const session = track ? drawTrack(net, track) : net.clear(why);
-    charts.dataset.shown = figure.picked() === 'session' || session && (day() || !today.expiring.length) ? 'session' : 'strikes'; // the one that has something to draw
+    const bars = drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
+    const line = track ? drawTrack(net, track) : net.clear(why);
+    const [noRows, noTrack] = [!today.rows && !day(), !track && !why];
+    for (const [chart, waits] of [[strikes, noRows], [net, noTrack]]) chart.element.classList.toggle('pending', waits); // it keeps its place
+    const session = figure.picked() === 'session' || line && (day() || !today.expiring.length); // the one that has something to draw
+    charts.dataset.shown = `${session ? 'session' : 'strikes'}${(session ? line || noTrack : bars || noRows) ? '' : ' ahead'}`;
+    drawAhead(ahead, d);
   };
   const panel = new Panel({ id: 'zero-dte', controls: [figure.element], render: show });
   panel.body.append(facts, charts);
@@ -78,14 +82,9 @@ function list({ d, expiring, option, track }) {
 }
 
 /** none says in a sentence why nothing that expires on the day of the session is open. */
-function none({ d, track }) {
+function none({ d }) {
   const on = date(d.session_date);
-  const next = d.by_expiration.find((e) => e.expiration > d.session_date);
-  const later = next ? ` The next expiration is ${date(next.expiration)}, with net gamma ${dollars(next.net_gex_dollars)} and ${share(next.gross_share_pct)} of gross.` : '';
-  if (!d.zero_dte.settled) return `No contract of ${d.symbol} expires on ${on}.${later}`;
-  const last = settled(track);
-  if (!last) return `No contract of ${d.symbol} that expires on ${on} is open.${later}`;
-  return `What expired on ${on} has settled. At ${time(Date.parse(last.as_of), true)} its net gamma was ${dollars(last.zero_dte_net_gex_dollars)}, and it had ${share(last.zero_dte_gross_share_pct)} of gross.${later}`;
+  return `No contract of ${d.symbol} ${d.zero_dte.settled ? `that expires on ${on} is open` : `expires on ${on}`}.`;
 }
 
 /** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
@@ -115,16 +114,31 @@ function drawStrikes(chart, today, f) {
       : `${number(near.length)} strikes within ${number(reach * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, puts ${f.write(f.put(put))} at ${level(put.strike)}. ` +
         'Calls are drawn upwards, puts downwards.',
   });
+  return near.length > 0;
 }
 
-/** drawTrack returns true if there is something to draw. */
+/** drawAhead draws net gamma of the expirations after the session, as bars. */
+function drawAhead(chart, d) {
+  const next = d.by_expiration.filter((e) => e.expiration > d.session_date && e.net_gex_dollars !== null).slice(0, 12).map((e) => ({ ...e, date: e.expiration }));
+  chart.draw({
+    ...dated(next), onPick: null, xName: 'Expiration', start: 0,
+    series: [
+      { name: 'Net', values: next.map((e) => e.net_gex_dollars), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' },
+      { name: 'Share of gross', values: next.map((e) => e.gross_share_pct), format: share, kind: 'none' },
+    ],
+    yName: '$ per 1 % move', yFormat: axisDollars, summary: next.length ? `The next ${number(next.length)} expirations, to ${date(next.at(-1).expiration)}.` : 'No later expiration is listed.',
+  });
+}
+
+/** drawStrikes and drawTrack return true if there is something to draw. */
 function drawTrack(chart, track) {
   const { xs, column, name } = points(track);
   const [values, shares] = [column('zero_dte_net_gex_dollars'), column('zero_dte_gross_share_pct')];
   const known = values.filter((v, i) => v !== null && shares[i] > 0);
   if (known.length === 0) return chart.clear(`The track has nothing that expired on ${date(track.session_date)}.`);
+  if (known.length === 1) return chart.clear(`The session has one snapshot with net gamma of these contracts: ${dollars(known[0])}.`);
   chart.draw({
-    view: track.session_date, xs, xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)),
+    view: track.session_date, xs, ...clock(name),
     series: [
       { name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
       { name: 'Share of gross', values: shares, format: share, kind: 'none' },
