@@ -32,8 +32,8 @@ these programs read a file like this:
 
     {"mcpServers": {"strikecache": {"command": "/usr/local/bin/strikecache", "args": ["mcp", "--url", "http://127.0.0.1:8080"]}}}
 
-With --http-listen :8765, programs that speak streamable HTTP connect to http://127.0.0.1:8765/mcp instead. A proxy that
-serves other machines must know its clients, and sends Host: 127.0.0.1.
+With --http-listen :8765, programs that speak streamable HTTP connect to http://127.0.0.1:8765/mcp instead. For other
+machines, put a proxy in front that authenticates its clients and sends Host: 127.0.0.1.
 
 The command starts even if the server cannot be reached: then each call says so, until the server answers.`
 }
