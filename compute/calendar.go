@@ -98,6 +98,22 @@ func (d *Date) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// Later returns the later of two instants.
+func Later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Earlier returns the earlier of two instants.
+func Earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
 // NewYork is the exchange's time zone. The program contains the time zone database, so the zone is always found.
 var NewYork, _ = time.LoadLocation("America/New_York")
 

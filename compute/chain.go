@@ -25,12 +25,7 @@ const (
 )
 
 // String returns call or put.
-func (r Right) String() string {
-	if r == Put {
-		return "put"
-	}
-	return "call"
-}
+func (r Right) String() string { return [...]string{"call", "put"}[r] }
 
 // MarshalJSON implements [encoding/json.Marshaler].
 func (r Right) MarshalJSON() ([]byte, error) {
@@ -60,12 +55,7 @@ const (
 )
 
 // String returns am or pm.
-func (s Settlement) String() string {
-	if s == AM {
-		return "am"
-	}
-	return "pm"
-}
+func (s Settlement) String() string { return [...]string{"am", "pm"}[s] }
 
 // MarshalJSON implements [encoding/json.Marshaler].
 func (s Settlement) MarshalJSON() ([]byte, error) {

@@ -33,11 +33,7 @@ const (
 func (in SectorsInput) official() map[string]Fund {
 	var now time.Time
 	for _, f := range in.Funds {
-		for _, t := range [...]time.Time{f.Quote.AsOf, f.Quote.CapturedAt.Add(-quoteDelay)} {
-			if t.After(now) {
-				now = t
-			}
-		}
+		now = Later(now, Later(f.Quote.AsOf, f.Quote.CapturedAt.Add(-quoteDelay)))
 	}
 	today := DateOf(now.In(NewYork))
 	funds, prices := make(map[string]Fund, len(in.Funds)), map[string][]Close{}

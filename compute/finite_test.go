@@ -121,8 +121,8 @@ func (h *hostile) sectors() compute.SectorsInput {
 
 // curve draws a settlement file: equal prices, any prices, several contracts of one month and of one date.
 func (h *hostile) curve() compute.VIXInput {
-	in := compute.VIXInput{Date: compute.DateOf(h.now), Calendar: cal, Now: h.now, Previous: map[string]float64{}, Cash: map[string]compute.UnderlyingQuote{}}
-	flat := h.IntN(2) == 0
+	in := compute.VIXInput{Date: compute.DateOf(h.now), Calendar: cal, Now: h.now, Cash: map[string]compute.UnderlyingQuote{}}
+	flat, settled := h.IntN(2) == 0, map[string]float64{}
 	expiration := in.Date
 	for range 1 + h.IntN(10) {
 		expiration += compute.Date(pick(h, 0, 1, 28, 30, 35))
@@ -131,11 +131,11 @@ func (h *hostile) curve() compute.VIXInput {
 			price = h.upTo(1, 1000)
 		}
 		symbol := fmt.Sprintf("VX/%c%d", "FGHJKMNQUVXZ"[expiration.Month()-1], expiration.Year()%10)
-		in.Rows, in.Previous[symbol] = append(in.Rows, compute.FuturesSettlement{Product: "VX", Symbol: symbol, Expiration: expiration, Price: price}), price
+		in.Rows, settled[symbol] = append(in.Rows, compute.FuturesSettlement{Product: "VX", Symbol: symbol, Expiration: expiration, Price: price}), price
 	}
 	in.VIX, in.VIX3M = pick(h, nil, new(1.0), new(17.5), new(1000.0)), pick(h, nil, new(1.0), new(17.5))
 	for range h.IntN(40) {
-		in.History = append(in.History, compute.VIXHistory{ContangoM1M2: pick(h, nil, new(compute.Ratio(0))), SpotBasis: pick(h, nil, new(compute.Ratio(0)))})
+		in.History = append(in.History, compute.VIXHistory{ContangoM1M2: pick(h, nil, new(compute.Ratio(0))), SpotBasis: pick(h, nil, new(compute.Ratio(0))), Settlements: settled})
 	}
 	for _, symbol := range compute.VIXIndices {
 		in.Cash[symbol] = compute.UnderlyingQuote{Symbol: symbol, Spot: h.upTo(1, 1000), PriceChangePercent: pick(h, math.NaN(), -100, 1000)}

@@ -153,10 +153,7 @@ func (c *Chain) QuoteInstant(cal *Calendar) time.Time {
 
 // quoted returns q and the hours in which it lies.
 func (c *Chain) quoted(cal *Calendar) (time.Time, span) {
-	q, u := c.AsOf, UnderlyingOf(c.Symbol)
-	if delayed := c.CapturedAt.Add(-quoteDelay); delayed.After(q) {
-		q = delayed
-	}
+	q, u := Later(c.AsOf, c.CapturedAt.Add(-quoteDelay)), UnderlyingOf(c.Symbol)
 	for d := DateOf(q.In(NewYork)) + 1; ; d-- {
 		for _, s := range slices.Backward(u.spans(d, cal)) {
 			switch {

@@ -111,11 +111,12 @@ type FuturesSettlement struct {
 	Price      float64
 }
 
-// VIXHistory holds the values of one stored settlement date; nil where unknown.
+// VIXHistory is what a stored curve leaves to those of later dates; nil where unknown.
 type VIXHistory struct {
-	Date         Date
-	ContangoM1M2 *Ratio
-	SpotBasis    *Ratio
+	Date         Date               `json:"date"`
+	ContangoM1M2 *Ratio             `json:"contango_m1_m2_pct"`
+	SpotBasis    *Ratio             `json:"spot_basis_pct"`
+	Settlements  map[string]float64 `json:"settlements"` // by symbol; read of the last date alone
 }
 
 // VIXInput is the input of [VIXTermStructure].
@@ -126,8 +127,7 @@ type VIXInput struct {
 	Now      time.Time // used only for stale_sessions
 	// VIX and VIX3M are the closes of the settlement date, nil when unknown.
 	VIX, VIX3M *float64
-	Previous   map[string]float64         // settlement by symbol in the previous stored file; may be nil
-	History    []VIXHistory               // stored dates before Date
+	History    []VIXHistory               // stored dates before Date, rising
 	Cash       map[string]UnderlyingQuote // newest quotes of [VIXIndices], by symbol; may be nil
 }
 
@@ -171,6 +171,10 @@ func (c *VIXCurve) selectMonthly(in VIXInput) VIXQuality {
 	q := VIXQuality{Rows: len(in.Rows), ExpirationDiffer: []string{}}
 	dates := []Date{in.Date}
 	seen := map[string]bool{}
+	var previous VIXHistory
+	if n := len(in.History); n > 0 {
+		previous = in.History[n-1]
+	}
 	for _, row := range in.Rows {
 		if row.Product != "VX" {
 			q.OtherProducts++
@@ -202,7 +206,7 @@ func (c *VIXCurve) selectMonthly(in VIXInput) VIXQuality {
 			DaysToExpiration: int(row.Expiration - in.Date),
 			Settlement:       VolPoints(row.Price),
 		}
-		if before, ok := in.Previous[row.Symbol]; ok {
+		if before, ok := previous.Settlements[row.Symbol]; ok {
 			f.Change = new(VolPoints(row.Price - before))
 		}
 		c.Curve = append(c.Curve, f)

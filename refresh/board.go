@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"strikecache/compute"
 	"strikecache/refresh/feed"
 	"strikecache/refresh/product"
 	"strikecache/snapshots"
@@ -108,7 +109,7 @@ func (b *board) stored(p *product.Product, f snapshots.File) (h *currentAnswer, 
 
 // changedAt returns the market's time at which an answer was computed or changed its freshness.
 func changedAt(e *snapshots.Edition) time.Time {
-	return feed.Later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
+	return compute.Later(e.Default.Meta.ComputedAt, e.Default.Meta.Freshness.Since)
 }
 
 // fail counts one failure of a document for each of the products, and returns err. The current answers stay.

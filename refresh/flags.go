@@ -271,7 +271,7 @@ func (r recent) At(name upstream.Name, at time.Time) (*upstream.Document, error)
 func leftOff(store *snapshots.Store, resources []string) (left time.Time) {
 	for _, name := range resources {
 		if f, err := store.LoadCurrent(name); err == nil {
-			left = feed.Later(left, changedAt(f.Edition))
+			left = compute.Later(left, changedAt(f.Edition))
 		}
 	}
 	return left
@@ -285,7 +285,7 @@ func resumed(cal *compute.Calendar, left, now time.Time) time.Time {
 	if start.After(now) {
 		start = cal.Previous(session).At(11, 0, 0, compute.NewYork)
 	}
-	return feed.Later(left, start)
+	return compute.Later(left, start)
 }
 
 // ScheduleFlags are the flags of the intervals, the underlyings, the calendar, the interest rate and the storage.

@@ -62,7 +62,7 @@ func (h health) at(a *product.Answer, now time.Time, cal *compute.Calendar) snap
 			return snapshots.Freshness{State: stateFresh, Since: start}
 		}
 		if !now.Before(start.Add(firstDocument)) {
-			return because(stateStale, reasonLag, feed.Later(start, a.AsOf.Add(now.Sub(due))))
+			return because(stateStale, reasonLag, compute.Later(start, a.AsOf.Add(now.Sub(due))))
 		}
 		now = start.Add(-time.Second)
 	}

@@ -184,8 +184,8 @@ func (j *jobs) past(ctx context.Context, memory *product.Memory, names []upstrea
 				refused = append(refused, fmt.Errorf("%s: %w", names[i], err))
 				continue
 			}
-			doc.Received = feed.Later(doc.Received, doc.Underlying.CapturedAt)
-			b.At = feed.Later(b.At, doc.Received)
+			doc.Received = compute.Later(doc.Received, doc.Underlying.CapturedAt)
+			b.At = compute.Later(b.At, doc.Received)
 			b.Add(doc)
 		}
 	}

@@ -256,7 +256,7 @@ func (j *jobs) expire(context.Context) error {
 		}
 	}
 	if date, err := compute.ParseDate(newest); err == nil {
-		now = earlier(now, date.Midnight().Add(longestBreak))
+		now = compute.Earlier(now, date.Midnight().Add(longestBreak))
 	}
 	if j.cfg.ArchiveMaxAge > 0 && (j.cfg.Past == nil || j.playedAll.Load()) { // the session after compares with them
 		ages.ObjectsBefore = compute.DateOf(now.Add(-j.cfg.ArchiveMaxAge)).String()

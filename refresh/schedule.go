@@ -43,19 +43,12 @@ func (s schedule) next(t time.Time) time.Time {
 		start, _ = feed.Window(s.cal.Next(session), s.cal)
 	} else if !t.Before(start) {
 		if first := start.Add(s.offset); t.Before(first) {
-			return earlier(first, end)
+			return compute.Earlier(first, end)
 		}
 		n := (t.Sub(start)-s.offset)/s.every + 1
-		return earlier(start.Add(s.offset+n*s.every), end)
+		return compute.Earlier(start.Add(s.offset+n*s.every), end)
 	}
-	return earlier(t.Truncate(outsideEvery).Add(outsideEvery), start)
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
+	return compute.Earlier(t.Truncate(outsideEvery).Add(outsideEvery), start)
 }
 
 // retry runs a job again after a failure. The pause after the first failure is the interval of the job, at most a minute. Each

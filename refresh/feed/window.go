@@ -37,11 +37,3 @@ func LastWindowEnd(now time.Time, cal *compute.Calendar) time.Time {
 	}
 	return end
 }
-
-// Later returns the later of two instants.
-func Later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -254,10 +254,7 @@ func (r *Recorded) index(name upstream.Name) {
 	}
 	if body, err := r.read(name); err == nil {
 		if q, err := cboe.DecodeQuote(body); err == nil {
-			r.captured[name] = q.CapturedAt
-			if q.CapturedAt.After(r.now) {
-				r.now = q.CapturedAt
-			}
+			r.captured[name], r.now = q.CapturedAt, compute.Later(q.CapturedAt, r.now)
 		}
 	}
 }

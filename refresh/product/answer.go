@@ -107,7 +107,7 @@ func (a *Answer) Usable() error {
 
 // describes raises as_of and captured_at to those of a document that the answer rests on, if they are later.
 func (a *Answer) describes(asOf, captured time.Time) {
-	a.AsOf = feed.Later(a.AsOf, asOf)
+	a.AsOf = compute.Later(a.AsOf, asOf)
 	if a.Captured == nil || captured.After(*a.Captured) {
 		a.Captured = new(captured)
 	}

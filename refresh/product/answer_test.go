@@ -37,7 +37,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 			must(t, err)
 			in.Documents = append(in.Documents, d)
 		}
-		must(t, in.addState(vixHistory, []vixSummary{}))
+		must(t, in.addState(vixHistory, []compute.VIXHistory{}))
 		a, err := Named(VIXResource).Compute(in)
 		must(t, err)
 		quality, err := json.Marshal(a.quality)

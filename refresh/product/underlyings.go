@@ -9,7 +9,6 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
-	"strikecache/refresh/feed"
 	"strikecache/snapshots"
 )
 
@@ -146,7 +145,7 @@ func computeUnderlyings(in *Inputs) (*Answer, error) {
 func underlyingsAnswer(data *underlyingsData) *Answer {
 	a := &Answer{RestsOn: []string{}, variants: only(data), quality: underlyingsQuality{len(data.Rows)}}
 	for _, r := range data.Rows {
-		a.AsOf = feed.Later(a.AsOf, r.AsOf)
+		a.AsOf = compute.Later(a.AsOf, r.AsOf)
 		a.RestsOn = append(a.RestsOn, r.Symbol)
 	}
 	return a

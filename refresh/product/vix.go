@@ -16,14 +16,6 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// vixSummary is the part of a stored VIX curve that the curves of later dates need.
-type vixSummary struct {
-	Date        compute.Date       `json:"date"`
-	Contango    *compute.Ratio     `json:"contango_m1_m2_pct"`
-	SpotBasis   *compute.Ratio     `json:"spot_basis_pct"`
-	Settlements map[string]float64 `json:"settlements"`
-}
-
 // gatherVIX adds the closes of the date of the settlement file, the newest quotes of the volatility indices, and the history.
 func gatherVIX(_ *Product, b *Batch, in *Inputs) error {
 	f := b.Settlement()
@@ -46,10 +38,10 @@ func gatherVIX(_ *Product, b *Batch, in *Inputs) error {
 }
 
 // vixSummaries returns the summaries of the curves stored before a date, dates rising. Only the last one has its settlements.
-func (m *Memory) vixSummaries(before compute.Date) ([]vixSummary, error) {
-	history := []vixSummary{}
+func (m *Memory) vixSummaries(before compute.Date) ([]compute.VIXHistory, error) {
+	history := []compute.VIXHistory{}
 	for _, stored := range m.store.Summaries(VIXResource) {
-		var s vixSummary
+		var s compute.VIXHistory
 		if err := json.Unmarshal(stored.Body, &s); err != nil {
 			return nil, fmt.Errorf("stored summary of %s: %w", stored.Date, err)
 		}
@@ -76,7 +68,7 @@ type vixQuality struct {
 
 // vixNumbers decodes the inputs of a curve beside the settlement file. It also returns how many of their numbers count as absent.
 func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, bad int, err error) {
-	history, err := stateOf[[]vixSummary](in, vixHistory)
+	history, err := stateOf[[]compute.VIXHistory](in, vixHistory)
 	if err != nil {
 		return numbers, 0, err
 	}
@@ -85,7 +77,7 @@ func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, bad i
 	}
 	numbers = compute.VIXInput{
 		Date: f.Date, Rows: f.Rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
-		Cash: map[string]compute.UnderlyingQuote{},
+		Cash: map[string]compute.UnderlyingQuote{}, History: history,
 	}
 	closes := map[string]*float64{}
 	for _, d := range in.newest()[1:] {
@@ -100,10 +92,6 @@ func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, bad i
 		}
 	}
 	numbers.VIX, numbers.VIX3M = closes["VIX"], closes["VIX3M"]
-	for _, h := range history {
-		numbers.History = append(numbers.History, compute.VIXHistory{Date: h.Date, ContangoM1M2: h.Contango, SpotBasis: h.SpotBasis})
-		numbers.Previous = h.Settlements
-	}
 	return numbers, bad, nil
 }
 
@@ -121,7 +109,7 @@ func computeVIX(in *Inputs) (*Answer, error) {
 	if !ok {
 		return nil, upstream.Refuse(upstream.Empty, "settlement file has no monthly VIX future")
 	}
-	summary := vixSummary{Date: f.Date, Contango: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
+	summary := compute.VIXHistory{Date: f.Date, ContangoM1M2: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
 	for _, c := range curve.Curve {
 		summary.Settlements[c.Symbol] = float64(c.Settlement)
 	}
@@ -137,7 +125,7 @@ func computeVIX(in *Inputs) (*Answer, error) {
 	a.row = &seriesRow{Values: append(row, curve.ContangoM1M2, curve.SpotBasis, curve.CM30, curve.Regime)}
 	a.leaves = struct {
 		*seriesRow
-		vixSummary
+		compute.VIXHistory
 	}{a.row, summary}
 	return a, nil
 }

@@ -101,7 +101,7 @@ func (f *frame) underlying(w io.Writer, p point) {
 	price, before, last := f.price(f.in, p, f.moment(f.asOf)), f.closingPrice(f.in, f.session-1), f.asOf
 	symbol, kind, exchange := "^"+f.in.symbol[1:], "index", 5
 	if !f.in.index() {
-		symbol, kind, exchange, last = f.in.symbol, "stock", 3, earlier(last, f.close)
+		symbol, kind, exchange, last = f.in.symbol, "stock", 3, compute.Earlier(last, f.close)
 	}
 	fmt.Fprintf(w, `"symbol":%q,"security_type":%q,"exchange_id":%d,"current_price":%s,"price_change":%s,"price_change_percent":%s`,
 		symbol, kind, exchange, fixed(price), fixed(price-before), fixed((price/before-1)*100))

@@ -114,7 +114,7 @@ func (m *Market) at(name upstream.Name, at time.Time, since *upstream.Document) 
 	switch kind {
 	case upstream.SettlementKind:
 		date := m.settlementDate(key, at)
-		doc.Generated, doc.FileDate = earlier(settlementTime(date), at).UTC(), date.String()
+		doc.Generated, doc.FileDate = compute.Earlier(settlementTime(date), at).UTC(), date.String()
 		write = func(w io.Writer) { m.settlement(w, date) }
 	case upstream.HistoryKind:
 		last := m.morning(at, historyHour)
@@ -197,7 +197,7 @@ func (m *Market) frame(in *instrument, at time.Time) *frame {
 	}
 	f.date = m.dates[f.session]
 	f.open, f.close = m.calendar.Open(f.date), m.calendar.Close(f.date)
-	f.asOf = earlier(delayed, f.close.Add(indexTail))
+	f.asOf = compute.Earlier(delayed, f.close.Add(indexTail))
 	f.listed = m.dates[m.morning(f.generated, chainHour)]
 	return f
 }
@@ -206,10 +206,10 @@ func (m *Market) frame(in *instrument, at time.Time) *frame {
 // trading time goes on evenly from the first hours after the session to the last before the next.
 func (f *frame) quoted() moment {
 	u := compute.UnderlyingOf(strings.TrimPrefix(f.in.symbol, "_"))
-	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: u.Symbol, AsOf: earlier(f.asOf, f.close), CapturedAt: f.generated}}
+	head := compute.Chain{UnderlyingQuote: compute.UnderlyingQuote{Symbol: u.Symbol, AsOf: compute.Earlier(f.asOf, f.close), CapturedAt: f.generated}}
 	q := head.QuoteInstant(f.calendar)
 	if !q.After(f.close.Add(indexTail + time.Second)) {
-		return f.moment(earlier(q, f.asOf))
+		return f.moment(compute.Earlier(q, f.asOf))
 	}
 	d := f.date + 1
 	start, _, night := u.Night(d, f.calendar)
@@ -238,11 +238,4 @@ func (f *frame) progress(at time.Time) float64 {
 // moment returns the moment of an instant in the session or after it.
 func (f *frame) moment(at time.Time) moment {
 	return moment{at, float64(f.session) + nightShare + (1-nightShare)*f.progress(at)}
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -292,7 +292,7 @@ func (f *frame) trade(c *contract, after int) {
 	if f.in.index() { // options on an index go on after the close, but for those that settle then
 		end = end.Add(indexTail)
 	}
-	length := float64(earlier(end, c.settles.time).Sub(f.open))
+	length := float64(compute.Earlier(end, c.settles.time).Sub(f.open))
 	passed := min(float64(f.asOf.Sub(f.open))/length, 1)
 	phase := today.child(8).unit() // of the first lot in its share of the session
 	n := math.Floor(lots*max(passed-begins, 0)/(1-begins) + phase)
