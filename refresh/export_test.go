@@ -58,7 +58,7 @@ func Panic(name string) (restore func()) {
 func spoil(name string, fail func() error) (restore func()) {
 	p := product.Named(name)
 	compute := p.Compute
-	p.Compute = func(*product.Inputs) (*product.Answer, error) { return nil, fail() }
+	p.Compute = func(*product.Answer, *product.Inputs, *feed.Document) error { return fail() }
 	return func() { p.Compute = compute }
 }
 

@@ -1,6 +1,7 @@
 package product
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -39,7 +40,7 @@ type Answer struct {
 	RestsOn []string
 
 	row     *seriesRow // of the answer's series; nil without a series
-	leaves  any        // what the file stores beside the answer: the row, and what later answers need
+	leaves  any        // what the file stores beside the answer: the row, and what later answers need; nil: the row alone
 	summary []byte     // JSON of leaves
 
 	parameters, QualityJSON json.RawMessage    // JSON of the parameters and of quality
@@ -65,36 +66,35 @@ type seriesRow struct {
 // only returns the variants of a resource without a parameter.
 func only(data any) map[string]*Variant { return map[string]*Variant{"": {data: data}} }
 
-// described returns the first of the documents that the answer describes, decoded, and an answer with their as_of and captured_at.
-func (in *Inputs) described() (*feed.Document, *Answer, error) {
-	documents := in.newest()
+// described returns the first of the documents that the answer describes, decoded, and sets as_of and captured_at to theirs.
+func (a *Answer) described() (*feed.Document, error) {
+	documents := a.Inputs.newest()
 	if len(documents) == 0 {
-		return nil, nil, ErrNoInput
+		return nil, ErrNoInput
 	}
 	d := documents[0]
 	if err := d.Open(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	a := &Answer{}
 	switch {
 	case d.Chain != nil:
 		a.describes(d.Chain.AsOf, d.Chain.CapturedAt)
 	case d.Settlement != nil:
-		a.AsOf = in.calendar.FuturesSettlement(d.Settlement.Date).UTC()
+		a.AsOf = a.Inputs.calendar.FuturesSettlement(d.Settlement.Date).UTC()
 		if !d.Generated.IsZero() {
 			a.Captured = new(d.Generated)
 		}
 	default: // the quotes of funds, beside their histories
 		for _, d := range documents {
 			if err := d.Open(); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			if d.Quote != nil {
 				a.describes(d.Quote.AsOf, d.Quote.CapturedAt)
 			}
 		}
 	}
-	return d, a, nil
+	return d, nil
 }
 
 // Usable returns the refusal of an answer without a figure.
@@ -146,7 +146,7 @@ func (a *Answer) encode() (err error) {
 	if a.row != nil {
 		a.row.Snapshot = snapshots.Digest(a.variants[a.byDefault].JSON)
 		a.row.Values = append(a.row.Values, a.Product.Method, a.computedAt())
-		if a.summary, err = json.Marshal(a.leaves); err != nil {
+		if a.summary, err = json.Marshal(cmp.Or(a.leaves, any(a.row))); err != nil {
 			return fmt.Errorf("row: %w", err)
 		}
 	}
@@ -218,16 +218,28 @@ func (p *Product) Next(b *Batch) (a *Answer, err error) {
 }
 
 // Answer computes the product's answer from inputs and encodes it.
-func (p *Product) Answer(in *Inputs) (a *Answer, err error) {
+func (p *Product) Answer(in *Inputs) (_ *Answer, err error) {
 	defer p.recovered(&err)
-	if a, err = p.Compute(in); err != nil {
+	a, err := p.computed(in)
+	if err != nil {
 		return nil, fmt.Errorf("compute %s: %w", p.Name, err)
 	}
-	a.Product, a.Inputs = p, in
 	if err := a.encode(); err != nil {
 		return nil, fmt.Errorf("encode %s: %w", p.Name, err)
 	}
 	return a, nil
+}
+
+// computed returns the product's answer without its JSON.
+func (p *Product) computed(in *Inputs) (a *Answer, err error) {
+	a = &Answer{Product: p, Inputs: in}
+	var d *feed.Document
+	if !p.EveryChain() {
+		if d, err = a.described(); err != nil {
+			return nil, err
+		}
+	}
+	return a, p.Compute(a, in, d)
 }
 
 // recovered makes an error of a panic: it ends the computation of this product alone.

@@ -38,7 +38,7 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 			in.Documents = append(in.Documents, d)
 		}
 		must(t, in.addState(vixHistory, []compute.VIXHistory{}))
-		a, err := Named(VIXResource).Compute(in)
+		a, err := Named(VIXResource).computed(in)
 		must(t, err)
 		quality, err := json.Marshal(a.quality)
 		if has := strings.Contains(string(quality), `"bad_numbers":2`); err != nil || has != bad || strings.Contains(string(quality), "bad_numbers") != bad {
@@ -57,18 +57,22 @@ func TestBadNumbersAreCountedInTheQuality(t *testing.T) {
 
 // What fails while an answer is computed or encoded, also a panic, is an error that names the product and the step.
 func TestAnAnswerThatFails(t *testing.T) {
-	for want, fails := range map[string]func(*Inputs) (*Answer, error){
-		"compute gex/spx: x":        func(*Inputs) (*Answer, error) { return nil, errors.New("x") },
-		"compute gex/spx: panic: x": func(*Inputs) (*Answer, error) { panic("x") },
-		"encode gex/spx: quality: json": func(*Inputs) (*Answer, error) {
-			return &Answer{variants: only(&compute.Gamma{}), quality: func() {}}, nil
-		},
-		`encode gex/spx: variant "": json`:            func(*Inputs) (*Answer, error) { return &Answer{variants: only(&struct{ F func() }{}), quality: 1}, nil },
-		`encode gex/spx: the default variant "20" is`: func(*Inputs) (*Answer, error) { return &Answer{variants: only(&compute.Gamma{}), byDefault: "20"}, nil },
+	fill := func(variants map[string]*Variant, byDefault string, quality any) Computation {
+		return func(a *Answer, _ *Inputs, _ *feed.Document) error {
+			a.variants, a.byDefault, a.quality = variants, byDefault, quality
+			return nil
+		}
+	}
+	for want, fails := range map[string]Computation{
+		"compute underlyings: x":                          func(*Answer, *Inputs, *feed.Document) error { return errors.New("x") },
+		"compute underlyings: panic: x":                   func(*Answer, *Inputs, *feed.Document) error { panic("x") },
+		"encode underlyings: quality: json":               fill(only(&compute.Gamma{}), "", func() {}),
+		`encode underlyings: variant "": json`:            fill(only(&struct{ F func() }{}), "", 1),
+		`encode underlyings: the default variant "20" is`: fill(only(&compute.Gamma{}), "20", nil),
 	} {
-		row := *Named(GammaResource).Row
+		row := *Named(UnderlyingsResource).Row
 		row.Compute = fails
-		if _, err := row.of("SPX").Answer(&Inputs{}); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if _, err := row.of("").Answer(&Inputs{}); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -80,7 +84,6 @@ func TestNotFiniteIsNullWithAReason(t *testing.T) {
 	g := compute.Gamma{Net: &bad, ByExpiration: []compute.ExpirationGamma{{Exposures: compute.Exposures{Delta: new(compute.Dollars(math.Inf(1)))}}}, ByStrike: []compute.StrikeGamma{{Call: &bad}, {Call: &bad}}}
 	a := &Answer{Product: Named(GammaResource), Inputs: &Inputs{}, variants: only(&g), quality: compute.GammaQuality{SpotGap: new(compute.Ratio(math.Inf(-1)))}}
 	a.row = &seriesRow{Values: []any{g.Net}}
-	a.leaves = a.row
 	must(t, a.encode())
 	for text, want := range map[string]string{
 		string(a.variants[""].JSON): `"net_gex_dollars":null,`, string(a.summary): `"row":[null,"gex/7","0001-01-01T00:00:00Z"]`,

@@ -70,17 +70,13 @@ func chainBefore(d *feed.Document) (*compute.ChainBefore, error) {
 }
 
 // computeChainFlow scores one chain.
-func computeChainFlow(in *Inputs) (*Answer, error) {
-	d, a, err := in.described()
-	if err != nil {
-		return nil, err
-	}
+func computeChainFlow(a *Answer, in *Inputs, d *feed.Document) (err error) {
 	input := compute.FlowInput{Chain: d.Chain, Calendar: in.calendar}
 	q := flowQuality{}
 	if before := in.named(feed.PreviousDir + d.Name); before == nil {
 		q.IVChange = new(noIVHistory)
 	} else if input.Before, err = chainBefore(before); err != nil {
-		return nil, err
+		return err
 	}
 	flow := compute.UnusualFlow(input)
 	if flow.Split {
@@ -93,9 +89,9 @@ func computeChainFlow(in *Inputs) (*Answer, error) {
 	a.quality = q
 	whole, err := json.Marshal(&flow.Flow)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return a, a.setFlow(whole)
+	return a.setFlow(whole)
 }
 
 // flowState begins the names of the states of options/flow/unusual; the symbol of a chain follows.
@@ -152,8 +148,8 @@ func flowStateOf(symbol string, a answered) *feed.Document {
 }
 
 // computeFlow merges the flows of chains.
-func computeFlow(in *Inputs) (*Answer, error) {
-	a, q, merged := &Answer{}, flowQuality{}, compute.Flow{Items: []compute.FlowItem{}}
+func computeFlow(a *Answer, in *Inputs, _ *feed.Document) error {
+	q, merged := flowQuality{}, compute.Flow{Items: []compute.FlowItem{}}
 	var chains []*chainFlow
 	var notes []string
 	for _, d := range in.Documents {
@@ -163,7 +159,7 @@ func computeFlow(in *Inputs) (*Answer, error) {
 		}
 		c, err := stateOf[chainFlow](in, name)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		chains = append(chains, &c)
 		for _, row := range c.Quality.Chains {
@@ -177,7 +173,7 @@ func computeFlow(in *Inputs) (*Answer, error) {
 		merged.Rejected.Add(c.Data.Rejected)
 	}
 	if chains == nil {
-		return nil, ErrNoInput
+		return ErrNoInput
 	}
 	if notes != nil {
 		q.IVChange = new(strings.Join(notes, "; "))
@@ -185,14 +181,14 @@ func computeFlow(in *Inputs) (*Answer, error) {
 	a.RestsOn, a.quality = merged.Universe, q
 	items, err := mergeFlow(chains)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	merged.Count = len(items)
 	rest, err := json.Marshal(&merged)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return a, a.setFlow(slices.Concat([]byte(flowStart), bytes.Join(items, []byte{','}), rest[len(flowStart):]))
+	return a.setFlow(slices.Concat([]byte(flowStart), bytes.Join(items, []byte{','}), rest[len(flowStart):]))
 }
 
 // mergeFlow returns the best items of all chains, of which each has its own in order.

@@ -103,19 +103,17 @@ func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*com
 	return r.state, nil
 }
 
-// ofGamma returns the gamma exposure of the chain, the chain, and an answer that still lacks its data.
-func ofGamma(in *Inputs) (*compute.GammaResult, *compute.Chain, *Answer, error) {
-	d, a, err := in.described()
-	if err != nil {
-		return nil, nil, nil, err
+// ofGamma returns a computation that takes the gamma exposure of the chain from in.gamma, and finds the quality of the matrix in the answer.
+func ofGamma(rest Computation) Computation {
+	return func(a *Answer, in *Inputs, d *feed.Document) error {
+		gamma, err := gammaOf(in, d)
+		if err != nil {
+			return err
+		}
+		q := &gamma.Quality
+		a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.HoursQuality, q.AmericanQuality}
+		return rest(a, in, d)
 	}
-	gamma, err := gammaOf(in, d)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	q := &gamma.Quality
-	a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.HoursQuality, q.AmericanQuality}
-	return gamma, d.Chain, a, nil
 }
 
 // unusedContracts says why no contract of a gamma exposure was used; "" if one was.
@@ -126,17 +124,12 @@ func unusedContracts(g *compute.GammaResult) string {
 	return "no contract can be used: " + feed.Counts(g.Quality.Contracts.Skipped)
 }
 
-func computeGamma(in *Inputs) (*Answer, error) {
-	gamma, _, a, err := ofGamma(in)
-	if err != nil {
-		return nil, err
-	}
-	g := &gamma.Data
-	a.variants, a.quality, a.unusable = only(g), gamma.Quality, unusedContracts(gamma)
+func computeGamma(a *Answer, in *Inputs, _ *feed.Document) error {
+	g, q := &in.gamma.Data, in.gamma.Quality
+	a.variants, a.quality, a.unusable = only(g), q, unusedContracts(in.gamma)
 	a.row = &seriesRow{Values: []any{a.Date(), g.SessionDate, g.Spot, g.Net, g.Flip, g.CallWall, g.PutWall, g.VolTrigger, g.AbsGammaStrike, g.Regime,
-		g.OISettleDate, g.ContractsAnalyzed, in.source, gamma.Quality.Split()}}
-	a.leaves = a.row
-	return a, nil
+		g.OISettleDate, g.ContractsAnalyzed, in.source, q.Split()}}
+	return nil
 }
 
 // summaryQuality is `meta.quality` of gex/{u}/summary. That of gex/{u} has the rest.
@@ -146,23 +139,15 @@ type summaryQuality struct {
 	ZeroDTEReason *string `json:"zero_dte_reason" jsonschema:"enum=settled,enum=not_listed,enum=open_interest_missing,example=settled"`
 }
 
-func computeSummary(in *Inputs) (*Answer, error) {
-	gamma, _, a, err := ofGamma(in)
-	if err != nil {
-		return nil, err
-	}
-	q := &gamma.Quality
-	a.variants, a.quality, a.unusable = only(compute.NewSummary(gamma)), summaryQuality{q.Contracts.Used, q.ZeroDTEReason}, unusedContracts(gamma)
-	return a, nil
+func computeSummary(a *Answer, in *Inputs, _ *feed.Document) error {
+	q := &in.gamma.Quality
+	a.variants, a.quality, a.unusable = only(compute.NewSummary(in.gamma)), summaryQuality{q.Contracts.Used, q.ZeroDTEReason}, unusedContracts(in.gamma)
+	return nil
 }
 
-func computeMatrix(in *Inputs) (*Answer, error) {
-	gamma, _, a, err := ofGamma(in)
-	if err != nil {
-		return nil, err
-	}
-	a.variants, a.unusable = only(&gamma.Matrix), unusedContracts(gamma)
-	return a, nil
+func computeMatrix(a *Answer, in *Inputs, _ *feed.Document) error {
+	a.variants, a.unusable = only(&in.gamma.Matrix), unusedContracts(in.gamma)
+	return nil
 }
 
 // openInterestQuality is `meta.quality` of gex/{u}/open-interest.
@@ -175,32 +160,24 @@ type openInterestQuality struct {
 	Unread *int `json:"open_interest_unread" jsonschema:"minimum=0" unit:"contracts"`
 }
 
-func computeOpenInterest(in *Inputs) (*Answer, error) {
-	gamma, _, a, err := ofGamma(in)
-	if err != nil {
-		return nil, err
-	}
-	q := openInterestQuality{a.quality.(matrixQuality), gamma.Quality.ChangesReason, gamma.Quality.InterestUnread}
-	if gamma.OpenInterest.Contracts != nil {
+func computeOpenInterest(a *Answer, in *Inputs, _ *feed.Document) error {
+	q := openInterestQuality{a.quality.(matrixQuality), in.gamma.Quality.ChangesReason, in.gamma.Quality.InterestUnread}
+	if in.gamma.OpenInterest.Contracts != nil {
 		q.Reason = nil // it is of the net
 	}
-	a.variants, a.quality = only(&gamma.OpenInterest), q
-	return a, nil
+	a.variants, a.quality = only(&in.gamma.OpenInterest), q
+	return nil
 }
 
 // computeLevels returns the levels of gex/{u} and the max pain of the default expiration.
-func computeLevels(in *Inputs) (*Answer, error) {
-	gamma, chain, a, err := ofGamma(in)
-	if err != nil {
-		return nil, err
-	}
+func computeLevels(a *Answer, in *Inputs, d *feed.Document) error {
 	var pain *compute.MaxPain
-	pains := painsOf(in, chain)
+	pains := painsOf(in, d.Chain)
 	if i := compute.DefaultMaxPain(pains); i >= 0 {
 		pain = pains[i]
 	}
-	a.variants = only(compute.NewKeyLevels(gamma, pain, chain.CapturedAt, in.calendar))
-	return a, nil
+	a.variants = only(compute.NewKeyLevels(in.gamma, pain, d.Chain.CapturedAt, in.calendar))
+	return nil
 }
 
 // KeepReference keeps what the answers of the next session would compute again from the chain of a stored answer, which is open.

@@ -6,6 +6,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 )
 
 var painColumns = []string{"date", "session_date", "spot", "expiration", "max_pain", "distance_pct", "put_call_oi_ratio",
@@ -64,11 +65,7 @@ func painsOf(in *Inputs, chain *compute.Chain) []*compute.MaxPain {
 	return in.pains
 }
 
-func computeMaxPain(in *Inputs) (*Answer, error) {
-	d, a, err := in.described()
-	if err != nil {
-		return nil, err
-	}
+func computeMaxPain(a *Answer, in *Inputs, d *feed.Document) error {
 	chain := d.Chain
 	pains := painsOf(in, chain)
 	dates := []compute.Date{chain.Session(in.calendar)}
@@ -85,7 +82,6 @@ func computeMaxPain(in *Inputs) (*Answer, error) {
 			monthly = []any{m.Expiration, m.MaxPain, m.Distance, m.PutCallRatio}
 		}
 		a.row = &seriesRow{Values: slices.Concat([]any{a.Date(), dates[0], p.Spot, p.Expiration, p.MaxPain, p.Distance, p.PutCallRatio}, monthly, []any{in.source})}
-		a.leaves = a.row
 		if calls, puts := p.CallOpenInterest, p.PutOpenInterest; calls != nil && puts != nil && *calls+*puts == 0 {
 			a.unusable = "no contract has open interest"
 		}
@@ -93,5 +89,5 @@ func computeMaxPain(in *Inputs) (*Answer, error) {
 	used := compute.Unsettled(chain, in.calendar).Contracts
 	contracts := painContracts{chain.Listed, used, painSkipped{chain.Skipped, len(chain.Contracts) - used}, compute.UnknownInterest(chain, in.calendar)}
 	a.quality = painQuality{contracts, compute.CalendarNote(dates...), chain.HoursNote(in.calendar), chain.BadNumbers}
-	return a, nil
+	return nil
 }

@@ -45,6 +45,11 @@ const (
 	Settlements             // VIX futures settlements, one file a day, and quotes of volatility indices
 )
 
+// Computation fills in an answer from its inputs, and depends on these alone. Live refresh, history and recompute all call it, so that the
+// same inputs always give the same answer. d is the first of the documents that the answer describes, decoded, whose as_of and captured_at the
+// answer has. Of a product that rests on every chain, d is nil, and the computation sets them.
+type Computation func(a *Answer, in *Inputs, d *feed.Document) error
+
 // Row is one row of the [table]: how the answers of one resource are made. Its functions take the product that is asked for.
 type Row struct {
 	pattern string // the canonical name of the resource, with {u} in place of the underlying, if it rests on the chain of one
@@ -63,10 +68,8 @@ type Row struct {
 
 	// gather adds other documents of the batch, and what earlier answers left, to the inputs of the next answer, which have the document that
 	// it describes. It leaves no document there while one is missing or when they change nothing. If it is nil, the document is enough.
-	gather func(p *Product, b *Batch, in *Inputs) error
-	// Compute turns inputs into an answer. It depends on the inputs alone. Live refresh, history and recompute
-	// all call this function, so that the same inputs always give the same answer.
-	Compute func(in *Inputs) (*Answer, error)
+	gather  func(p *Product, b *Batch, in *Inputs) error
+	Compute Computation
 
 	// reopen returns what is served of a stored answer, and its [Answer.RestsOn]. If it is nil, the stored edition is served.
 	reopen func(p *Product, stored *snapshots.Snapshot) (*snapshots.Edition, []string, error)

@@ -43,7 +43,7 @@ func sealMade(t testing.TB, resource string, rate float64, made ...madeInput) (*
 	case "vix":
 		in.parameters.StaleSessionsTo = new(compute.NewDate(2026, time.December, 1))
 	}
-	a, err := p.Compute(in)
+	a, err := p.computed(in)
 	if err == nil { // of all variants only the one with most in it, and without the slow codings
 		name := cmp.Or(a.storedVariant, a.byDefault)
 		a.Product, a.Inputs, a.byDefault, a.cuts, a.variants = p, in, name, nil, map[string]*Variant{name: a.variants[name]}

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
 )
 
@@ -48,11 +49,7 @@ type fundQuality struct {
 	Note *string `json:"note" jsonschema:"example=no price history: returns but the day's\\, and rrg\\, are null"`
 }
 
-func computeSectors(in *Inputs) (*Answer, error) {
-	_, a, err := in.described()
-	if err != nil {
-		return nil, err
-	}
+func computeSectors(a *Answer, in *Inputs, _ *feed.Document) error {
 	all, bad := compute.SectorsInput{Funds: map[string]compute.Fund{}, Calendar: in.calendar}, map[string]int{}
 	for _, d := range in.newest() {
 		fund := all.Funds[d.Symbol()]
@@ -66,7 +63,7 @@ func computeSectors(in *Inputs) (*Answer, error) {
 	}
 	rotation, funds := compute.SectorRotation(all)
 	if funds == nil {
-		return nil, fmt.Errorf("%w: no sector fund has a quote", ErrNoInput)
+		return fmt.Errorf("%w: no sector fund has a quote", ErrNoInput)
 	}
 	q := sectorsQuality{Funds: []fundQuality{}}
 	var dates []compute.Date
@@ -92,8 +89,7 @@ func computeSectors(in *Inputs) (*Answer, error) {
 		row = append(row, ratio, momentum)
 	}
 	a.row = &seriesRow{Values: row}
-	a.leaves = a.row
-	return a, nil
+	return nil
 }
 
 // gatherSectorSeries adds the documents of the newest rotation, whose as_of is that of its series, and the stored rows.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-json"
+
+	"strikecache/refresh/feed"
 )
 
 // maxSeriesRows is how many dates a series serves.
@@ -66,16 +68,12 @@ func gatherSeries(p *Product, b *Batch, in *Inputs) error {
 	return in.addState(rowsState, newest)
 }
 
-// computeSeries returns the function that computes a series with these columns. The types of the data of all series have the same JSON.
-func computeSeries(columns []string) func(in *Inputs) (*Answer, error) {
-	return func(in *Inputs) (*Answer, error) {
-		_, a, err := in.described()
-		if err != nil {
-			return nil, err
-		}
+// computeSeries returns the computation of a series with these columns. The types of the data of all series have the same JSON.
+func computeSeries(columns []string) Computation {
+	return func(a *Answer, in *Inputs, _ *feed.Document) error {
 		stored, err := stateOf[[]struct{ Row json.RawMessage }](in, rowsState)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		rows := []json.RawMessage{}
 		for _, r := range stored {
@@ -84,7 +82,7 @@ func computeSeries(columns []string) func(in *Inputs) (*Answer, error) {
 			}
 		}
 		a.variants, a.quality = only(&seriesData{columns, rows}), seriesQuality{len(rows)}
-		return a, nil
+		return nil
 	}
 }
 

@@ -35,12 +35,12 @@ var defaultOnly = []string{""}
 var table = []*Row{
 	{
 		pattern: "gex/{u}", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
-		gather: gatherGamma, Compute: computeGamma, Dated: true, Forms: []Form{listCSV("by_strike", compute.StrikeGamma{})},
+		gather: gatherGamma, Compute: ofGamma(computeGamma), Dated: true, Forms: []Form{listCSV("by_strike", compute.StrikeGamma{})},
 		Data: compute.Gamma{}, Quality: compute.GammaQuality{},
 	},
 	{
 		pattern: "gex/{u}/summary", Feed: Chains, Method: compute.SummaryMethod, notice: modelledNotice,
-		gather: gatherExposure, Compute: computeSummary,
+		gather: gatherExposure, Compute: ofGamma(computeSummary),
 		Data: compute.Summary{}, Quality: summaryQuality{},
 	},
 	{
@@ -60,24 +60,24 @@ var table = []*Row{
 	},
 	{
 		pattern: "gex/{u}/matrix", Feed: Chains, Method: compute.GammaMethod, notice: modelledNotice,
-		gather: gatherExposure, Compute: computeMatrix, Forms: []Form{matrixCSV},
+		gather: gatherExposure, Compute: ofGamma(computeMatrix), Forms: []Form{matrixCSV},
 		Data: compute.Matrix{}, Quality: matrixQuality{},
 	},
 	{
 		pattern: "gex/{u}/levels", Feed: Chains, Method: compute.KeyLevelsMethod,
 		notice: modelled + "; levels of futures are fair values from option quotes, not prices of a futures exchange" + notAdvice,
-		gather: gatherExposure, Compute: computeLevels, Forms: []Form{listCSV("levels", compute.KeyLevel{}), levelsLine},
+		gather: gatherExposure, Compute: ofGamma(computeLevels), Forms: []Form{listCSV("levels", compute.KeyLevel{}), levelsLine},
 		Data: compute.KeyLevels{}, Quality: matrixQuality{},
 	},
 	{
 		pattern: "gex/{u}/open-interest", Feed: Chains, Method: compute.GammaMethod,
 		notice: "Delayed and derived from open interest of the previous session" + notAdvice,
-		gather: gatherGamma, Compute: computeOpenInterest, Forms: []Form{listCSV("contracts", compute.OpenInterestChange{})},
+		gather: gatherGamma, Compute: ofGamma(computeOpenInterest), Forms: []Form{listCSV("contracts", compute.OpenInterestChange{})},
 		Data: compute.OpenInterestChanges{}, Quality: openInterestQuality{},
 	},
 	{
 		pattern: "volatility/{u}", Feed: Chains, Method: compute.VolatilityMethod, notice: derivedNotice,
-		gather: gatherVolatility, Compute: computeVolatility, Dated: true,
+		gather: gatherVolatility, Compute: ofGamma(computeVolatility), Dated: true,
 		Data: compute.Volatility{}, Quality: volatilityQuality{},
 	},
 	{

@@ -10,6 +10,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/snapshots"
 )
 
@@ -62,10 +63,11 @@ type trackQuality struct {
 
 // gatherTrack adds the inputs of gamma and the rows before the chain. A chain that adds no row gives no answer, unless no track is served.
 func gatherTrack(p *Product, b *Batch, in *Inputs) error {
-	d, _, err := in.described()
-	if err != nil {
+	d := in.Documents[0]
+	if err := d.Open(); err != nil {
 		return err
 	}
+	var err error
 	rows := b.TrackRows
 	if rows == nil {
 		rows, err = b.Memory.trackBefore(p, d.Chain.AsOf, b.At)
@@ -210,31 +212,27 @@ func LosesRows(stored, next *snapshots.Snapshot) bool {
 }
 
 // compute returns the rows before and the row of the chain. Outside the track's hours the chain has no row.
-func (t *track) compute(in *Inputs) (*Answer, error) {
-	d, a, err := in.described()
-	if err != nil {
-		return nil, err
-	}
+func (t *track) compute(a *Answer, in *Inputs, d *feed.Document) error {
 	session := d.Chain.Session(in.calendar)
 	rows, err := stateOf[[]json.RawMessage](in, trackRowsState)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if InTrack(a.AsOf, in.calendar) {
 		gamma, err := gammaOf(in, d)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		row, err := json.Marshal(slices.Concat([]any{a.AsOf.UTC()}, t.values(&gamma.Data), []any{t.method}))
 		if err != nil {
-			return nil, fmt.Errorf("encode row: %w", err)
+			return fmt.Errorf("encode row: %w", err)
 		}
 		rows, a.unusable = append(rows, row), unusedContracts(gamma)
 	}
 	rows = thinned(rows)
 	a.variants = only(t.data(&trackData{Date: a.Date(), SessionDate: session, Columns: t.columns, Rows: rows}))
 	a.quality = trackQuality{len(rows)}
-	return a, nil
+	return nil
 }
 
 // thinned drops every second row, from the second on, while there are more than [maxTrackRows]. The last row stays.

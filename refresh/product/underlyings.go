@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 	"strikecache/snapshots"
 )
 
@@ -134,21 +135,21 @@ func gatherUnderlyings(_ *Product, b *Batch, in *Inputs) error {
 	return in.addState(underlyingsState, rows)
 }
 
-func computeUnderlyings(in *Inputs) (*Answer, error) {
+func computeUnderlyings(a *Answer, in *Inputs, _ *feed.Document) error {
 	rows, err := stateOf[[]underlyingRow](in, underlyingsState)
-	if err != nil {
-		return nil, err
+	a.variants, a.quality, a.RestsOn = only(&underlyingsData{rows}), underlyingsQuality{len(rows)}, symbolsOf(rows)
+	for _, r := range rows {
+		a.AsOf = compute.Later(a.AsOf, r.AsOf)
 	}
-	return underlyingsAnswer(&underlyingsData{rows}), nil
+	return err
 }
 
-func underlyingsAnswer(data *underlyingsData) *Answer {
-	a := &Answer{RestsOn: []string{}, variants: only(data), quality: underlyingsQuality{len(data.Rows)}}
-	for _, r := range data.Rows {
-		a.AsOf = compute.Later(a.AsOf, r.AsOf)
-		a.RestsOn = append(a.RestsOn, r.Symbol)
+func symbolsOf(rows []underlyingRow) []string {
+	symbols := []string{}
+	for _, r := range rows {
+		symbols = append(symbols, r.Symbol)
 	}
-	return a
+	return symbols
 }
 
 // reopenUnderlyings returns a stored answer as it is, and the symbols of its rows.
@@ -157,5 +158,5 @@ func reopenUnderlyings(_ *Product, stored *snapshots.Snapshot) (*snapshots.Editi
 	if err := json.Unmarshal(stored.Data(), &data); err != nil {
 		return nil, nil, err
 	}
-	return &snapshots.Edition{Default: stored}, underlyingsAnswer(&data).RestsOn, nil
+	return &snapshots.Edition{Default: stored}, symbolsOf(data.Rows), nil
 }

@@ -95,19 +95,15 @@ func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, bad i
 	return numbers, bad, nil
 }
 
-func computeVIX(in *Inputs) (*Answer, error) {
-	d, a, err := in.described()
-	if err != nil {
-		return nil, err
-	}
+func computeVIX(a *Answer, in *Inputs, d *feed.Document) error {
 	f := d.Settlement
 	numbers, bad, err := vixNumbers(in, f)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	curve, quality, ok := compute.VIXTermStructure(numbers)
 	if !ok {
-		return nil, upstream.Refuse(upstream.Empty, "settlement file has no monthly VIX future")
+		return upstream.Refuse(upstream.Empty, "settlement file has no monthly VIX future")
 	}
 	summary := compute.VIXHistory{Date: f.Date, ContangoM1M2: curve.ContangoM1M2, SpotBasis: curve.SpotBasis, Settlements: map[string]float64{}}
 	for _, c := range curve.Curve {
@@ -127,7 +123,7 @@ func computeVIX(in *Inputs) (*Answer, error) {
 		*seriesRow
 		compute.VIXHistory
 	}{a.row, summary}
-	return a, nil
+	return nil
 }
 
 var vixSeriesColumns = []string{"date", "m1", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "contango_m1_m2_pct", "spot_basis_pct", "cm30", "regime", "method", "computed_at"}

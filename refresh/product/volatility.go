@@ -7,6 +7,7 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
+	"strikecache/refresh/feed"
 )
 
 var volatilityColumns = []string{"date", "atm_30d", "model_free_30d", "rank_1y", "realised_20d", "risk_reversal_25_30d", "put_call_open_interest", "method", "computed_at"}
@@ -52,16 +53,12 @@ func (m *Memory) VolatilityDays(name string, before compute.Date) ([]compute.Vol
 	return days[max(0, len(days)-compute.VolatilityHistory):], nil
 }
 
-func computeVolatility(in *Inputs) (*Answer, error) {
-	gamma, _, a, err := ofGamma(in)
-	if err != nil {
-		return nil, err
-	}
+func computeVolatility(a *Answer, in *Inputs, _ *feed.Document) error {
 	days, err := stateOf[[]compute.VolatilityDay](in, volatilityHistory)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	r := gamma.Volatility.With(days, in.calendar)
+	r := in.gamma.Volatility.With(days, in.calendar)
 	v := &r.Data
 	a.variants, a.quality = only(v), volatilityQuality{a.quality.(matrixQuality), r.Quality}
 	a.row = &seriesRow{Values: []any{a.Date(), v.ATM30, v.ModelFree30, v.Rank, v.Realised20, v.RiskReversal30, v.PutCallOpenInterest}}
@@ -69,5 +66,5 @@ func computeVolatility(in *Inputs) (*Answer, error) {
 		*seriesRow
 		compute.VolatilityDay
 	}{a.row, r.Today}
-	return a, nil
+	return nil
 }
