@@ -279,6 +279,9 @@ func (c *Calendar) VIXExpiration(year int, month time.Month) Date {
 // ThirdFriday returns the third Friday of a month. Months are normalised: 13 is January of the next year.
 func ThirdFriday(year int, month time.Month) Date { return nthWeekday(year, month, time.Friday, 3) }
 
+// IsMonthly says whether a date is the third Friday of a month, or the session before it where that is a holiday.
+func (c *Calendar) IsMonthly(d Date) bool { return d == c.OnOrBefore(ThirdFriday(d.Year(), d.Month())) }
+
 // nthWeekday returns the n-th given weekday of a month, n from 1.
 func nthWeekday(year int, month time.Month, w time.Weekday, n int) Date {
 	first := NewDate(year, month, 1)

@@ -106,7 +106,8 @@ const tradeDate = 6 * time.Hour
 func (k *KeyLevels) addFutures(f *future, dates []ExpirationGamma, captured time.Time, cal *Calendar) {
 	date := DateOf(captured.In(NewYork).Add(tradeDate))
 	for _, d := range dates { // nearest first
-		if d.Settlement != AM || d.ForwardSource != forwardParity || !quarterly(d.Expiration, cal) {
+		quarterly := d.Expiration.Month()%3 == 0 && cal.IsMonthly(d.Expiration)
+		if d.Settlement != AM || d.ForwardSource != forwardParity || !quarterly {
 			continue
 		}
 		ratio := float64(d.Forward / k.EffectiveSpot)
@@ -119,12 +120,6 @@ func (k *KeyLevels) addFutures(f *future, dates []ExpirationGamma, captured time
 			return
 		}
 	}
-}
-
-// quarterly says whether a date is the third Friday of March, June, September or December, or the session before it when that Friday
-// is a holiday.
-func quarterly(d Date, cal *Calendar) bool {
-	return d.Month()%3 == 0 && d == cal.OnOrBefore(ThirdFriday(d.Year(), d.Month()))
 }
 
 // future is a stock index future. The prices of a contract are multiples of its tick.

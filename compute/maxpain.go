@@ -159,7 +159,7 @@ func DefaultMaxPain(pains []*MaxPain) int {
 // It returns nil if the chain has none.
 func MonthlyPain(pains []*MaxPain, cal *Calendar) *MaxPain {
 	for _, p := range pains {
-		if p.Expiration == cal.OnOrBefore(ThirdFriday(p.Expiration.Year(), p.Expiration.Month())) {
+		if cal.IsMonthly(p.Expiration) {
 			return p
 		}
 	}

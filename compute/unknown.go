@@ -145,7 +145,7 @@ func (e *exposure) expiresOn(d Date) bool {
 	if from, ok := daily[e.underlying.Symbol]; ok && d >= from {
 		return true
 	}
-	if d == e.Calendar.OnOrBefore(ThirdFriday(d.Year(), d.Month())) {
+	if e.Calendar.IsMonthly(d) {
 		return !slices.ContainsFunc(e.underlying.roots, func(r optionRoot) bool { return r.settlement == AM })
 	}
 	listed := func(d Date) bool {

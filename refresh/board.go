@@ -147,11 +147,11 @@ func (b *board) failing(name string) error {
 	return nil
 }
 
-// clockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
+// ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
 // clock was set back. If the upstream's clock was not set back, its documents are then refused as clock_ahead.
-func (b *board) clockError() error {
-	last := time.Unix(b.lastAnswer.Load(), 0).UTC()
-	if now := b.cfg.Clock.Now(); last.After(now.Add(feed.MaxAhead)) {
+func (p *publisher) ClockError() error {
+	last := time.Unix(p.board.lastAnswer.Load(), 0).UTC()
+	if now := p.cfg.Clock.Now(); last.After(now.Add(feed.MaxAhead)) {
 		return fmt.Errorf("clock shows %s, behind the last answer of %s", now.Format(time.RFC3339), last.Format(time.RFC3339))
 	}
 	return nil

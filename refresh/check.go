@@ -96,8 +96,8 @@ type checker struct {
 // accepts counts a file, and prints why it is refused.
 func (k *checker) accepts(path string, err error) bool {
 	k.files++
-	e := (*upstream.Error)(nil)
-	if !errors.As(err, &e) {
+	e, refused := errors.AsType[*upstream.Error](err)
+	if !refused {
 		return true
 	}
 	k.refused++

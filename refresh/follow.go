@@ -57,9 +57,6 @@ func (f *follower) Join(o fleet.Origin) error {
 	return nil
 }
 
-// ClockError implements [fleet.Process].
-func (f *follower) ClockError() error { return f.board.clockError() }
-
 // Failing implements [fleet.Process]. It looks at the chain of the first underlying, and whether refreshes stand still.
 func (f *follower) Failing() error { return cmp.Or(f.board.failing(f.cfg.products[0].Name), f.Stuck()) }
 

@@ -158,3 +158,65 @@ type job struct {
 	run       func(context.Context) error
 	reads     func(now time.Time) []upstream.Name // the documents that the job fetches; nil: it fetches none
 }
+
+// refreshChain fetches the chain of an underlying and publishes the products that rest on it.
+func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
+	name, products := feed.ChainOf(symbol), j.cfg.products.OfChain(symbol)
+	if !j.source.Offers(name) {
+		return nil
+	}
+	d, err := j.fetch(ctx, name)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil:
+		b := j.newBatch()
+		b.Add(d)
+		if err = j.accept(compute.PathOf(symbol), b, products, symbol); partial(err) {
+			return err
+		}
+	case errors.Is(err, upstream.ErrNotModified):
+		j.board.succeed(products, symbol)
+		return nil
+	case !j.source.Offers(name): // no more, by this answer
+		err = fmt.Errorf("not asked again for %s: %w", feed.UnknownRetry, err)
+		j.board.succeed(products.Where((*product.Product).EveryChain), symbol) // a delisted stock makes nothing else stale
+		products = products.Where(func(p *product.Product) bool { return !p.EveryChain() })
+	}
+	if err != nil {
+		return j.board.fail(symbol, fmt.Errorf("%s: %w", name, err), products)
+	}
+	return nil
+}
+
+// quotesFailure is the document name under which failures of the sector quotes are counted.
+const quotesFailure = "quotes"
+
+// refreshSectors fetches the quotes of all funds and the histories of those that have a quote, and publishes the
+// rotation. The refresh fails as soon as the quotes of more than half of the funds have failed. Fewer failures are only
+// logged: the funds concerned keep their accepted quotes. The error joins the refused documents.
+func (j *jobs) refreshSectors(ctx context.Context) error {
+	products := j.cfg.products.Of(product.Funds)
+	if !j.offers(products[0]) {
+		return nil
+	}
+	b := j.newBatch()
+	var quotes, histories []upstream.Name
+	for _, symbol := range compute.FundSymbols() {
+		quotes = append(quotes, upstream.Quotes(symbol))
+	}
+	errs := j.fetchInto(ctx, b, quotes...)
+	if len(errs) > len(quotes)/2 {
+		return j.board.fail(quotesFailure, errors.Join(errs...), products)
+	}
+	for _, symbol := range compute.FundSymbols() {
+		if b.Document(upstream.Quotes(symbol)) != nil {
+			histories = append(histories, upstream.History(symbol))
+		}
+	}
+	errs = append(errs, j.fetchInto(ctx, b, histories...)...)
+	if err := j.accept("sectors", b, products, quotesFailure); err != nil {
+		return j.board.fail(quotesFailure, errors.Join(append(errs, err)...), products)
+	}
+	return refusedAmong(errs...)
+}

@@ -47,9 +47,6 @@ func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
 // DiskError returns why files are not written yet, nil when all are. It never waits for the disk.
 func (r *Refresher) DiskError() error { return r.cfg.Store.DiskError() }
 
-// ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served.
-func (r *Refresher) ClockError() error { return r.board.clockError() }
-
 // LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
 func (r *Refresher) LastFailure(name string) string {
 	return string(r.board.now(name).health.worst(nil, nil).reason)

@@ -263,8 +263,7 @@ func readAll(name upstream.Name, from io.Reader, size int64) ([]byte, error) {
 
 // failed returns an error with a reason, which is TimedOut if the cause is a timeout.
 func failed(name upstream.Name, reason upstream.Reason, err error) error {
-	var network net.Error
-	if errors.As(err, &network) && network.Timeout() { // also the end of a context
+	if network, is := errors.AsType[net.Error](err); is && network.Timeout() { // also the end of a context
 		reason = upstream.TimedOut
 	}
 	return &upstream.Error{Name: name, Reason: reason, Err: err}

@@ -75,8 +75,8 @@ func decode(body []byte, unmarshal func(text []byte) error) error {
 
 // isMismatch says whether all of a text is JSON, but a value of it is of another type than its field.
 func isMismatch(err error) bool {
-	mismatch := (*json.UnmarshalTypeError)(nil)
-	return errors.As(err, &mismatch)
+	_, is := errors.AsType[*json.UnmarshalTypeError](err)
+	return is
 }
 
 // outside yields the bytes of a JSON text that are not in a string, without the quotation marks that end strings.

@@ -22,8 +22,6 @@ const (
 	allFlow     = "100" // the stored limit: its rows include those of every other limit
 )
 
-func flowOfUnderlying(symbol string) string { return "options/flow/" + compute.PathOf(symbol) }
-
 // flowQuality is `meta.quality` of options/flow/{u} and options/flow/unusual.
 type flowQuality struct {
 	Chains []flowChainQuality `json:"chains"` // The chains, by symbol.
@@ -123,7 +121,7 @@ func gatherFlow(_ *Product, b *Batch, in *Inputs) error {
 		if b.Accepted != nil && b.Offers != nil && !b.Offers(feed.ChainOf(u)) {
 			continue
 		}
-		a := b.answered(flowOfUnderlying(u))
+		a := b.answered("options/flow/" + compute.PathOf(u))
 		if a.err != nil { // the flow of all would lack a chain that was there
 			return a.err
 		}

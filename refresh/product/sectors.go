@@ -92,14 +92,6 @@ func computeSectors(a *Answer, in *Inputs, _ *feed.Document) error {
 	return nil
 }
 
-// gatherSectorSeries adds the documents of the newest rotation, whose as_of is that of its series, and the stored rows.
-func gatherSectorSeries(p *Product, b *Batch, in *Inputs) error {
-	if err := gatherSectors(p, b, in); err != nil {
-		return err
-	}
-	return gatherSeries(p, b, in)
-}
-
 // sectorColumns are the columns of the series of sectors: after those of all funds, two of each fund, such as xlk_rs_ratio.
 var sectorColumns = func() []string {
 	columns := []string{"date", "session_date", "cyclical_minus_defensive_pct", "tone", "advancing", "declining", "unchanged", "above_benchmark"}

@@ -50,8 +50,14 @@ type seriesQuality struct {
 }
 
 // gatherSeries adds the rows of the newest stored dates of the resource whose series it is. The row of its answer of the
-// same batch replaces the stored row of its date, if the answer will be stored there. If it changes nothing, the stored row stays.
+// same batch replaces the stored row of its date, if the answer will be stored there. If it changes nothing, the stored row stays. The series of
+// sectors has the as_of of the newest rotation, so it also adds the documents of that.
 func gatherSeries(p *Product, b *Batch, in *Inputs) error {
+	if p.Feed == Funds {
+		if err := gatherSectors(p, b, in); err != nil {
+			return err
+		}
+	}
 	name := strings.TrimSuffix(p.Name, "/series")
 	rows := map[string]json.RawMessage{}
 	for _, s := range b.Memory.store.Summaries(name) {

@@ -24,6 +24,7 @@ const (
 	modelledNotice = modelled + notAdvice
 	flowNotice     = "Delayed 15 minutes; rows are observations of an aggregate chain, not prints; side and direction are inferred" + notAdvice
 	derivedNotice  = "Delayed 15 minutes and derived from quotes" + notAdvice
+	sectorsNotice  = "Delayed 15 minutes and derived; price returns without dividends" + notAdvice
 	painNotice     = "Delayed and derived from open interest of the previous session; max pain is arithmetic, not a forecast" + notAdvice
 )
 
@@ -80,23 +81,13 @@ var table = []*Row{
 		gather: gatherVolatility, Compute: ofGamma(computeVolatility), Dated: true,
 		Data: compute.Volatility{}, Quality: volatilityQuality{},
 	},
+	series("volatility/{u}", Chains, seriesMethod, derivedNotice, volatilityColumns, volatilitySeriesData{}),
 	{
-		pattern: "volatility/{u}/series", Feed: Chains, Method: seriesMethod, notice: derivedNotice,
-		gather: gatherSeries, Compute: computeSeries(volatilityColumns), Forms: []Form{tableCSV},
-		Data: volatilitySeriesData{}, Quality: seriesQuality{},
-	},
-	{
-		pattern: "{u}-max-pain", Feed: Chains, Method: compute.MaxPainMethod,
-		notice: painNotice,
+		pattern: "{u}-max-pain", Feed: Chains, Method: compute.MaxPainMethod, notice: painNotice,
 		gather: gatherPain, Compute: computeMaxPain, Dated: true, Forms: []Form{listCSV("expirations", compute.PainExpiration{})},
 		deltas: defaultOnly, Data: compute.MaxPain{}, Quality: painQuality{},
 	},
-	{
-		pattern: "{u}-max-pain/series", Feed: Chains, Method: seriesMethod,
-		notice: painNotice,
-		gather: gatherSeries, Compute: computeSeries(painColumns), Forms: []Form{tableCSV},
-		Data: painSeriesData{}, Quality: seriesQuality{},
-	},
+	series("{u}-max-pain", Chains, seriesMethod, painNotice, painColumns, painSeriesData{}),
 	{
 		pattern: UnderlyingsResource, Feed: Chains, Method: underlyingsMethod, notice: modelledNotice,
 		gather: gatherUnderlyings, Compute: computeUnderlyings, reopen: reopenUnderlyings, Forms: []Form{listCSV("rows", underlyingRow{})},
@@ -113,29 +104,26 @@ var table = []*Row{
 		deltas: []string{"", allFlow}, Data: compute.Flow{}, Quality: flowQuality{},
 	},
 	{
-		pattern: SectorsResource, Feed: Funds, Method: compute.SectorsMethod,
-		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
+		pattern: SectorsResource, Feed: Funds, Method: compute.SectorsMethod, notice: sectorsNotice,
 		gather: gatherSectors, Compute: computeSectors, Dated: true, Forms: []Form{listCSV("trail", compute.TrailPoint{})},
 		deltas: defaultOnly, Data: compute.Rotation{}, Quality: sectorsQuality{},
 	},
-	{
-		pattern: SectorsResource + "/series", Feed: Funds, Method: seriesMethod,
-		notice: "Delayed 15 minutes and derived; price returns without dividends" + notAdvice,
-		gather: gatherSectorSeries, Compute: computeSeries(sectorColumns), Forms: []Form{tableCSV},
-		Data: sectorSeriesData{}, Quality: seriesQuality{},
-	},
+	series(SectorsResource, Funds, seriesMethod, sectorsNotice, sectorColumns, sectorSeriesData{}),
 	{
 		pattern: VIXResource, Feed: Settlements, Method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures; cash quotes are delayed 15 minutes" + notAdvice,
 		gather: gatherVIX, Compute: computeVIX, Dated: true,
 		Data: compute.VIXCurve{}, Quality: vixQuality{},
 	},
-	{
-		pattern: VIXSeriesResource, Feed: Settlements, Method: vixSeriesMethod,
-		notice: "Derived from daily settlement prices of VIX futures" + notAdvice,
-		gather: gatherSeries, Compute: computeSeries(vixSeriesColumns), Forms: []Form{tableCSV},
-		Data: vixSeries{}, Quality: seriesQuality{},
-	},
+	series(VIXResource, Settlements, vixSeriesMethod, "Derived from daily settlement prices of VIX futures"+notAdvice, vixSeriesColumns, vixSeries{}),
+}
+
+// series is the row of the series of a resource.
+func series(of string, feed Feed, method, notice string, columns []string, data any) *Row {
+	return &Row{
+		pattern: of + "/series", Feed: feed, Method: method, notice: notice, gather: gatherSeries, Compute: computeSeries(columns),
+		Forms: []Form{tableCSV}, Data: data, Quality: seriesQuality{},
+	}
 }
 
 // placeholder stands for the symbol of an underlying, in small letters, in [Row.pattern].

@@ -123,7 +123,7 @@ func gatherUnderlyings(_ *Product, b *Batch, in *Inputs) error {
 		if gamma.digest == nil {
 			continue
 		}
-		row, err := rowOf(u, gamma, b.answered(volatilityOf(u)))
+		row, err := rowOf(u, gamma, b.answered("volatility/"+compute.PathOf(u)))
 		if err != nil {
 			return err
 		}

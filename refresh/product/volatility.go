@@ -18,8 +18,6 @@ type volatilityQuality struct {
 	compute.VolatilityQuality
 }
 
-func volatilityOf(symbol string) string { return "volatility/" + compute.PathOf(symbol) }
-
 // gatherVolatility adds the inputs of [gammaOf] and the history of earlier sessions.
 func gatherVolatility(p *Product, b *Batch, in *Inputs) error {
 	session, err := in.Documents[0].Session(b.Calendar)

@@ -188,10 +188,7 @@ func weekEnd(cal *compute.Calendar, d compute.Date) bool {
 	return cal.OnOrBefore(d+compute.Date(time.Friday-d.Weekday())) == d
 }
 
-// monthly says whether the date is the third Friday, or the session before it if that Friday is a holiday.
-func monthly(cal *compute.Calendar, d compute.Date) bool {
-	return d == cal.OnOrBefore(compute.ThirdFriday(d.Year(), d.Month()))
-}
+var monthly = (*compute.Calendar).IsMonthly
 
 func monthEnd(cal *compute.Calendar, d compute.Date) bool { return cal.Next(d).Month() != d.Month() }
 

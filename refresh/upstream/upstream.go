@@ -174,8 +174,7 @@ func Refuse(reason Reason, format string, args ...any) *Error {
 
 // ReasonOf returns the reason of an error from a source, or Malformed for any other error.
 func ReasonOf(err error) Reason {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, is := errors.AsType[*Error](err); is {
 		return e.Reason
 	}
 	return Malformed
