@@ -23,7 +23,8 @@ func BlackValue(right Right, f, k, v float64) float64 {
 	if k < f {
 		otm, intrinsic = Put, f-k
 	}
-	value := math.Sqrt(f) * math.Sqrt(k) * blackOTM(-math.Abs(logMoneyness(f, k)), v)
+	x := -math.Abs(logMoneyness(f, k))
+	value := math.Sqrt(f) * math.Sqrt(k) * blackOTM(x, v, math.Exp(0.5*x), math.Exp(-0.5*x))
 	if right != otm {
 		value += intrinsic
 	}
@@ -42,11 +43,8 @@ func BlackGamma(spot, at, f, k, v, discount float64) float64 {
 }
 
 // blackOTM returns the normalised Black value b(x, v) of an out-of-the-money call, its undiscounted value over
-// √(fk), x = ln(f/k) <= 0. It lies in [0, e^(x/2)).
-func blackOTM(x, v float64) float64 { return blackBetween(x, v, math.Exp(0.5*x), math.Exp(-0.5*x)) }
-
-// blackBetween is [blackOTM] for a caller that has e^(x/2) and e^(-x/2).
-func blackBetween(x, v, up, down float64) float64 {
+// √(fk), x = ln(f/k) <= 0. It lies in [0, e^(x/2)). up is e^(x/2) and down is e^(-x/2).
+func blackOTM(x, v, up, down float64) float64 {
 	h, t := x/v, 0.5*v
 	b := 0.5 * (up*math.Erfc(-(h+t)*invSqrt2) - down*math.Erfc(-(h-t)*invSqrt2))
 	return math.Max(b, 0)
@@ -82,7 +80,7 @@ func ImpliedTotalVolatility(right Right, value, f, k, guess float64) (v float64,
 
 const maxTotalVolatility = 64 // the value is √(fk)·(1 - 1e-200) there: no float64 price needs more
 
-// solveOTM finds v with blackOTM(x, v) = beta, for x <= 0 and 0 < beta < e^(x/2). It begins at the guess if that can be v,
+// solveOTM finds v with b(x, v) = beta, for x <= 0 and 0 < beta < e^(x/2). It begins at the guess if that can be v,
 // else at the inflection.
 func solveOTM(x, beta, guess float64) (float64, bool) {
 	lo, hi := 0.0, float64(maxTotalVolatility)
@@ -91,13 +89,13 @@ func solveOTM(x, beta, guess float64) (float64, bool) {
 		v = beta / invSqrt2Pi // b ≈ v φ(0) at the money
 	}
 	up, down := math.Exp(0.5*x), math.Exp(-0.5*x)
-	low := beta < blackBetween(x, v, up, down)
+	low := beta < blackOTM(x, v, up, down)
 	if guess > 1e-6 && guess < maxTotalVolatility && low == (guess < v) {
 		v = guess
 	}
 	target := 1 / math.Sqrt(-math.Log(beta))
 	for range 100 {
-		b := blackBetween(x, v, up, down)
+		b := blackOTM(x, v, up, down)
 		if b < beta {
 			lo = v
 		} else {

@@ -210,20 +210,17 @@ const MaxRows = 200_000
 // ChainBuilder collects the rows of one document and validates them. The zero value is ready. It is not safe
 // for concurrent use.
 type ChainBuilder struct {
-	rows      []Contract // an open interest that is absent or outside its range is NaN
-	listed    int
-	badSymbol int
-	bad       int // numbers outside the range of their kind
-	examples  map[string]string
+	rows  []Contract // an open interest that is absent or outside its range is NaN
+	chain Chain      // without its contracts
 }
 
-// example keeps the symbol of the first row that is left out for a reason.
-func (b *ChainBuilder) example(reason string, symbol func() string) {
-	if b.examples == nil {
-		b.examples = map[string]string{}
+// skip counts a row that is left out for a reason, and keeps the symbol of the first.
+func (b *ChainBuilder) skip(count *int, reason string, symbol func() string) {
+	if *count++; b.chain.Examples == nil {
+		b.chain.Examples = map[string]string{}
 	}
-	if b.examples[reason] == "" {
-		b.examples[reason] = symbol()
+	if b.chain.Examples[reason] == "" {
+		b.chain.Examples[reason] = symbol()
 	}
 }
 
@@ -232,7 +229,7 @@ func (b *ChainBuilder) Grow(n int) { b.rows = slices.Grow(b.rows, n) }
 
 // Add collects one row of the document. It does not keep the bytes of symbol.
 func (b *ChainBuilder) Add(symbol []byte, q Quote) {
-	b.listed++
+	b.chain.Listed++
 	bad := 0
 	for _, n := range [...]struct {
 		kind NumberKind
@@ -250,11 +247,10 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 	c := Contract{Quote: q}
 	root, ok := parseSymbol(symbol, &c)
 	if !ok {
-		b.badSymbol++
-		b.example("bad_symbol", func() string { return string(symbol[:min(len(symbol), 40)]) })
+		b.skip(&b.chain.Skipped.BadSymbol, "bad_symbol", func() string { return string(symbol[:min(len(symbol), 40)]) })
 		return
 	}
-	b.bad += bad
+	b.chain.BadNumbers += bad
 	n := len(b.rows)
 	if n > 0 && b.rows[n-1].Root == string(root) {
 		c.Root = b.rows[n-1].Root // rows of one root share a string
@@ -267,17 +263,17 @@ func (b *ChainBuilder) Add(symbol []byte, q Quote) {
 // Build validates the collected rows and returns the chain. The chain takes over the memory of the rows: do not use the
 // builder afterwards. The error is [ErrEmptyChain], [ErrNoSpot], or says that there are more than [MaxRows] rows.
 func (b *ChainBuilder) Build(u UnderlyingQuote) (*Chain, error) {
-	if b.listed == 0 {
+	chain := &b.chain
+	switch {
+	case chain.Listed == 0:
 		return nil, ErrEmptyChain
-	}
-	if b.listed > MaxRows {
-		return nil, fmt.Errorf("option chain has %d rows, over the limit of %d", b.listed, MaxRows)
-	}
-	if math.IsNaN(Price.Usable(u.Spot)) {
+	case chain.Listed > MaxRows:
+		return nil, fmt.Errorf("option chain has %d rows, over the limit of %d", chain.Listed, MaxRows)
+	case math.IsNaN(Price.Usable(u.Spot)):
 		return nil, ErrNoSpot
 	}
 	slices.SortStableFunc(b.rows, func(x, y Contract) int { return compareListing(&x, &y) }) // the first of two duplicates stays first
-	chain := &Chain{UnderlyingQuote: u, Listed: b.listed, Skipped: Skipped{BadSymbol: b.badSymbol}, BadNumbers: b.bad}
+	chain.UnderlyingQuote = u
 	kept, row := b.rows[:0], UnderlyingOf(u.Symbol)
 	var last Contract // the previous row, kept or not
 	for i := range b.rows {
@@ -285,24 +281,21 @@ func (b *ChainBuilder) Build(u UnderlyingQuote) (*Chain, error) {
 		settlement, known := row.settlement(c.Root)
 		switch {
 		case i > 0 && compareListing(&last, &c) == 0:
-			chain.Skipped.Duplicate++
-			b.example("duplicate", b.rows[i].Symbol)
+			b.skip(&chain.Skipped.Duplicate, "duplicate", b.rows[i].Symbol)
 		case math.IsNaN(c.OpenInterest):
-			chain.Skipped.BadNumber++
-			b.example("bad_number", b.rows[i].Symbol)
+			b.skip(&chain.Skipped.BadNumber, "bad_number", b.rows[i].Symbol)
 			if c.Settlement = settlement; known {
 				chain.Unread = append(chain.Unread, c)
 			}
 		case !known:
-			chain.Skipped.UnknownRoot++
-			b.example("unknown_root", b.rows[i].Symbol)
+			b.skip(&chain.Skipped.UnknownRoot, "unknown_root", b.rows[i].Symbol)
 		default:
 			c.Settlement = settlement
 			kept = append(kept, c)
 		}
 		last = c
 	}
-	chain.Contracts, chain.Examples = kept, b.examples
+	chain.Contracts = kept
 	return chain, nil
 }
 

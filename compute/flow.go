@@ -112,10 +112,6 @@ type FlowComponents struct {
 	IVChange Score `json:"iv_change" jsonschema:"minimum=0,maximum=10" unit:"points of 10"`
 }
 
-func (c FlowComponents) sum() float64 {
-	return float64(c.VolumeOI + c.Premium + c.SizeSurprise + c.QuoteLocation + c.IVChange)
-}
-
 // ChainFlow is the unusual flow of one chain.
 type ChainFlow struct {
 	Flow

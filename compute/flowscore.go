@@ -60,7 +60,8 @@ func (o *observation) score(in FlowInput, quoted time.Time, sizes sizePeers, lim
 		QuoteLocation: Score(15 * clamp01(math.Abs(o.location)) * o.trust),
 		IVChange:      Score(10 * clamp01((math.Abs(o.ivChange)-0.5)/4.5)),
 	}
-	o.rounded = roundTo(o.quality*o.components.sum(), 1)
+	c := &o.components
+	o.rounded = roundTo(o.quality*float64(c.VolumeOI+c.Premium+c.SizeSurprise+c.QuoteLocation+c.IVChange), 1)
 }
 
 // locate sets the location of the last price in the quote, from -1 (bid) to 1 (ask), and the trust in it. The trade is

@@ -1,8 +1,6 @@
 package compute
 
-import (
-	"slices"
-)
+import "slices"
 
 const (
 	matrixExpirations = 16 // columns at most

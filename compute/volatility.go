@@ -281,19 +281,15 @@ func aroundMonth(dates []datedVolatility) (a, b *datedVolatility) {
 	return a, b
 }
 
-// volatilityIndexDates returns the dates that the exchange's volatility index of the underlying takes, every date without such an index.
+// volatilityIndexDates returns the dates that the exchange's volatility index of the underlying takes, every date without such an index: AM on
+// the third Friday of a month, PM on the other Fridays. Where a Friday is a holiday, the session before it counts.
 func (e *exposure) volatilityIndexDates(dates []datedVolatility) []datedVolatility {
 	return slices.DeleteFunc(slices.Clone(dates), func(d datedVolatility) bool {
-		return e.underlying.volatilityIndex && !d.ofVolatilityIndex(e.Calendar)
+		friday := d.settles.friday()
+		third := friday == ThirdFriday(friday.Year(), friday.Month())
+		taken := d.settles == e.Calendar.OnOrBefore(friday) && third == (d.settlement == AM)
+		return e.underlying.volatilityIndex && !taken
 	})
-}
-
-// ofVolatilityIndex says whether the exchange's volatility index takes the series: AM on the third Friday of a month, PM on the other
-// Fridays. Where a Friday is a holiday, the session before it counts.
-func (s *series) ofVolatilityIndex(cal *Calendar) bool {
-	friday := s.settles.friday()
-	third := friday == ThirdFriday(friday.Year(), friday.Month())
-	return s.settles == cal.OnOrBefore(friday) && third == (s.settlement == AM)
 }
 
 // ratios returns put/call by open interest and by volume.

@@ -191,7 +191,7 @@ func (d *Document) decode() (err error) {
 	case upstream.QuotesKind:
 		err = d.decodeQuote(key)
 	case upstream.HistoryKind:
-		err = d.decodeHistory(key)
+		d.Closes, d.Bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(key)))
 	case upstream.SettlementKind:
 		err = d.decodeSettlement(key)
 	}
@@ -238,11 +238,6 @@ func (d *Document) decodeQuote(symbol string) error {
 	}
 	d.Quote, d.Underlying, d.Bad = quote, quote.UnderlyingQuote, quote.BadNumbers
 	return nil
-}
-
-func (d *Document) decodeHistory(symbol string) (err error) {
-	d.Closes, d.Bad, err = cboe.DecodeHistory(d.Body, cboe.PriceKind(withoutUnderscore(symbol)))
-	return err
 }
 
 // decodeSettlement decodes a settlement file. asked is the date in its name, used if the file states no date.

@@ -67,14 +67,9 @@ func (p *Past) Names(d compute.Date) (names []upstream.Name, others int) {
 }
 
 // Sessions returns the sessions for which there is a folder and whose UTC date is over before an instant, rising.
-func (p *Past) Sessions(before time.Time) (sessions []compute.Date) {
+func (p *Past) Sessions(before time.Time) []compute.Date {
 	all, _, _ := p.Dates() // a folder that cannot be read now has none
-	for _, d := range all {
-		if d < compute.DateOf(before.UTC()) {
-			sessions = append(sessions, d)
-		}
-	}
-	return sessions
+	return slices.DeleteFunc(all, func(d compute.Date) bool { return d >= compute.DateOf(before.UTC()) })
 }
 
 // At returns the document in the folder of the New York date of an instant, as if it had arrived then. Its error is that of [Read].
