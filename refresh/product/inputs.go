@@ -1,7 +1,9 @@
 package product
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -9,6 +11,7 @@ import (
 
 	"strikecache/compute"
 	"strikecache/refresh/feed"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -138,4 +141,124 @@ func InputsOf(f *snapshots.File, load func(sha256 string) ([]byte, error)) (*Inp
 		in.calendar = compute.NewCalendar(c.Closed, c.Early)
 	}
 	return in, nil
+}
+
+// Settings are what answers depend on besides documents and earlier answers.
+type Settings struct {
+	Calendar     *compute.Calendar
+	RiskFreeRate float64  // per year, continuously compounded, where the quotes give none
+	Source       string   // as in meta.source
+	Underlyings  []string // symbols
+	Recorded     bool     // every document is of the past, and its answers belong to its date
+	// History says whether the documents of a past date are there, which give the date its answers. It may read a small file; nil: none are.
+	History func(compute.Date) bool
+	Offers  func(upstream.Name) bool // says whether the source has a document now; nil: it has all
+}
+
+// Batch is new documents on their way to answers. If it has no document of a name, the accepted document of that name is used.
+type Batch struct {
+	Settings
+	At        time.Time                          // of the computation, in market time
+	Documents map[upstream.Name]*feed.Document   // by [feed.Document.Key]
+	Accepted  func(upstream.Name) *feed.Document // returns the accepted document of a name; nil: of a past session, no other document is used
+	Memory    *Memory                            // what earlier answers left
+	Answers   map[string]*Answer                 // of the products above, while the products are computed in the order of the table
+	TrackRows []json.RawMessage                  // rows before the newest, of a track that is made again; nil: the stored track goes on
+}
+
+// Add puts a document into the batch.
+func (b *Batch) Add(d *feed.Document) { b.Documents[d.Key()] = d }
+
+// Document returns the document of a name from the batch, else the accepted one, nil when there is neither.
+func (b *Batch) Document(name upstream.Name) *feed.Document {
+	if d := b.Documents[name]; d != nil || b.Accepted == nil {
+		return d
+	}
+	return b.Accepted(name)
+}
+
+// Settlement returns the settlement file of the batch, else the accepted one, nil when there is neither or when it cannot be read.
+func (b *Batch) Settlement() *feed.Settlement {
+	d := b.Document(feed.LatestSettlement)
+	if d == nil || d.Open() != nil {
+		return nil
+	}
+	return d.Settlement
+}
+
+// Dated says whether an answer belongs to the file of its date: it was computed on that UTC date, or is the first of a daily product whose
+// past nobody plays, or is of the past itself: history or a recorded market is played.
+func (b *Batch) Dated(a *Answer) bool {
+	return b.Accepted == nil || b.Recorded || a.Date() == compute.DateOf(b.At.UTC()) ||
+		a.Product.Daily() && !slices.Contains(b.Memory.store.DatesOf(a.Product.Name), a.Date().String()) && (b.History == nil || !b.History(a.Date()))
+}
+
+// Stored is what a [snapshots.Store] has of earlier answers.
+type Stored interface {
+	Current(product string) *snapshots.Edition
+	DatesOf(product string) []string
+	Summaries(product string) []snapshots.Summary
+	Load(product, date string) (snapshots.File, error)
+	LoadCurrent(product string) (snapshots.File, error)
+	Object(sha256 string) ([]byte, error)
+}
+
+// Memory is what answers need from earlier answers: the chains of the session before, rows of series and tracks, histories, and closes of
+// indices that wait for their settlement file. It reads them from the store. One goroutine at a time uses it.
+type Memory struct {
+	store    Stored
+	calendar *compute.Calendar
+	log      *slog.Logger
+	before   map[string]previousChain    // by underlying
+	closes   map[closeKey]*feed.Document // quotes of VIX and VIX3M; nil: those of the stored curve are not looked at yet
+}
+
+// previousChain is the chain that the gex/{u} stored under a date names.
+type previousChain struct {
+	date  compute.Date
+	chain *feed.Document // nil: gone or damaged
+}
+
+// closeKey names the close of an index on a date.
+type closeKey struct {
+	index string
+	date  compute.Date
+}
+
+// NewMemory returns the memory of a store.
+func NewMemory(store Stored, cal *compute.Calendar, log *slog.Logger) *Memory {
+	return &Memory{store: store, calendar: cal, log: log, before: map[string]previousChain{}}
+}
+
+// previous returns the chain of an underlying that the answer of gex/{u} stored under the date of the session before names, after
+// read has taken from it what the product needs; see [reference]. It returns nil if the answer or the chain is not stored or not readable.
+func (m *Memory) previous(symbol string, session compute.Date, read func(*feed.Document) error) *feed.Document {
+	date := m.calendar.Previous(session)
+	if known := m.before[symbol]; known.date == date {
+		return known.chain
+	}
+	f, err := m.store.Load(gammaOfUnderlying(symbol), date.String())
+	i := slices.IndexFunc(f.Inputs, func(in snapshots.StoredInput) bool { return in.Name == string(feed.ChainOf(symbol)) })
+	if errors.Is(err, snapshots.ErrNoSnapshot) || err == nil && i < 0 {
+		return nil
+	}
+	var d *feed.Document
+	if err == nil {
+		d = m.asPrevious(f.Inputs[i])
+		err = read(d)
+	}
+	if err != nil {
+		m.log.Error("chain of the previous session not readable", "document", feed.ChainOf(symbol), "date", date, "err", err)
+		if !errors.Is(err, snapshots.ErrGone) && !errors.Is(err, snapshots.ErrTorn) {
+			return nil // the next answer tries again
+		}
+		d = nil
+	}
+	m.before[symbol] = previousChain{date, d}
+	return d
+}
+
+func (m *Memory) asPrevious(in snapshots.StoredInput) *feed.Document {
+	in.Name = feed.PreviousDir + in.Name
+	return feed.Stored(in, m.store.Object)
 }
