@@ -53,12 +53,10 @@ type OpenInterestChange struct {
 	To Count `json:"to" jsonschema:"minimum=0" unit:"contracts"`
 }
 
-// The reasons of quality.changes_reason.
+// The reasons of quality.changes_reason that more than one place reads.
 const (
-	noReference         = "no_reference"
-	split               = "split"
-	netUnknown          = "net_unknown"
-	referenceNetUnknown = "reference_net_unknown"
+	noReference = "no_reference"
+	split       = "split"
 )
 
 // changes compares today's net and flip, as served, with the reference. The reason is set when the result is nil.
@@ -70,9 +68,9 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	case e.Chain.splitSince(ref.listed(), e.level/ref.Spot, e.Calendar):
 		return nil, new(split)
 	case net == nil:
-		return nil, new(netUnknown)
+		return nil, new("net_unknown")
 	case ref.Net == nil:
-		return nil, new(referenceNetUnknown)
+		return nil, new("reference_net_unknown")
 	}
 	n := e.reprice()
 	from, to := *ref.Net, *net

@@ -59,7 +59,6 @@ func (in SectorsInput) official() map[string]Fund {
 	return funds
 }
 
-// comparable returns the closes that can be compared with the quote.
 func (f Fund) comparable() []Close {
 	i, _ := slices.BinarySearchFunc(f.Closes, f.Jump+1, byDate)
 	return f.Closes[i:]

@@ -32,7 +32,6 @@ const (
 	positiveToNegative = "positive_to_negative"
 )
 
-// flipSearch is the result of a search.
 type flipSearch struct {
 	flips   []Flip // material roots, rising
 	nearest *Level // the root nearest the spot; nil when there are no flips

@@ -132,7 +132,6 @@ type ChainBefore struct {
 	iv   map[contractKey]float64 // published implied volatility of each contract, NaN or 0 without one
 }
 
-// contractKey names a contract.
 type contractKey struct {
 	Series
 	strike float64

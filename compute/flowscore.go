@@ -215,7 +215,6 @@ func (o *observation) reasons(side string) []string {
 	return out
 }
 
-// fixed formats a number with a fixed number of decimals.
 func fixed(x float64, decimals int) string {
 	return strconv.FormatFloat(roundTo(x, decimals), 'f', decimals, 64)
 }

@@ -328,7 +328,6 @@ func (e *exposure) byExpiration() []ExpirationGamma {
 	return rows
 }
 
-// byDate returns the series sorted by expiration date and settlement.
 func (e *exposure) byDate() []*series {
 	return slices.SortedStableFunc(slices.Values(e.series), func(a, b *series) int {
 		return cmp.Or(cmp.Compare(a.Expiration, b.Expiration), cmp.Compare(a.settlement, b.settlement))

@@ -87,7 +87,6 @@ var tailFunds = strings.Fields(`DBA DBB DBC DBO DIA DRAM EEM EFA EWY EWZ FXI GLD
 // tailSince has the dates from which funds of the list trade until 16:15, where they are known to have traded until 16:00 before.
 var tailSince = map[string]Date{"IBIT": NewDate(2025, time.November, 10)}
 
-// classOn returns the class of an underlying on a date.
 func (u Underlying) classOn(d Date) class {
 	switch {
 	case u.Kind == KindIndex:
@@ -167,7 +166,6 @@ func (c *Chain) quoted(cal *Calendar) (time.Time, span) {
 	}
 }
 
-// tradedIn says whether the last trade of a contract lies in hours.
 func (c *Chain) tradedIn(s span) bool {
 	return slices.ContainsFunc(c.Contracts, func(o Contract) bool { return o.LastTrade >= s.opens.Unix() && o.LastTrade <= s.closes.Unix() })
 }

@@ -48,7 +48,6 @@ func marshalFixed(x float64, decimals int) ([]byte, error) {
 	return marshalled(func(b []byte) []byte { return appendFixed(b, x, decimals) }), nil
 }
 
-// appendFixed appends what [marshalFixed] returns.
 func appendFixed(b []byte, x float64, decimals int) []byte {
 	if !finite(x) {
 		return append(b, "null"...)

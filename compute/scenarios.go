@@ -49,7 +49,7 @@ func flipBand(base *Level, scenarios []Scenario) *Band {
 // unknown, not 0. So they are, for the reason returned, when open interest is not known, and without a contract that must be listed.
 func (e *exposure) zeroDTE() (z ZeroDTE, unknown *string) {
 	if !e.quoted.Before(e.Calendar.Close(e.session)) {
-		return ZeroDTE{Settled: true}, new(alreadySettled)
+		return ZeroDTE{Settled: true}, new("settled")
 	}
 	var net, gross float64
 	expiring := slices.DeleteFunc(slices.Clone(e.series), func(s *series) bool { return s.settles != e.session })
@@ -63,7 +63,7 @@ func (e *exposure) zeroDTE() (z ZeroDTE, unknown *string) {
 	}
 	switch held := positionsOf(expiring...); {
 	case len(expiring) == 0 && e.expiresOn(e.session):
-		return z, new(notListed)
+		return z, new("not_listed")
 	case !held.interest.complete():
 		return z, new(interestMissing)
 	case e.mismatch:

@@ -87,7 +87,6 @@ type Periods struct {
 	YTD     *Ratio `json:"ytd" unit:"percent, in relative_pct percentage points"`     // Over the year to date. `null` when it is not known.
 }
 
-// each returns the periods in their order.
 func (p *Periods) each() [5]**Ratio {
 	return [...]**Ratio{&p.Day, &p.Week, &p.Month, &p.Quarter, &p.YTD}
 }

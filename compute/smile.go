@@ -21,7 +21,6 @@ const (
 // points v² is linear in x. Outside them it is unknown.
 type smile []smilePoint
 
-// smilePoint is one strike.
 type smilePoint struct {
 	x   float64 // ln(K/F)
 	w   float64 // v²
@@ -50,14 +49,14 @@ func (m smile) atTheMoney() (w float64, why string) {
 	}
 	last := len(m) - 1
 	if i < last && m[i].mid <= m[last].mid || i > 1 && m[i-1].mid <= m[0].mid {
-		return 0, flatPrices
+		return 0, "flat_prices"
 	}
 	if m[i].x == 0 {
 		return m[i].w, ""
 	}
 	w = between(m[i-1], m[i], 0)
 	if max(-m[i-1].x, m[i].x) > math.Sqrt(w) {
-		return 0, wideGap
+		return 0, "wide_gap"
 	}
 	return w, ""
 }
@@ -115,7 +114,6 @@ func (s *series) straddle() *Level {
 	return new(Level(nearest.contracts[Call].Mid() + nearest.contracts[Put].Mid()))
 }
 
-// option is an option of the model-free volatility.
 type option struct{ k, mid float64 }
 
 // modelFree returns the total variance by the formula of the Cboe Volatility Index, NaN and the reason where unknown. The center K0 is
@@ -153,7 +151,7 @@ func (s *series) modelFree(m smile, atm float64) (w float64, why string) {
 	away := s.forward/k0.k - 1
 	switch w = 2*sum/s.discount - away*away; {
 	case !(w > 0):
-		return math.NaN(), notPositive
+		return math.NaN(), "not_positive"
 	case w < leastOfATM*leastOfATM*atm:
 		return math.NaN(), quoteGap
 	}

@@ -180,7 +180,6 @@ func refuseForwards(all []*series, spot float64, share bool, day Date) {
 	}
 }
 
-// over returns ln(F/price).
 func (s *series) over(price float64) float64 { return logMoneyness(s.forward, price) }
 
 // tolerance returns how far the forward, as a logarithm, may be off: 0.15 %, or half the spreads of the call and the put nearest to it.

@@ -282,7 +282,6 @@ func volatilityAt(priced []strike, k float64) float64 {
 	return math.Sqrt(a.v*a.v + w*(b.v*b.v-a.v*a.v))
 }
 
-// byDistance orders strikes by their distance from the forward.
 func (s *series) byDistance(a, b strike) int {
 	return cmp.Compare(math.Abs(a.k-s.forward), math.Abs(b.k-s.forward))
 }

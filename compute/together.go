@@ -175,7 +175,6 @@ func (s *series) findWrong() {
 	}
 }
 
-// contradictory returns how many strikes are marked.
 func (s *series) contradictory() (n int) {
 	for i := range s.strikes {
 		if row := &s.strikes[i]; row.off || row.contradicts {

@@ -32,7 +32,6 @@ type Underlying struct {
 	unusable string
 }
 
-// optionRoot is a root of the options of an underlying.
 type optionRoot struct {
 	name       string
 	settlement Settlement

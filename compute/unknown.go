@@ -86,7 +86,6 @@ func ifKnown[T any](c *coverage, right Right, sum T) *T {
 	return &sum
 }
 
-// complete says whether the sums over both rights are known.
 func (c *coverage) complete() bool { return c.known(Call) && c.known(Put) }
 
 // positions are sums over contracts, by right, and how many contracts lack the number.

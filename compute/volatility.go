@@ -116,27 +116,14 @@ type VolatilityResult struct {
 	Today   VolatilityDay // for the history of later sessions
 }
 
-// The reasons of an unknown figure.
+// The reasons of an unknown figure that several places give.
 const (
 	fewStrikes      = "few_strikes"
-	flatPrices      = "flat_prices"
 	notBracketed    = "not_bracketed"
-	wideGap         = "wide_gap"
-	noQuote         = "no_quote"
-	underOneDay     = "under_one_day"
 	quoteGap        = "quote_gap"
-	noCalls         = "no_calls"
 	interestMissing = "open_interest_missing"
-	volumeMissing   = "volume_missing"
-	notListed       = "not_listed"
-	alreadySettled  = "settled"
-	notPositive     = "not_positive"
-	spotMismatch    = string(FlipSpotMismatch)
 	noDates         = "no_expirations"
 	fewSessions     = "few_sessions"
-	missingSessions = "missing_sessions"
-	priceJump       = "price_jump"
-	noRange         = "no_range"
 )
 
 const (
@@ -203,7 +190,7 @@ func (e *exposure) dateVolatility(d *datedVolatility) ExpirationVolatility {
 	row := ExpirationVolatility{Expiration: s.Expiration, Settlement: s.settlement, Forward: Level(s.forward), Unknown: unknown}
 	held := positionsOf(s)
 	row.PutCallOpenInterest, row.PutCallVolume = held.ratios(unknown)
-	row.Straddle = known(s.straddle(), unknown, "atm_straddle", noQuote)
+	row.Straddle = known(s.straddle(), unknown, "atm_straddle", "no_quote")
 	m := s.smile(func(*strike) bool { return true })
 	w, why := m.atTheMoney()
 	if why != "" {
@@ -215,12 +202,12 @@ func (e *exposure) dateVolatility(d *datedVolatility) ExpirationVolatility {
 	percent := func(w float64) Ratio { return Ratio(100 * math.Sqrt(w/s.years)) } // NaN of NaN
 	d.atm, row.ATM = w, new(percent(w))
 	if row.ExpectedMove = new(Level(e.level * math.Sqrt(w))); e.mismatch {
-		row.ExpectedMove = known[Level](nil, unknown, "expected_move", spotMismatch)
+		row.ExpectedMove = known[Level](nil, unknown, "expected_move", string(FlipSpotMismatch))
 	}
 	wings := func(delta float64, suffix string) (reversal, butterfly *Ratio) {
 		call, put, why := percent(m.atDelta(-delta)), percent(m.atDelta(delta)), notBracketed
 		if s.left < leastWings {
-			call, why = Ratio(math.NaN()), underOneDay
+			call, why = Ratio(math.NaN()), "under_one_day"
 		}
 		return known(finiteOrNil(call-put), unknown, "risk_reversal_"+suffix, why),
 			known(finiteOrNil((call+put)/2-*row.ATM), unknown, "butterfly_"+suffix, why)
@@ -298,9 +285,9 @@ func (p *positions) ratios(unknown map[string]string) (openInterest, volume *Rat
 		if !c.complete() {
 			return known[Ratio](nil, unknown, name, missing)
 		}
-		return known(finiteOrNil(Ratio(of[Put]/of[Call])), unknown, name, noCalls)
+		return known(finiteOrNil(Ratio(of[Put]/of[Call])), unknown, name, "no_calls")
 	}
-	return ratio(p.openInterest, p.interest, "put_call_open_interest", interestMissing), ratio(p.volume, p.traded, "put_call_volume", volumeMissing)
+	return ratio(p.openInterest, p.interest, "put_call_open_interest", interestMissing), ratio(p.volume, p.traded, "put_call_volume", "volume_missing")
 }
 
 const (
@@ -334,7 +321,7 @@ func (r VolatilityResult) With(earlier []VolatilityDay, cal *Calendar) Volatilit
 	if now != nil && len(values) >= leastRanked {
 		low, high := slices.Min(values), slices.Max(values)
 		v.Percentile = new(midRank(*now, values))
-		v.Rank, why = finiteOrNil(Ratio((*now-low)/(high-low)*100)), noRange // 0/0 is NaN
+		v.Rank, why = finiteOrNil(Ratio((*now-low)/(high-low)*100)), "no_range" // 0/0 is NaN
 	}
 	known(v.Percentile, unknown, "percentile_1y", why)
 	known(v.Rank, unknown, "rank_1y", why)
@@ -359,13 +346,13 @@ func realised(closes []VolatilityDay, n int, cal *Calendar) (_ *Ratio, why strin
 	closes = closes[len(closes)-n-1:]
 	m := cal.SessionsBetween(closes[0].Session, closes[n].Session)
 	if 4*m > 5*n {
-		return nil, missingSessions
+		return nil, "missing_sessions"
 	}
 	sum := 0.0
 	for i, d := range closes[1:] {
 		move := math.Log(*d.Close / *closes[i].Close)
 		if math.Abs(move) > math.Log(mostJump) {
-			return nil, priceJump
+			return nil, "price_jump"
 		}
 		sum += move * move
 	}

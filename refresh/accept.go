@@ -152,7 +152,6 @@ func (p *publisher) compute(b *product.Batch, products product.List) (changed []
 	return changed, failed, errors.Join(errs...)
 }
 
-// save stores the inputs and the files of answers.
 func (p *publisher) save(b *product.Batch, answers []*product.Answer) error {
 	var files []snapshots.File
 	var objects []snapshots.Object

@@ -44,7 +44,6 @@ func newBoard(cfg *Config) *board {
 // now returns what a product serves now. It does not wait while answers are sealed again.
 func (b *board) now(name string) *currentAnswer { return (*b.current.Load())[name] }
 
-// edition returns what a product serves now, nil before the first answer.
 func (b *board) edition(name string) *snapshots.Edition { return b.now(name).edition }
 
 // put replaces what products serve, all at the same instant. b.mu is held.

@@ -70,7 +70,6 @@ const (
 	inARow       = "compared with the file checked before; a server accepts the third document in a row that agrees with the two before"
 )
 
-// advice says what to do about a refused document.
 var advice = map[upstream.Reason]string{
 	upstream.Missing:     "the path ends in options/SYMBOL.json, quotes/SYMBOL.json, charts/historical/SYMBOL.json or settlement/YYYY-MM-DD.csv, each also as .gz",
 	upstream.Unreachable: "it must be a regular file, and no link may lead out of the folder that has options, quotes, charts and settlement",

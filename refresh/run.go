@@ -29,7 +29,6 @@ func newJobs(cfg *Config) *jobs {
 	return j
 }
 
-// list returns the jobs of the schedule.
 func (j *jobs) list() (all []job) {
 	at := func(every time.Duration) schedule { return schedule{j.cfg.Clock, j.cal, every, 0} }
 	for i, u := range j.cfg.Underlyings {

@@ -205,24 +205,19 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 		c.turns.pause(host, failure.RetryAfter)
 		return nil, "", failure
 	}
-	body, packed, err := readBody(name, resp)
+	body, err := readAll(name, resp.Body, min(max(resp.ContentLength, 0), 4<<20))
 	if err != nil {
 		return nil, "", err
 	}
 	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero if there is none
-	return &upstream.Document{
-		Name: name, Body: body, Gzip: packed, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
+	doc = &upstream.Document{
+		Name: name, Body: body, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
 		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
-	}, "", nil
-}
-
-// readBody reads a body. It leaves gzip as it is.
-func readBody(name upstream.Name, resp *http.Response) (text, packed []byte, err error) {
-	text, err = readAll(name, resp.Body, min(max(resp.ContentLength, 0), 4<<20))
-	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		return nil, text, err
 	}
-	return text, nil, err
+	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
+		doc.Body, doc.Gzip = nil, body
+	}
+	return doc, "", nil
 }
 
 // Unpack decompresses a document of which only the gzip is there. The reason of its error is Truncated or TooLarge.

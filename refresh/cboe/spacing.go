@@ -38,7 +38,6 @@ type ticket struct {
 // longestPause is the longest pause of a host in which a request waits for its turn.
 const longestPause = 2 * time.Minute
 
-// errPaused says that the host has asked for a longer pause.
 var errPaused = errors.New("the host has asked for a pause")
 
 // wait returns when the caller may send one request to a host, or with the context's error or errPaused.

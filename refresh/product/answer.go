@@ -153,7 +153,6 @@ func (a *Answer) encode() (err error) {
 	return nil
 }
 
-// encode fills in the JSON and the other forms of a variant.
 func (v *Variant) encode(forms []Form) (err error) {
 	if v.encoded = true; v.JSON == nil {
 		v.JSON, err = json.Marshal(v.data)

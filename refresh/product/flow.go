@@ -67,7 +67,6 @@ func chainBefore(d *feed.Document) (*compute.ChainBefore, error) {
 	return r.before, nil
 }
 
-// computeChainFlow scores one chain.
 func computeChainFlow(a *Answer, in *Inputs, d *feed.Document) (err error) {
 	input := compute.FlowInput{Chain: d.Chain, Calendar: in.calendar}
 	q := flowQuality{}

@@ -70,7 +70,6 @@ const (
 	underlyingsState  = "underlyings"        // rows
 )
 
-// addState adds a state to the inputs, as JSON.
 func (in *Inputs) addState(name string, state any) error {
 	body, err := json.Marshal(state)
 	if err != nil {
@@ -219,7 +218,6 @@ type previousChain struct {
 	chain *feed.Document // nil: gone or damaged
 }
 
-// closeKey names the close of an index on a date.
 type closeKey struct {
 	index string
 	date  compute.Date

@@ -28,7 +28,6 @@ func (a *Answer) Seal(every time.Duration, fresh snapshots.Freshness) (err error
 	return err
 }
 
-// sealVariants seals a snapshot for each variant.
 func (a *Answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	sealed := map[*Variant]*snapshots.Snapshot{}
 	e := &snapshots.Edition{Variants: map[string]*snapshots.Snapshot{}}

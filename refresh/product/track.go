@@ -291,7 +291,6 @@ func nearest(rows []compute.StrikeGamma, spot compute.Level, n int) []compute.St
 	return rows
 }
 
-// threeDigits rounds an amount to 3 significant digits.
 func threeDigits(x *compute.Dollars) *compute.Dollars {
 	if x == nil {
 		return nil

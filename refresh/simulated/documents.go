@@ -81,7 +81,6 @@ func (f *frame) appendRow(b []byte, c *contract, now *smile) []byte {
 	return append(b, `,"percent_change":-1.49012e-06,"prev_day_close":0.025},`...)
 }
 
-// price returns the price of an instrument at an instant.
 func (m *Market) price(in *instrument, p point, at moment) float64 {
 	if in.symbol == vix {
 		return m.vixLevel(p, at)
@@ -138,7 +137,6 @@ func appendFixed(b []byte, x float64) []byte {
 	return b
 }
 
-// settlementTime returns when the settlement file of a date is published.
 func settlementTime(d compute.Date) time.Time { return d.At(18, 30, 0, compute.NewYork) }
 
 // settlementDate returns the date of the settlement file that is served for the date asked: once that is published its own, before that

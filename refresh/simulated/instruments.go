@@ -211,7 +211,6 @@ type strike struct {
 	since       compute.Date // the session it was listed on
 }
 
-// days returns the calendar days from a date to the expiration.
 func (s *series) days(from compute.Date) int { return int(s.date - from) }
 
 const longestLife = 1970 // days, the maximum of all roles
@@ -241,7 +240,6 @@ func (m *Market) listing(in *instrument, listed compute.Date) (all []series) {
 	return all
 }
 
-// settles returns the open or the close of a session.
 func (f *factors) settles(date compute.Date, am bool) moment {
 	i := f.index(date)
 	if am {

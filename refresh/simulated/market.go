@@ -165,7 +165,6 @@ type moment struct {
 	sessions float64 // trading time since the epoch: session i ends at i + 1
 }
 
-// opening returns the open of session i, and closing its close.
 func (f *factors) opening(i int) moment {
 	return moment{f.calendar.Open(f.dates[i]), float64(i) + nightShare}
 }

@@ -177,7 +177,6 @@ func (f *frame) day(i int) *day {
 	return &f.days[f.session-i]
 }
 
-// smile returns the smile of a series at the open of session i.
 func (f *frame) smile(s *series, i int) *smile {
 	d := f.day(i)
 	if d.series != s {
@@ -219,7 +218,6 @@ func (f *frame) today(c *contract, i int) noise {
 	return c.key.child(5).child(uint64(f.dates[i]))
 }
 
-// trades says whether a contract trades on session i.
 func (f *frame) trades(c *contract, i int) bool {
 	if c.settles.sessions <= float64(i)+nightShare {
 		return false // it has settled at the open

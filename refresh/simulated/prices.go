@@ -16,7 +16,6 @@ type noise uint64
 // generators, 2014).
 const golden = 0x9e3779b97f4a7c15
 
-// child returns the k-th child.
 func (n noise) child(k uint64) noise {
 	z := uint64(n) + (k+1)*golden
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -24,7 +23,6 @@ func (n noise) child(k uint64) noise {
 	return noise(z ^ z>>31)
 }
 
-// named returns the child of a name.
 func (n noise) named(name string) noise {
 	for i := range len(name) {
 		n = n.child(uint64(name[i]))
@@ -123,7 +121,6 @@ func (f *factors) index(d compute.Date) int {
 	return i
 }
 
-// step appends a session.
 func (f *factors) step() {
 	i := len(f.dates) - 1
 	d := f.calendar.Next(f.dates[i])
