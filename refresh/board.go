@@ -138,14 +138,6 @@ func (b *board) judge(products product.List, change func(healths)) {
 	b.put(changed)
 }
 
-// failing returns why the answer of a resource is stale although it is refreshed, nil if it is not.
-func (b *board) failing(name string) error {
-	if h := b.now(name).health.worst(nil, nil); h.failures >= failuresToStale {
-		return fmt.Errorf("%d refreshes of %s in a row have failed, the last with %s", h.failures, name, h.reason)
-	}
-	return nil
-}
-
 // ClockError returns an error while the clock is more than 10 minutes behind the last answer that is stored or served: the
 // clock was set back. If the upstream's clock was not set back, its documents are then refused as clock_ahead.
 func (p *publisher) ClockError() error {

@@ -1,7 +1,6 @@
 package refresh
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync/atomic"
@@ -58,7 +57,13 @@ func (f *follower) Join(o fleet.Origin) error {
 }
 
 // Failing implements [fleet.Process]. It looks at the chain of the first underlying, and whether refreshes stand still.
-func (f *follower) Failing() error { return cmp.Or(f.board.failing(f.cfg.products[0].Name), f.Stuck()) }
+func (f *follower) Failing() error {
+	first := f.cfg.products[0].Name
+	if h := f.board.now(first).health.worst(nil, nil); h.failures >= failuresToStale {
+		return fmt.Errorf("%d refreshes of %s in a row have failed, the last with %s", h.failures, first, h.reason)
+	}
+	return f.Stuck()
+}
 
 // Behind implements [fleet.Process].
 func (f *follower) Behind() time.Duration {
