@@ -124,18 +124,6 @@ func (o *observation) direction(side string) string {
 	return "unknown"
 }
 
-func scoreBand(score float64) string {
-	switch {
-	case score >= 70:
-		return "extreme"
-	case score >= 50:
-		return "high"
-	case score >= 30:
-		return "notable"
-	}
-	return "low"
-}
-
 func (o *observation) item(chain *Chain, session Date) FlowItem {
 	side := o.side()
 	it := FlowItem{
@@ -147,7 +135,7 @@ func (o *observation) item(chain *Chain, session Date) FlowItem {
 		Expiration:       o.Expiration,
 		DaysToExpiration: o.days,
 		Score:            Score(o.rounded),
-		Band:             scoreBand(o.rounded),
+		Band:             classOf(o.rounded, "low", rung{30, "notable"}, rung{50, "high"}, rung{70, "extreme"}),
 		Volume:           Count(o.Volume),
 		OpenInterest:     Count(o.OpenInterest),
 		Premium:          Dollars(math.Round(o.premium)),

@@ -145,6 +145,22 @@ func percentOf(part, whole float64) *Ratio {
 	return new(Ratio(part / whole * 100))
 }
 
+// rung is a class of numbers: those from a limit on.
+type rung struct {
+	from float64
+	name string
+}
+
+// classOf returns the name of the last of rising rungs that x reaches, and lowest if it reaches none.
+func classOf(x float64, lowest string, rising ...rung) string {
+	for _, r := range rising {
+		if x >= r.from {
+			lowest = r.name
+		}
+	}
+	return lowest
+}
+
 // median returns the median of xs, the mean of the middle two for an even count, and sorts xs. It is NaN for
 // an empty slice.
 func median(xs []float64) float64 { return quantile(xs, 0.5) }

@@ -28,8 +28,8 @@ type Underlying struct {
 	// expirations of that index.
 	volatilityIndex bool
 	american        bool // of an index: its options can be exercised before they expire
-	// unusable says why no exposure can be computed; "" if it can.
-	unusable string
+	// Unusable says why no exposure can be computed, "" if it can: of VIX, of an index without a row, and of a root of an index, such as SPXW.
+	Unusable string
 }
 
 type optionRoot struct {
@@ -57,7 +57,7 @@ var indices = []Underlying{
 	{Symbol: "XEO", roots: []optionRoot{{"XEO", PM}}, flow: usualFlow},
 	{Symbol: "MRUT", hours: smallIndex, roots: []optionRoot{{"MRUT", PM}}, flow: usualFlow},
 	{Symbol: "XND", roots: []optionRoot{{"XND", PM}}, flow: usualFlow},
-	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow, unusable: "each of its expirations is on another future"},
+	{Symbol: "VIX", roots: []optionRoot{{"VIX", AM}, {"VIXW", AM}}, flow: usualFlow, Unusable: "each of its expirations is on another future"},
 }
 
 // otherIndices are symbols of further indices that have options on an exchange in the United States. Their roots, settlements or hours
@@ -75,11 +75,11 @@ func UnderlyingOf(symbol string) Underlying {
 			return u
 		}
 		if _, known := u.settlement(symbol); known {
-			return Underlying{Symbol: symbol, flow: usualFlow, unusable: "it is part of the chain of " + u.Symbol}
+			return Underlying{Symbol: symbol, flow: usualFlow, Unusable: "it is part of the chain of " + u.Symbol}
 		}
 	}
 	if slices.Contains(otherIndices, symbol) {
-		return Underlying{Symbol: symbol, flow: usualFlow, unusable: "it is an index whose settlement and hours are not known here"}
+		return Underlying{Symbol: symbol, flow: usualFlow, Unusable: "it is an index whose settlement and hours are not known here"}
 	}
 	u := Underlying{Symbol: symbol, Kind: KindStock, roots: []optionRoot{{RootOf(symbol), PM}}, flow: usualFlow}
 	if slices.Contains(tailFunds, symbol) {
@@ -93,10 +93,6 @@ func RootOf(symbol string) string { return strings.ReplaceAll(symbol, ".", "") }
 
 // PathOf returns a symbol as paths spell it: brkb of BRK.B.
 func PathOf(symbol string) string { return strings.ToLower(RootOf(symbol)) }
-
-// Unusable says why no exposure can be computed for the underlying, "" if it can: of VIX, of an index without a
-// row, and of a root of an index, such as SPXW.
-func (u Underlying) Unusable() string { return u.unusable }
 
 // American says whether the options can be exercised before they expire.
 func (u Underlying) American() bool { return u.Kind != KindIndex || u.american }

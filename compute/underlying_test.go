@@ -21,7 +21,7 @@ func TestUnderlyingOf(t *testing.T) {
 		equal(t, c.symbol, u.Symbol, c.symbol)
 		equal(t, c.symbol+": kind", u.Kind, c.kind)
 		equal(t, c.symbol+": American", u.American(), c.kind != compute.KindIndex || c.symbol == "OEX")
-		equal(t, c.symbol+": unusable", u.Unusable() != "", c.symbol == "VIX" || c.symbol == "RLG")
+		equal(t, c.symbol+": unusable", u.Unusable != "", c.symbol == "VIX" || c.symbol == "RLG")
 	}
 }
 

@@ -358,16 +358,7 @@ func (c *VIXCurve) cash(in VIXInput) {
 		vix := *in.VIX
 		c.VIX = new(VolPoints(vix))
 		c.SpotBasis = finiteOrNil(Ratio((c.settlement(1)/vix - 1) * 100))
-		switch {
-		case vix < 15:
-			c.VolLevel = new("low")
-		case vix < 20:
-			c.VolLevel = new("normal")
-		case vix < 30:
-			c.VolLevel = new("elevated")
-		default:
-			c.VolLevel = new("stress")
-		}
+		c.VolLevel = new(classOf(vix, "low", rung{15, "normal"}, rung{20, "elevated"}, rung{30, "stress"}))
 	}
 	if in.VIX3M != nil {
 		c.VIX3M = new(VolPoints(*in.VIX3M))
@@ -376,16 +367,8 @@ func (c *VIXCurve) cash(in VIXInput) {
 		return
 	}
 	c.VIXRatio = finiteOrNil(Ratio(*in.VIX / *in.VIX3M))
-	switch ratio := decimal(*in.VIX / *in.VIX3M); {
-	case ratio < 0.85:
-		c.CashRegime = new("deep_contango")
-	case ratio < 0.917:
-		c.CashRegime = new("contango")
-	case ratio < 1:
-		c.CashRegime = new("flattening")
-	default:
-		c.CashRegime = new("inverted")
-	}
+	ratio := decimal(*in.VIX / *in.VIX3M)
+	c.CashRegime = new(classOf(ratio, "deep_contango", rung{0.85, "contango"}, rung{0.917, "flattening"}, rung{1, "inverted"}))
 }
 
 // leastHistory is how many stored values a percentile needs.

@@ -156,12 +156,12 @@ func (p *publisher) save(b *product.Batch, answers []*product.Answer) error {
 	var files []snapshots.File
 	var objects []snapshots.Object
 	for _, a := range answers {
-		f := a.File(b.Dated(a))
+		f, inputs := a.File(b.Dated(a))
 		if f.Current = b.Accepted != nil; !f.Current {
 			f.Served = nil // hundreds of dates would take much memory
 		}
 		files = append(files, f)
-		objects = append(objects, a.Objects()...)
+		objects = append(objects, inputs...)
 	}
 	return p.store.Save(files, objects)
 }

@@ -261,7 +261,7 @@ func (k *checker) chain(d *feed.Document) {
 		}
 		k.say("%d contracts with %s%s", n, f.name, cost)
 	}
-	if why := compute.UnderlyingOf(chain.Symbol).Unusable(); why != "" {
+	if why := compute.UnderlyingOf(chain.Symbol).Unusable; why != "" {
 		k.say("NOT USED: %s cannot be an underlying: %s", chain.Symbol, why)
 		return
 	}

@@ -327,7 +327,7 @@ func (s *ScheduleFlags) check() error {
 		if s.Underlyings[i] = symbol; !product.Symbol.MatchString(symbol) {
 			return fmt.Errorf("--underlyings: %q is not a symbol such as SPY or BRK.B: 1 to 6 capital letters, with a point before the last if it has one", symbol)
 		}
-		if why := compute.UnderlyingOf(symbol).Unusable(); why != "" {
+		if why := compute.UnderlyingOf(symbol).Unusable; why != "" {
 			return fmt.Errorf("--underlyings: %s cannot be one: %s", symbol, why)
 		}
 		if j := slices.IndexFunc(s.Underlyings[:i], func(other string) bool { return compute.PathOf(other) == compute.PathOf(symbol) }); j >= 0 {

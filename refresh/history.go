@@ -310,7 +310,7 @@ func (j *jobs) servedTrack(p *product.Product) (rows []json.RawMessage, chain *f
 		return nil, nil, first, nil
 	}
 	if err == nil {
-		rows, err = p.TrackRows(f.Edition.Default)
+		rows, err = p.TrackRows(f.Edition.Default.Data())
 	}
 	if err != nil || len(rows) == 0 {
 		return nil, nil, first, err

@@ -57,7 +57,7 @@ func TestPlayedSessionsAndTracks(t *testing.T) {
 		for _, date := range dates[:5] {
 			f, err := r.store.Load(product.TrackResource, date)
 			must(t, err)
-			rows, err := product.Named(product.TrackResource).TrackRows(f.Edition.Default)
+			rows, err := product.Named(product.TrackResource).TrackRows(f.Edition.Default.Data())
 			must(t, err)
 			if n := len(rows); n != 27 || !bytes.Contains(rows[0], []byte(date+"T14:")) || !bytes.Contains(rows[n-1], []byte(date+"T21:14:59Z")) {
 				t.Errorf("track of %s: %d rows, from %s to %s", date, n, rows[0], rows[n-1])

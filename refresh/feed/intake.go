@@ -85,7 +85,7 @@ func (i *Intake) validate(d *Document) error {
 	case len(c.Unread) > len(c.Contracts):
 		return upstream.Refuse(upstream.OIMissing, "the open interest of %d of %d contracts cannot be read", len(c.Unread), len(c.Unread)+len(c.Contracts))
 	case compute.Unsettled(c, i.Calendar).Contracts == 0:
-		if why := compute.UnderlyingOf(c.Symbol).Unusable(); why != "" {
+		if why := compute.UnderlyingOf(c.Symbol).Unusable; why != "" {
 			return upstream.Refuse(upstream.Empty, "%s cannot be an underlying: %s", c.Symbol, why)
 		}
 		left := struct {

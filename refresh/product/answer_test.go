@@ -232,7 +232,7 @@ func TestRowsOfAnEarlierMethod(t *testing.T) {
 		`"rows":[["2026-11-20T14:30:52Z",7551.86,7551.86,-8693514,7551.88,7700,7500,"neutral",69.61,6370763033,6.2332,7543.36,7575.67]]}`
 	s, err := snapshots.Seal([]byte(earlier), snapshots.Meta{Quality: []byte("{}")})
 	must(t, err)
-	rows, err := Named(TrackResource).TrackRows(s)
+	rows, err := Named(TrackResource).TrackRows(s.Data())
 	if err != nil || len(rows) != 1 || !bytes.HasSuffix(rows[0], []byte(`,7543.36,7575.67,null,null]`)) || !json.Valid(rows[0]) {
 		t.Errorf("%s, %v", rows, err)
 	}

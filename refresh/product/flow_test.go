@@ -64,7 +64,8 @@ func TestFlowOfAllChains(t *testing.T) {
 		all.Rejected != (compute.FlowRejected{Settled: 3, NotThisSession: 6, LowVolume: 9, LowPrice: 12, LowPremium: 15}) || all.SessionDate != compute.NewDate(2026, 8, 11) {
 		t.Errorf("%v %v %d %+v %v", a.RestsOn, all.Universe, all.Count, all.Rejected, all.SessionDate)
 	}
-	again, rests, err := a.Product.Reopen(a.File(true).Edition)
+	f, _ := a.File(true)
+	again, rests, err := a.Product.Reopen(f.Edition)
 	must(t, err)
 	if !slices.Equal(rests, a.RestsOn) || again.Default != again.Variants[defaultFlow] {
 		t.Errorf("opened again, it rests on %v", rests)

@@ -68,24 +68,17 @@ func (a *Answer) sealVariants(meta snapshots.Meta) (*snapshots.Edition, error) {
 	return e, nil
 }
 
-// File returns the sealed answer as it is stored. dated says whether it belongs under its date.
-func (a *Answer) File(dated bool) snapshots.File {
-	f := snapshots.File{Product: a.Product.Name, Edition: a.Edition, Build: Build(), Summary: a.summary, Current: true, Dated: dated}
+// File returns the sealed answer as it is stored, and the bytes of those of its inputs that have them. dated says whether it belongs under its date.
+func (a *Answer) File(dated bool) (f snapshots.File, objects []snapshots.Object) {
+	f = snapshots.File{Product: a.Product.Name, Edition: a.Edition, Build: Build(), Summary: a.summary, Current: true, Dated: dated}
 	for _, d := range a.Inputs.Documents {
 		f.Inputs = append(f.Inputs, d.StoredInput)
+		objects = append(objects, snapshots.Object{SHA256: d.SHA256, Body: d.Body, Gzip: d.Gzip})
 	}
 	if a.storedVariant != "" {
 		f.Edition, f.Served = &snapshots.Edition{Default: a.Edition.Variants[a.storedVariant]}, a.Edition
 	}
-	return f
-}
-
-// Objects returns the bytes of the inputs that have them.
-func (a *Answer) Objects() (objects []snapshots.Object) {
-	for _, d := range a.Inputs.Documents {
-		objects = append(objects, snapshots.Object{SHA256: d.SHA256, Body: d.Body, Gzip: d.Gzip})
-	}
-	return objects
+	return f, objects
 }
 
 // Stored returns the variants that the file stores, by parameter value, which is "" when the file stores one value.

@@ -108,7 +108,7 @@ func (m *Memory) trackBefore(p *Product, asOf, now time.Time) ([]json.RawMessage
 		}
 		served = f.Edition
 	}
-	return p.TrackRows(served.Default)
+	return p.TrackRows(served.Default.Data())
 }
 
 // Between returns the time after an answer in which newer documents change nothing: of a track with rows for more than one snapshot, else 0.
@@ -157,15 +157,11 @@ func (p *Product) Rows(b *Batch, rows []json.RawMessage) ([]json.RawMessage, err
 		return rows, err
 	}
 	b.Answers[gammaOfUnderlying(p.Underlying)] = a
-	return p.rowsOf(a.variants[""].JSON)
+	return p.TrackRows(a.variants[""].JSON)
 }
 
-// TrackRows returns the rows of a sealed track. Rows of an earlier method have null in later columns.
-func (p *Product) TrackRows(s *snapshots.Snapshot) ([]json.RawMessage, error) {
-	return p.rowsOf(s.Data())
-}
-
-func (p *Product) rowsOf(body []byte) ([]json.RawMessage, error) {
+// TrackRows returns the rows of the JSON of a track. Rows of an earlier method have null in later columns.
+func (p *Product) TrackRows(body []byte) ([]json.RawMessage, error) {
 	data := trackData{Rows: []json.RawMessage{}}
 	if err := json.Unmarshal(body, &data); err != nil {
 		return nil, fmt.Errorf("decode track: %w", err)
@@ -191,8 +187,8 @@ func LosesRows(stored, next *snapshots.Snapshot) bool {
 	if p == nil || !p.Accumulates || stored.Date() != next.Date() {
 		return false
 	}
-	had, err := p.TrackRows(stored)
-	has, failed := p.TrackRows(next)
+	had, err := p.TrackRows(stored.Data())
+	has, failed := p.TrackRows(next.Data())
 	if err != nil || failed != nil {
 		return err == nil
 	}
