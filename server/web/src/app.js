@@ -77,7 +77,7 @@ function tick() {
 /** tell updates the banners. Each states one fact. A banner stays as it is while its fact does not change. */
 function tell() {
   put(top, source());
-  put(status, [...outage(), ...market()]);
+  put(status, [...outage(), ...replayed(), ...market()]);
   say(ages, [panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
   const last = 'Not investment advice.';
   const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
@@ -139,6 +139,12 @@ function outage() {
   const checked = Math.max(...panels.map((p) => p.checked));
   const seen = checked ? `Last answer ${age(Date.now() - checked)} ago. ` : '';
   return [{ key: 'down', kind: 'down', head: 'The server does not answer.', text: checked ? 'The page shows the last answers that it received.' : 'No answer has been received yet.', ticking: seen + ticking }];
+}
+
+/** replayed says that the replay shows a past moment. */
+function replayed() {
+  const { moment } = document.body.dataset;
+  return moment ? [{ key: 'replay', kind: 'closed', head: 'Replay:', text: 'price, bars and tiles are of a past moment, and what is dimmed is of now.', ticking: moment }] : [];
 }
 
 /** market says what is not fresh. An answer about a past date describes that date, so it does not count. */

@@ -1,7 +1,7 @@
 // One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
+import { annotate, color, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -26,6 +26,12 @@ function next() {
   requestAnimationFrame(() => setTimeout(next)); // also if this drawing fails
   chart.render();
 }
+
+/** together draws those of some charts that wait. */
+export function together(some) {
+  for (const chart of some) if (waiting.delete(chart)) chart.render();
+}
+
 function release() {
   if (!held) return;
   held = false;
@@ -46,7 +52,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
  *                         to the high of its values [low, high]. It leaves the scale of y as it is. The format of a series of kind
  *                         cells has the price under the cursor as its second value.
- *   yName, yFormat        of the axis
+ *   yName, yFormat        of the axis; yFormat and xFormat are told how many decimals its step has
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks                 the steps allowed between x ticks; optional
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
@@ -179,7 +185,7 @@ export class Chart {
     return { data, opts: {
       width: this.canvas.clientWidth,
       height: this.canvas.clientHeight,
-      padding: [this.top ?? (marks.length ? labelHeight * marks.length + 6 : 16), this.pad[0], this.bare ? 6 : 0, this.pad[1]],
+      padding: [this.top ?? (marks.length ? labelHeight * marks.length + 6 : 16), this.right ? this.pad[0] : overhang(!!sideways, true, this.pad[0]), this.bare ? 6 : 0, sideways ? overhang(true, false, this.pad[1]) : this.pad[1]],
       legend: { show: false },
       cursor: {
         drag: { x: !sideways, y: false, setScale: false, dist: 8 }, points: { size: 7 }, y: false, bind: { dblclick: () => () => this.#zoomTo(null) },
@@ -192,9 +198,9 @@ export class Chart {
       },
       axes: [
         { ...axis, show: !sideways && !this.bare, side: sideways ? 3 : 2, label: untitled ? undefined : spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, grid: { show: false },
-          values: (_, splits) => splits.map((x) => spec.xFormat(x)) },
+          values: (_, splits, axis, space, step) => splits.map((x) => spec.xFormat(x, false, decimals(step))) },
         sideways ? { ...axis, side: 2, size: 28, space: 56, values: (_, splits) => splits.map((y) => spec.yFormat(y)) }
-          : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, values: (u, splits) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y))),
+          : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, values: (u, splits, axis, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
             size: (_, values) => Math.max(this.gutter, 16 + 6.6 * Math.max(3, ...(values ?? []).map((v) => v.length))) },
       ],
       series,
@@ -244,9 +250,7 @@ export class Chart {
     this.#show();
   }
 
-  get #group() {
-    return this.sync ?? this.along;
-  }
+  get #group() { return this.sync ?? this.along; }
 
   /** stand puts the cursor on the point nearest to x, at a price if there is one. */
   #stand(x, y) {
@@ -322,9 +326,7 @@ export class Chart {
   }
 
   /** zoom returns the part [from, to] that the user has chosen, or null for all. */
-  get zoom() {
-    return this.#zoom;
-  }
+  get zoom() { return this.#zoom; }
 
   #endZoom() {
     this.#zoom = null;
@@ -362,9 +364,7 @@ export class Chart {
     this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
 
-  #hide() {
-    this.hint.hidden = true;
-  }
+  #hide() { this.hint.hidden = true; }
 
   #legend() {
     const { series, bands = [] } = this.#spec;

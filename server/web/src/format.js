@@ -14,6 +14,9 @@ export function number(x, decimals = 0, fixed = false) {
 /** level writes an index level. */
 export const level = (x) => number(x, 2, known(x) && !Number.isInteger(x));
 
+/** rough writes a positive price or a move with three digits, or without decimals. */
+export const rough = (x) => number(x, x > 0 ? Math.max(0, 2 - Math.floor(Math.log10(x))) : 0);
+
 const signed = (x, text) => (x > 0 ? `+${text}` : text);
 
 /** percent writes a percentage with its sign. */

@@ -1,10 +1,10 @@
 // The hero: price through the session at the left, gamma by strike as bars at the right, and one price axis between them, on which
 // flip, walls and the expected move run through both. Below: the slider of the replay, net gamma through the session and the profile.
 
-import { Chart } from './chart.js';
+import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
 import { marks, placed, tracked } from './events.js';
-import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, shortDate, spotName, time, unknown, words } from './format.js';
+import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, shortDate, spotName, time, unknown, words } from './format.js';
 import { barsAt, cellsOf } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
@@ -19,7 +19,7 @@ const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour
 const narrow = 560; // CSS pixels of the hero, from which on its tags have names
 const sessions = 40; // at most, of the closes
 const share = (x) => (x === null ? unknown : `${number(x, 1)}\u00a0%`);
-const write = (band) => (band ? `${number(band[0])} to ${number(band[1])}` : unknown);
+const write = (band) => (band ? `${rough(band[0])} to ${rough(band[1])}` : unknown);
 
 /** Hero draws what show is given. onMoment is called when the replay moves. */
 export class Hero {
@@ -77,9 +77,9 @@ export class Hero {
     const of = this.#track?.session_date;
     const wanted = of && (this.replay.at !== null || this.under.picked() === 'on');
     return wanted ? `/api/v1/gex/{u}/strikes${day() || of !== this.#d?.session_date ? `?date=${of}` : ''}` : '';
-  }, ({ document }, fresh) => {
-    if (!fresh) return;
-    this.#strikes = document?.data ?? null;
+  }, ({ document, failure }, fresh) => {
+    if (!fresh && !failure) return;
+    this.#strikes = document?.data ?? (failure && { columns: [], rows: [] });
     this.draw();
   });
 
@@ -118,12 +118,13 @@ export class Hero {
     return atRow(this.#d, this.#track, Math.max(0, Math.min(this.replay.index, rows - 1)));
   }
 
-  /** draw draws everything of the moment. */
+  /** draw draws everything of the moment, at once: no chart shows another moment than the others. All else on the page is of now, and marked while the replay is not. */
   draw() {
     const m = this.moment;
     for (const choice of [this.span, this.under]) choice.allow(...(this.#track ? [] : ['none']));
     this.expiring.allow(...(day() ? ['all'] : []));
     this.#drawn = this.#chosen();
+    this.#tellMoment();
     if (!m) return this.#clear();
     const left = this.#track ? this.#session() : this.#closes();
     const zoom = this.lines.zoom;
@@ -135,10 +136,23 @@ export class Hero {
     else for (const chart of [this.lines, this.net]) chart.clear(this.#why);
     this.replay.set(this.#track ? left.xs.filter((x) => left.rows.has(x)) : [], zoom ?? left?.axis.range ?? [0, 1]);
     const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
-    if (this.#d) this.#drawBars(m, range, levels, left?.expected?.last, bars);
+    if (this.#d) this.#drawBars(m, range, left?.expected?.last, bars);
     const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
+    const map = this.#track && this.under.picked() === 'on';
     say(this.note, !this.#track && left ? `${this.#absent()} Shown are the closes.`
-      : this.replay.at !== null ? (bars ? `Bars of ${time(bars.at, true)}` : 'The bars are of the last quotes.') : other ? `The track is of ${shortDate(this.#track.session_date)}.` : '');
+      : map && !this.#strikes?.rows.length ? (this.#strikes ? 'No heat map is stored.' : 'The heat map is loading.')
+        : this.replay.at !== null ? (bars ? `Bars of ${time(bars.at, true)}` : 'The bars are of the last quotes.')
+          : { '0dte': 'The lines over the bars are of 0DTE.', week: 'A week has no levels of its own.' }[this.expiring.picked()] ?? (other ? `The bars are of ${shortDate(this.#d.session_date)}.` : ''));
+    together([this.lines, this.bars, this.net, this.profile]);
+  }
+
+  #tellMoment() {
+    const { dataset } = document.body;
+    const moment = this.replay.at === null ? undefined : time(this.replay.at, true);
+    if (moment === dataset.moment) return;
+    if (moment) dataset.moment = moment;
+    else delete dataset.moment;
+    dispatchEvent(new Event('panelchange'));
   }
 
   #clear() {
@@ -149,24 +163,24 @@ export class Hero {
   #drawLeft({ axis, series, net, expected, mark, summary, netSummary, xs, column }, range, levels) {
     const events = this.#track ? [...tracked(this.#track), ...marks.filter((e) => e.kind === 'flow')] : [];
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
-    const digits = range[1] - range[0] < 3 ? 2 : range[1] - range[0] < 20 ? 1 : 0;
     this.lines.draw({
       ...axis, series: [...series, { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(this.under.picked() === 'on' && this.#strikes && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y) => number(y, digits, true), summary,
+      ...(this.under.picked() === 'on' && this.#strikes && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
   }
 
-  #drawBars(m, range, levels, ends, then) {
+  #drawBars(m, range, ends, then) {
     const d = this.#d;
     const name = parts[this.expiring.picked()];
     const part = name && this.#grid?.parts?.find((p) => p.name === name);
     const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
-    const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
+    const own = name ? ofPart(m, name === parts['0dte'] && d.zero_dte) : m;
+    const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [own.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
     if (name && !part) this.bars.clear(this.unknown);
-    else this.bars.draw({ ...chosen, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels, bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
-    drawProfile(this.profile, d, m);
+    else this.bars.draw({ ...chosen, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(own), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
+    drawProfile(this.profile, d);
     refill(this.more, ...comparisons(d));
   }
 
@@ -196,13 +210,13 @@ export class Hero {
         line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
         ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [line('Implied spot', 'effective_spot', '--ink', { kind: 'none' })] : []),
         { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
-        ...(expected ? [{ name: 'Expected', values: xs.map(expected.range), format: write, kind: 'none' }] : []),
+        ...(expected ? [{ name: expected.band.label, values: xs.map(expected.range), format: write, kind: 'none' }] : []),
       ],
       summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
         `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
         jumps('call', 'positive', all('call_wall')) + jumps('put', 'negative', all('put_wall')) +
         (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
-        (expected ? `The cone is one standard deviation from ${time(expected.from, true)}: at the close ${write(expected.last)}.` : ''),
+        (expected ? `The cone is the expected move of the session from ${time(expected.from, true)}, one standard deviation: at the close ${write(expected.last)}.` : ''),
       net: [
         { name: 'Net', values: net, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
         { name: 'Expiring the same day, net', values: column('zero_dte_net_gex_dollars'), format: dollars, kind: 'none' },
@@ -260,6 +274,9 @@ function told(values) {
   const known = values.filter((v) => v !== null);
   return known.length ? ranged('Net gamma', known, dollars) : 'Net gamma is unknown.';
 }
+
+/** ofPart returns a moment with the flip and the walls of a part of the expirations, or without any. */
+const ofPart = (m, part) => ({ ...m, zero_gamma_flip: part?.zero_gamma_flip, flip_band: null, call_wall: part?.call_walls?.[0]?.strike, put_wall: part?.put_walls?.[0]?.strike });
 
 /** levelsOf returns the prices that run through the hero. */
 function levelsOf(m) {

@@ -8,8 +8,8 @@ Object.assign(globalThis, {
   document: page, addEventListener() {}, location: { search: '' }, reportError(error) { throw error; }, devicePixelRatio: 1,
 });
 const format = await import('./format.js');
-const { apart, drawable, layOut, legible } = await import('./paint.js');
-const { beat, unwatch, watch } = await import('./poll.js');
+const { apart, decimals, drawable, layOut, legible, overhang } = await import('./paint.js');
+const { beat, tryAgain, unwatch, watch } = await import('./poll.js');
 const { matching, sided, sort, unmatched } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
 const { barsAt, cellsOf } = await import('./heat.js');
@@ -23,6 +23,7 @@ test('numbers, amounts, times and ages', () => {
     [format.percent(0.614), '+0.61 %'], [format.percent(-0.001), '−0.00 %'], [format.percent(null), '–'], [format.points(-1.5), '−1.50'],
     [format.short(999), '999'], [format.short(999.6), '1.00 k'], [format.short(6400), '6.40 k'], [format.short(12_345_678), '12.3 m'], [format.short(2e12), '2.00 tn'],
     [format.dollars(-6.4e9), '−$6.40 bn'], [format.axisDollars(-6.4e9), '−$6.4 bn'], [format.dollars(0), '$0'], [format.dollars(undefined), '–'],
+    [format.rough(0.7731), '0.773'], [format.rough(6.1342), '6.13'], [format.rough(94.62), '94.6'], [format.rough(7550.4), '7,550'], [format.rough(null), '–'],
     [format.instant('2026-11-20T15:44:39Z'), '20 Nov 10:44:39 ET'], [format.instant('2026-07-01T15:44:39Z'), '1 Jul 11:44:39 ET'],
     [format.date('2026-11-20'), '20 Nov 2026'], [format.month('2026-11'), 'Nov 26'],
     [format.age(59_999), '59 s'], [format.age(921e3), '15 min 21 s'], [format.age(-5), '0 s'], [format.age(7260e3), '2 h 1 min'], [format.age(90000e3), '1 d 1 h'],
@@ -78,12 +79,21 @@ test('the price axis has spot, flip and the cone; far levels stay outside', () =
   const m = { effective_spot: 7590, expected_move_1d: 30, zero_gamma_flip: 7571, flip_band: { low: 7565, high: 7580 }, call_wall: 7700, put_wall: 7500 };
   const strikes = Array.from({ length: 200 }, (_, i) => ({ strike: 7000 + 5 * i }));
   const near = ([low, high], wantLow, wantHigh) => assert.ok(Math.abs(low - wantLow) < 1 && Math.abs(high - wantHigh) < 1, `${low} to ${high}, want ${wantLow} to ${wantHigh}`);
-  near(fit(left, [0, 3], cone, null, m, strikes), 7559.8, 7635.2);
+  near(fit(left, [0, 3], cone, null, m, strikes), 7484, 7716); // the walls are within 2.5 % of the spot
   near(fit(left, [0, 1], cone, [0, 1], m, strikes), 7561.4, 7613.6); // a zoom has what it shows, and the flip band near it
-  near(fit(left, [0, 3], cone, null, { ...m, call_wall: 7640 }, strikes), 7559, 7646); // a near wall is in sight
+  near(fit(left, [0, 3], cone, null, { ...m, call_wall: 7640, put_wall: 7300 }, strikes), 7559, 7646); // this put wall is not
   columns.zero_gamma_flip = [7000, 7000, 7000, 7000];
-  near(fit(left, [0, 3], cone, null, { ...m, zero_gamma_flip: 7000, flip_band: null }, strikes), 7565.2, 7634.8);
-  near(fit({ xs: [], column: () => [] }, [0, 0], undefined, null, { ...m, flip_band: null }, []), 7555.2, 7624.8); // without a track: one expected move
+  near(fit(left, [0, 3], cone, null, { ...m, zero_gamma_flip: 7000, flip_band: null }, strikes), 7484, 7716);
+  const alone = { ...m, flip_band: null, call_wall: null, put_wall: null };
+  near(fit({ xs: [], column: () => [] }, [0, 0], undefined, null, alone, []), 7555.2, 7624.8); // without a track: one expected move
+  near(fit(left, [0, 3], cone, null, alone, strikes.filter((r) => r.strike % 50 === 0)), 7372, 7778); // four strikes on both sides
+});
+
+test('numbers of an axis: as many decimals as its step has, and room for the outermost', () => {
+  assert.deepEqual([2.5e9, 20, 2.5, 0.25, 0.1 + 0.2].map(decimals), [0, 0, 1, 2, 1]);
+  const u = { scales: { y: { min: -30, max: 10 } }, bbox: { width: 400 }, ctx: { measureText: (text) => ({ width: 10 * text.length }) }, axes: [{}, { _splits: [-30, -20, 0], _values: ['−$30', '−$20', ''] }] };
+  assert.deepEqual([overhang(true, false, 2)(u), overhang(true, true, 8)(u)], [22, 8]);
+  assert.equal(overhang(false, true, 8)({ ...u, scales: { x: {} } }), 8); // there is no axis
 });
 
 test('flow: every column sorts, unknown values last, and the filters choose', () => {
@@ -237,11 +247,15 @@ test('the track of now; the last session that has one; none', async () => {
   const answers = { [`${base}/series`]: { success: true, data: { columns: ['date'], rows: [['2026-11-18'], ['2026-11-19'], ['2026-11-20']] } } };
   globalThis.fetch = async (url) => (answers[url] ? new Response(JSON.stringify(answers[url])) : new Response('{"success":false,"error":{"code":"snapshot_not_found","message":"none"}}', { status: 404 }));
   location.search = '';
-  const told = async () => {
+  const settled = async () => { for (let i = 0; i < 40; i++) await new Promise(setImmediate); };
+  const told = async (then) => {
     const seen = [];
     followTrack((document, why) => seen.push([document?.data.session_date ?? '', document?.data.rows.length ?? 0, why]));
-    for (let i = 0; i < 40; i++) await new Promise(setImmediate);
-    return seen.at(-1);
+    await settled();
+    if (!then) return seen.at(-1);
+    then();
+    await settled();
+    return [seen[0], seen.at(-1)];
   };
   answers[`${base}/intraday?date=2026-11-18`] = rows('2026-11-18', 9);
   answers[`${base}/intraday`] = rows('2026-11-20', 1);
@@ -255,6 +269,14 @@ test('the track of now; the last session that has one; none', async () => {
   assert.deepEqual(await told(), ['2026-11-20', 2, '']);
   location.search = '?u=qqq&date=2026-11-17';
   assert.deepEqual(await told(), ['', 0, 'No track is stored for this date.']);
+  location.search = '?u=iwm'; // a server that began after the session stores it last
+  const stored = (dates) => {
+    answers['/api/v1/gex/iwm/series'] = { success: true, data: { columns: ['date'], rows: dates.map((d) => [d]) } };
+    for (const d of dates) answers[`/api/v1/gex/iwm/intraday?date=${d}`] = rows(d, 9);
+  };
+  answers['/api/v1/gex/iwm/intraday'] = rows('2026-11-20', 1);
+  stored(['2026-11-18']);
+  assert.deepEqual(await told(() => { stored(['2026-11-18', '2026-11-20']); tryAgain(); }), [['2026-11-18', 9, ''], ['2026-11-20', 9, '']]);
 });
 
 test('a row of the track gives the levels of its moment; the closes end with their date', () => {

@@ -63,6 +63,18 @@ function bySign(u, above, below) {
   return gradient;
 }
 
+/** decimals returns how many digits the multiples of a step have after the point. */
+export const decimals = (step) => (String(Number(step.toFixed(6))).split('.')[1] ?? '').length;
+
+/** overhang returns the padding with which the numbers below a plot fit at one of its ends. uPlot asks again until its sizes stay. */
+export const overhang = (sideways, atEnd, least) => (u) => {
+  const { min, max } = u.scales[sideways ? 'y' : 'x'];
+  const { _splits: at, _values: texts } = u.axes[Number(sideways)];
+  u.ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  const over = (text, i) => (u.ctx.measureText(text).width / 2 - (atEnd ? max - at[i] : at[i] - min) / (max - min) * u.bbox.width) / devicePixelRatio + 2;
+  return Math.ceil(Math.max(least, ...(texts ?? []).map(over).filter(Number.isFinite)));
+};
+
 const across = (u) => u.scales.x.ori === 1; // x runs upwards
 
 /** zeroLine draws a line at zero, if zero is in sight. */

@@ -61,13 +61,19 @@ export class Replay {
     if (this.#timer) this.#stop();
     else if (this.#rows.length > 1) {
       if (this.at === null) this.move(0);
-      this.#timer = setInterval(() => this.move(this.index + Math.ceil(this.#rows.length * step / lasts)), step);
+      this.#timer = setTimeout(() => this.#next(), step);
     }
     this.#tell();
   }
 
+  /** next moves on, and again when the page has drawn that. */
+  #next() {
+    this.move(this.index + Math.ceil(this.#rows.length * step / lasts));
+    if (this.#timer) this.#timer = setTimeout(() => this.#next(), step);
+  }
+
   #stop() {
-    clearInterval(this.#timer);
+    clearTimeout(this.#timer);
     this.#timer = 0;
   }
 

@@ -50,16 +50,16 @@ function none(d, part) {
   return settled ? `The contracts ${during(part)} have settled.` : `No unsettled contract ${during(part)} has open interest in this range.`;
 }
 
-/** drawProfile draws net gamma over hypothetical spots, with the spot and the flip of the moment m. */
-export function drawProfile(chart, d, m) {
+/** drawProfile draws net gamma over hypothetical spots, which is of now, with the spot and the flip of now. */
+export function drawProfile(chart, d) {
   const xs = d.profile.map((p) => p.spot);
   const values = d.profile.map((p) => p.net_gex_dollars);
   chart.draw({
-    xs, xName: 'Hypothetical spot', xFormat: (x, exact) => number(x, exact ? 2 : 0), start: d.effective_spot,
+    xs, xName: 'Hypothetical spot', xFormat: (x, exact, digits) => number(x, exact ? 2 : digits), start: d.effective_spot,
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
     yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
-    marks: [{ x: m.effective_spot, label: '', color: '--ink' }, { x: m.zero_gamma_flip, label: '', color: '--flip' }],
-    bands: m.flip_band ? [{ from: m.flip_band.low, to: m.flip_band.high, color: '--flip' }] : [],
+    marks: [{ x: d.effective_spot, label: '', color: '--ink' }, { x: d.zero_gamma_flip, label: '', color: '--flip' }],
+    bands: d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band.high, color: '--flip' }] : [],
     summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
       (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),
   });

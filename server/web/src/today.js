@@ -1,7 +1,7 @@
 // The session as it unfolds: the levels now, and their track through the day. Of a stored date: its last levels, and its track.
 
 import { h, options, picker, say } from './dom.js';
-import { date, dollars, level, newYorkDay, number, percent, shortDate, spotName, time, title, unknown, weekday } from './format.js';
+import { date, dollars, level, newYorkDay, percent, rough, shortDate, spotName, time, title, unknown, weekday } from './format.js';
 import { Hero } from './hero.js';
 import { Panel, day, follow } from './panel.js';
 import { marketNow } from './poll.js';
@@ -25,18 +25,19 @@ export function todayPanel() {
   };
   const hero = new Hero(texts);
   const show = () => {
+    name();
     hero.show(panel.document?.data ?? null, track, why);
     texts();
   };
   const panel = new Panel({
     id: 'today', controls: [hero.span.element, hero.under.element, hero.figure.element, hero.expiring.element],
-    render: () => { name(); show(); },
+    render: show,
   });
   const head = document.getElementById('head');
   document.querySelector('.pick').append(dates.element);
   head.append(levels, regime);
   panel.body.append(hero.element);
-  const name = () => say(heading, day() ? date(day()) : panel.document && panel.shown === here(path) ? sessionName(panel.document.meta) : 'Today');
+  const name = () => say(heading, day() ? date(day()) : panel.document && panel.shown === here(path) ? sessionName(panel.document.meta, track) : 'Today');
   onChoice(name);
 
   const first = new Promise((done) => {
@@ -73,8 +74,9 @@ function offerDates(select) {
   show();
 }
 
-/** sessionName names the session of an answer of now, which on a Saturday is that of Friday. */
-const sessionName = (meta) => (meta.session_date === newYorkDay(marketNow(meta.source)) ? 'Today' : weekday(meta.session_date));
+/** sessionName names the session of an answer of now, which on a Saturday is that of Friday, or that of the track if it is another. */
+const sessionName = (meta, track) => (track && track.session_date !== meta.session_date ? `Track of ${shortDate(track.session_date)}`
+  : meta.session_date === newYorkDay(marketNow(meta.source)) ? 'Today' : weekday(meta.session_date));
 
 const levelNames = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', 'Expiring the same day']];
 
@@ -111,7 +113,7 @@ function expiring(d, track) {
 }
 
 function spotNote(d) {
-  const move = d.expected_move_1d === null ? 'exp. move unknown' : `exp. move ±${number(d.expected_move_1d, 0)}`;
+  const move = d.expected_move_1d === null ? 'exp. move unknown' : `exp. move ±${rough(d.expected_move_1d)}`;
   const change = typeof d.spot_change_pct === 'number' ? `${percent(d.spot_change_pct)}; ` : ''; // days of gex/4 have none
   return `${change}${spotName(d) === 'Spot' ? '' : `${spotName(d).toLowerCase()} ${level(d.effective_spot)}; `}${move}`;
 }
@@ -124,7 +126,7 @@ function flipNote(d) {
     if (!sign) return title(d.flip_status);
     return d.profile.some((p) => p.net_gex_dollars * other > 0) ? `none: ${sign} but for traces` : `none: all ${sign} within 15\u00a0%`;
   }
-  return d.flip_band ? `band ${number(d.flip_band.low, 0)} to ${number(d.flip_band.high, 0)}` : 'no band';
+  return d.flip_band ? `band ${rough(d.flip_band.low)} to ${rough(d.flip_band.high)}` : 'no band';
 }
 
 const inBand = (d) => d.flip_band && d.flip_band.low <= d.effective_spot && d.effective_spot <= d.flip_band.high;

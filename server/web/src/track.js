@@ -5,18 +5,19 @@ import { day, follow, sentence } from './panel.js';
 
 const path = '/api/v1/gex/{u}';
 const saidOnce = ['unreachable', 'not_ready', 'unknown_underlying']; // a banner says it
-const least = 6; // strikes in sight
+const least = 4; // strikes in sight on both sides of the spot
 const tries = 5; // sessions whose track is asked for while that of now is thin
 
 /**
- * followTrack calls onTrack with the track of the chosen date, or with null and the reason. While the session of now has not two
- * rows, that is the track of the last session that has.
+ * followTrack calls onTrack with the track of the chosen date, or with null and the reason. While the track of now has not two rows,
+ * that is the track of the last stored session that has: of its own, if the server began after it, or of one before.
  */
 export function followTrack(onTrack) {
   let live = null; // of now or of the chosen date
   let why = '';
   let answered = false;
-  let dates = null; // sessions before, newest first, while the track of now is thin
+  let stored = ''; // the newest sessions, while the track of now is thin
+  let dates = null; // those whose tracks may be shown, newest first
   const thin = () => answered && !day() && !(live?.data.rows.length > 1);
   follow(() => `${path}/intraday${day() ? `?date=${day()}` : ''}`, ({ document, failure }, fresh) => {
     answered = document !== null || failure !== null && failure.code !== 'unreachable';
@@ -28,8 +29,11 @@ export function followTrack(onTrack) {
     earlier.look();
   });
   const series = follow(() => (thin() ? `${path}/series` : ''), ({ document }) => {
-    if (!document || dates) return;
-    dates = document.data.rows.map((row) => row[document.data.columns.indexOf('date')]).filter((d) => d < (live?.data.session_date ?? '9')).slice(-tries).reverse();
+    if (!document) return;
+    const newest = document.data.rows.map((row) => row[document.data.columns.indexOf('date')]).filter((d) => d <= (live?.data.session_date ?? '9')).slice(-tries).reverse();
+    if (dates && newest.join() === stored) return;
+    stored = newest.join(); // a new server stores one session after another
+    dates = newest;
     next();
   });
   const earlier = follow(() => (thin() && dates?.length ? `${path}/intraday?date=${dates[0]}` : ''), ({ document, failure }, fresh) => {
@@ -89,7 +93,7 @@ export function cone(track, xs, column) {
   const half = (x) => move * Math.sqrt((x - xs[i]) / (end - newYorkTime(track.session_date, '09:30:00')));
   const range = (x) => (x < xs[i] ? null : [spot - half(x), spot + half(x)]);
   const at = Array.from({ length: 41 }, (_, k) => xs[i] + (end - xs[i]) * (k / 40) ** 2); // it opens fast
-  return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: 'Expected move' }, last: range(end), end };
+  return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: `Expected move from ${time(xs[i], true)}` }, last: range(end), end };
 }
 
 /** jumps says how often a wall moved, and why it jumps. */
@@ -125,15 +129,15 @@ export function atRow(d, track, i) {
 }
 
 /**
- * fit returns the part of the price axis that has spot, flip and the expected move of a part [from, to] of the axis of time, and the
- * band and the walls if they are near. A flip that is over two expected moves away would press everything else together, so it stays outside.
+ * fit returns the part of the price axis that has spot, flip and the expected move of a part [from, to] of the axis of time, the walls
+ * and the band if it is near. A flip or a wall far from the spot would press everything else together, so it stays outside.
  */
 export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes) {
   const seen = (name) => column(name).filter((v, i) => v !== null && from <= xs[i] && xs[i] <= to);
   const known = (values) => values.filter((v) => typeof v === 'number');
   const spot = m.effective_spot;
-  const reach = Math.max(2 * (m.expected_move_1d ?? 0), 0.02 * spot);
-  const flips = known([...seen('zero_gamma_flip'), zoomed ? null : m.zero_gamma_flip]).filter((x) => Math.abs(x - spot) < reach);
+  const reach = Math.max(2 * (m.expected_move_1d ?? 0), 0.025 * spot);
+  const flips = known([...seen('zero_gamma_flip'), ...(zoomed ? [] : [m.zero_gamma_flip, m.call_wall, m.put_wall])]).filter((x) => Math.abs(x - spot) < reach);
   const move = expected?.range(Math.min(to, expected.end)) ?? (xs.length || !m.expected_move_1d ? [] : [spot - m.expected_move_1d, spot + m.expected_move_1d]);
   const all = known([...seen('spot'), zoomed ? null : spot, ...flips, ...move]);
   if (all.length === 0) all.push(spot);
@@ -142,8 +146,9 @@ export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes) {
   for (const x of known([m.flip_band?.low, m.flip_band?.high, m.call_wall, m.put_wall])) {
     if (x > low - near && x < high + near) [low, high] = [Math.min(low, x), Math.max(high, x)];
   }
-  const away = strikes.map((r) => Math.abs(r.strike - spot)).sort((a, b) => a - b)[least - 1] ?? 0;
-  if (!zoomed && away < 0.03 * spot) [low, high] = [Math.min(low, spot - away), Math.max(high, spot + away)];
+  const around = strikes.map((r) => r.strike).filter((x) => !zoomed && Math.abs(x - spot) < 0.1 * spot);
+  low = Math.min(low, ...around.filter((x) => x <= spot).slice(-least));
+  high = Math.max(high, ...around.filter((x) => x >= spot).slice(0, least));
   const pad = 0.08 * (high - low) || 0.01 * spot || 1;
   return [low - pad, high + pad];
 }
