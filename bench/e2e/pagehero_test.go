@@ -22,6 +22,7 @@ func TestPageHero(t *testing.T) {
 	b.until("the hero has its bars and those of the close before", `document.querySelector("#strikes .plot")?.getAttribute("aria-valuetext")?.includes("Close of ")`)
 	b.priceAxis(p)
 	b.bars(p)
+	b.readable()
 	b.replay(p)
 	b.closes(p)
 	b.clean()
@@ -113,6 +114,7 @@ func (b *browser) bars(p *process) {
 	choice("0dte")
 	z := near(zero)
 	says("of today's expiration", fmt.Sprintf("Strike %s: Calls %s, Puts ", grouped(z.Strike), dollars(z.Call)))
+	b.until("the lines over them are of it, too", `document.querySelector(".note").textContent === "The lines over the bars are of 0DTE."`)
 	choice("all")
 	choice("net")
 	says("net again", fmt.Sprintf("Strike %s: Close of ", grouped(r.Strike)))
@@ -122,6 +124,33 @@ func (b *browser) bars(p *process) {
 		return eval[bool](b, `!!document.querySelector("#strikes .hint:not([hidden])") && new DOMMatrix(getComputedStyle(document.querySelector(".profile .u-cursor-x")).transform).e > 0`)
 	})
 	b.do(chromedp.KeyEvent(kb.Escape))
+}
+
+// readable looks whether a text covers another: with the longest heading, with the explanation, and beside the slider.
+func (b *browser) readable() {
+	const covered = `(of => { const all = [...document.querySelectorAll(of)].map(e => [e, e.getBoundingClientRect()]).filter(([, r]) => r.width > 1), end = document.querySelector("#today").getBoundingClientRect().right;
+		return all.flatMap(([e, r], i) => [...(r.right > end ? [e] : []), ...all.slice(i + 1).filter(([, s]) => r.left < s.right - 1 && s.left < r.right - 1 && r.top < s.bottom - 1 && s.top < r.bottom - 1).map(([f]) => f)]).map(e => e.className + " " + e.textContent); })`
+	free := func(what, of string) {
+		b.t.Helper()
+		b.until(what, covered+`("`+of+`").length === 0`)
+	}
+	const heading = `document.querySelector("#today-heading")`
+	said := eval[string](b, `(h => (h.dataset.was = h.textContent, h.textContent = "Wednesday 25 Nov", h.dataset.was))(`+heading+`)`)
+	for _, width := range []int64{1100, 1400} {
+		b.do(chromedp.EmulateViewport(width, 900))
+		free("no control covers the heading", "#today > header > h2, #today .choice, #today .tell")
+	}
+	if cut := eval[bool](b, `(h => h.scrollWidth > h.clientWidth)(`+heading+`)`); cut {
+		b.t.Error("the longest heading is cut at 1,400 pixels")
+	}
+	eval[bool](b, `(`+heading+`.textContent = "`+said+`", true)`)
+	plot := eval[float64](b, `document.querySelector(".price .plot").clientHeight`)
+	b.do(chromedp.Click("#today .tell"))
+	free("the explanation covers nothing", "#today header > *, #today .summary, #today .data, #today .plot, .scrub, .note, .hero .about")
+	if told := eval[float64](b, `document.querySelector(".price .plot").clientHeight`); told < 0.7*plot {
+		b.t.Errorf("with the explanation the plot has %g of %g pixels", told, plot)
+	}
+	b.do(chromedp.Click("#today .tell"))
 }
 
 // replay moves through the track by keyboard and by mouse, plays it, and pauses.
@@ -137,13 +166,17 @@ func (b *browser) replay(p *process) {
 		})
 	}
 	const slider, button = ".scrub", `document.querySelector(".play")`
+	const now = `[...document.querySelectorAll("#strip, #levels, #zero-dte, .hero .profile")].map(e => getComputedStyle(e).opacity)`
 	b.press(slider, kb.Home)
 	shows("the first row", 0)
 	b.barsAt(p, track.Rows[0])
+	first, _ := time.Parse(time.RFC3339, track.Rows[0][0].(string))
+	b.until("what is of now is dimmed, and the status says the moment", now+`.every(o => o < 0.5) && /^Replay: .* `+first.Add(-5*time.Hour).Format("15:04")+` $/.test(document.querySelector("#status [data-key=replay]")?.textContent)`)
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	shows("the second row", 1)
 	b.do(chromedp.KeyEvent(kb.PageDown), chromedp.KeyEvent(kb.End))
 	shows("the last row", last)
+	b.until("nothing is dimmed", now+`.every(o => o == 1) && !document.querySelector("#status [data-key=replay]")`)
 	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(%s).getBoundingClientRect())`, slider)
 	b.do(chromedp.MouseClickXY(at.X+2, at.Y+at.Height/2))
 	shows("a click at the left", 0)
@@ -183,7 +216,7 @@ func (b *browser) barsAt(p *process, moment []any) {
 		b.t.Fatal(err)
 	}
 	note := at.Add(-5 * time.Hour).Format("Bars of 15:04")
-	b.until(note, `document.querySelector(".note").textContent === "`+note+`"`)
+	b.until(note, `document.querySelector(".note").textContent === "`+note+`" && document.querySelector(".note").getBoundingClientRect().left > document.querySelector(".play").getBoundingClientRect().right`)
 	var want []string
 	for i, net := range get("net_gex_dollars").([]any) {
 		if x, known := net.(float64); known {
