@@ -54,17 +54,24 @@ type compressor interface {
 
 // A new compressor takes 1 MB for gzip, 4.5 MB for br and 1.6 MB for zstd. Its settings are constants that are valid.
 var compressors = [Codings]sync.Pool{
-	Gzip: {New: newGzip(gzipLevel)},
-	Brotli: {New: func() any {
-		z, _ := brotli.NewWriterOptions(nil, brotliLevel, brotli.WriterOptions{LGWin: brotliWindow})
-		return z
-	}},
-	Zstd: {New: func() any { return newZstd(zstdWindow) }},
+	Gzip:   {New: newGzip(gzipLevel)},
+	Brotli: {New: newBrotli(brotliLevel)},
+	Zstd:   {New: func() any { return newZstd(zstdWindow) }},
 }
 
 // rareGzip compresses what is sealed in gzip alone. Measured on max pain of 54 dates of SPX, 4.7 MB (2026-11): gzip-6 leaves 14.1 % in 39 ms,
 // gzip-1 15.7 % in 20 ms.
 var rareGzip = sync.Pool{New: newGzip(gzip.BestSpeed)}
+
+// pageBrotli compresses pages, which are sealed once per process: br-9 leaves 37.1 % of the script of the page in 28 ms, br-5 37.6 % in 6 ms.
+var pageBrotli = sync.Pool{New: newBrotli(9)}
+
+func newBrotli(level int) func() any {
+	return func() any {
+		z, _ := brotli.NewWriterOptions(nil, level, brotli.WriterOptions{LGWin: brotliWindow})
+		return z
+	}
+}
 
 func newGzip(level int) func() any {
 	return func() any {

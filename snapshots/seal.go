@@ -177,6 +177,8 @@ func (s *Snapshot) seal(prefix, tail []byte, codings ...Coding) (err error) {
 		coded, by := prefix, &compressors[c]
 		if c == Gzip && !slices.Contains(codings, Brotli) && !slices.Contains(codings, Zstd) {
 			by = &rareGzip
+		} else if c == Brotli && s.data[1] == 0 {
+			by = &pageBrotli
 		}
 		switch {
 		case c == Identity:
