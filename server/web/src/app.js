@@ -144,7 +144,7 @@ function outage() {
 /** replayed says that the replay shows a past moment. */
 function replayed() {
   const { moment } = document.body.dataset;
-  return moment ? [{ key: 'replay', kind: 'closed', head: 'Replay:', text: 'price, bars and tiles are of a past moment, and what is dimmed is of now.', ticking: moment }] : [];
+  return moment ? [{ key: 'replay', kind: 'closed', head: 'Replay:', text: 'what is pale is of the last quotes, and all else of the moment of the slider:', ticking: moment }] : [];
 }
 
 /** market says what is not fresh. An answer about a past date describes that date, so it does not count. */
