@@ -118,7 +118,7 @@ export class Hero {
     return atRow(this.#d, this.#track, Math.max(0, Math.min(this.replay.index, rows - 1)));
   }
 
-  /** draw draws everything of the moment, at once: no chart shows another moment than the others. All else on the page is of now, and marked while the replay is not. */
+  /** draw draws everything of the moment, at once: no chart shows another moment than the others. */
   draw() {
     const m = this.moment;
     for (const choice of [this.span, this.under]) choice.allow(...(this.#track ? [] : ['none']));
@@ -138,14 +138,14 @@ export class Hero {
     const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
     if (this.#d) this.#drawBars(m, range, left?.expected?.last, bars);
     const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
-    const map = this.#track && this.under.picked() === 'on';
     say(this.note, !this.#track && left ? `${this.#absent()} Shown are the closes.`
-      : map && !this.#strikes?.rows.length ? (this.#strikes ? 'No heat map is stored.' : 'The heat map is loading.')
+      : this.#track && this.under.picked() === 'on' && !this.#strikes?.rows.length ? (this.#strikes ? 'No heat map is stored.' : 'The heat map is loading.')
         : this.replay.at !== null ? (bars ? `Bars of ${time(bars.at, true)}` : 'The bars are of the last quotes.')
           : { '0dte': 'The lines over the bars are of 0DTE.', week: 'A week has no levels of its own.' }[this.expiring.picked()] ?? (other ? `The bars are of ${shortDate(this.#d.session_date)}.` : ''));
     together([this.lines, this.bars, this.net, this.profile]);
   }
 
+  /** tellMoment tells the page of which moment the hero is while that is not the last. The style sheet then makes pale what stays. */
   #tellMoment() {
     const { dataset } = document.body;
     const moment = this.replay.at === null ? undefined : time(this.replay.at, true);
@@ -165,7 +165,7 @@ export class Hero {
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
     this.lines.draw({
       ...axis, series: [...series, { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(this.under.picked() === 'on' && this.#strikes && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
+      ...(this.under.picked() === 'on' && this.#strikes?.rows.length && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
   }
