@@ -295,7 +295,7 @@ func (b *browser) volatility(p *process) {
 	}
 	track := dataOf[trackData](p, trackPath)
 	first := trackData{track.Columns, track.Rows[:1]}
-	b.until("the cone has its words", `document.querySelector("#today .summary").textContent.includes("The cone is one standard deviation from 09:30: at the close ")`)
+	b.until("the cone has its words", `document.querySelector("#today .summary").textContent.includes("The cone is the expected move of the session from 09:30, one standard deviation: at the close ")`)
 	low, high := first.last("effective_spot")-first.last("expected_move_1d"), first.last("effective_spot")+first.last("expected_move_1d")
 	for i, end := range eval[[]float64](b, `document.querySelector("#today .summary").textContent.match(/at the close ([\d,]+) to ([\d,]+)/).slice(1).map(x => Number(x.replace(",", "")))`) {
 		if math.Abs(end-[]float64{low, high}[i]) > 1 { // the first row is of some seconds after the open
