@@ -86,7 +86,7 @@ func widgets(source string, underlyings []string) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.1 s.
+// staticPages returns the pages that do not depend on the source. It seals them once per process, which takes 0.3 s.
 var staticPages = sync.OnceValue(func() (pages []page) {
 	add := func(at, lines string, files embed.FS, name string) {
 		body, err := files.ReadFile(name)
@@ -109,7 +109,7 @@ var staticPages = sync.OnceValue(func() (pages []page) {
 
 // sealPage seals a page that was made or read without an error.
 func sealPage(at, extension, lines string, body []byte, err error) page {
-	sealed, sealing := snapshots.SealPage(body, time.Now())
+	sealed, sealing := snapshots.SealPage(body, time.Now(), strings.HasPrefix(at, "/assets/app."))
 	if err := errors.Join(err, sealing); err != nil {
 		panic("page " + at + ": " + err.Error())
 	}

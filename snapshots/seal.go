@@ -144,14 +144,21 @@ func (s *Snapshot) Reseal(meta Meta) (*Snapshot, error) {
 }
 
 // SealPage seals bytes that are not an envelope, such as a web page, in every coding. LastModified returns modified. The
-// result has no data or meta, only bodies and their tags. SealPage does not keep the body.
-func SealPage(body []byte, modified time.Time) (*Snapshot, error) {
+// result has no data or meta, only bodies and their tags. best takes longer for a smaller body in Brotli. SealPage does not keep the body.
+func SealPage(body []byte, modified time.Time, best bool) (*Snapshot, error) {
 	if len(body) < 2 {
 		return nil, errors.New("seal page: body has less than two bytes") // one in the prefix, one in the tail
 	}
 	s := &Snapshot{changed: modified.Truncate(time.Second), modified: modified.UTC().Format(httpTime)}
 	n := len(body) - 1
-	if err := s.seal(body[:n:n], body[n:], Brotli, Zstd); err != nil {
+	err := s.seal(body[:n:n], body[n:], Brotli, Zstd)
+	if best && err == nil {
+		var coded []byte
+		coded, err = compress(Brotli, &bestBrotli, body[:n], 1, 1+MaxTail)
+		s.prefix[Brotli] = len(coded)
+		s.bodies[Brotli] = s.appendTail(coded, Brotli, body[n:], "")
+	}
+	if err != nil {
 		return nil, fmt.Errorf("seal page: %w", err)
 	}
 	return s, nil
@@ -177,8 +184,6 @@ func (s *Snapshot) seal(prefix, tail []byte, codings ...Coding) (err error) {
 		coded, by := prefix, &compressors[c]
 		if c == Gzip && !slices.Contains(codings, Brotli) && !slices.Contains(codings, Zstd) {
 			by = &rareGzip
-		} else if c == Brotli && s.data[1] == 0 {
-			by = &pageBrotli
 		}
 		switch {
 		case c == Identity:

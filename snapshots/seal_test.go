@@ -47,9 +47,9 @@ func TestSealedBody(t *testing.T) {
 
 func TestSealPage(t *testing.T) {
 	body := bytes.Repeat([]byte("<p>a page</p>\n"), 100)
-	failIf(t, second(SealPage(body[:1], time.Time{})) == nil, "a page of one byte was sealed")
-	for _, body := range [][]byte{body, body[:2]} {
-		s, err := SealPage(body, time.Date(2026, 11, 20, 15, 0, 0, 999, time.UTC))
+	failIf(t, second(SealPage(body[:1], time.Time{}, false)) == nil, "a page of one byte was sealed")
+	for i, body := range [][]byte{body, body[:2], body, body[:2]} {
+		s, err := SealPage(body, time.Date(2026, 11, 20, 15, 0, 0, 999, time.UTC), i > 1)
 		must(t, err)
 		tags := map[string]bool{}
 		for c := range Codings {
