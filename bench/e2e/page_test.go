@@ -275,7 +275,7 @@ func (b *browser) volatility(p *process) {
 		change := strings.TrimSuffix(percent(hundredths(now.ATM-before.ATM)), " %")
 		return strings.Contains(b.text("#volatility .facts"), fmt.Sprintf("ATM, 30 days %.2f %% %s since %s", hundredths(now.ATM), change, strings.TrimSuffix(writtenDate(before.Session), before.Session[:4])))
 	})
-	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 delta: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("of %d sessions", now.Sessions), fmt.Sprintf("Realised, 20 s. %.2f %%", hundredths(now.Realised)))
+	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 delta: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("of the last %d sessions", now.Sessions), fmt.Sprintf("Realised, 20 s. %.2f %%", hundredths(now.Realised)))
 	b.press("#volatility .tell", kb.Enter)
 	eval[bool](b, `[...document.querySelectorAll("#volatility details")].every(d => d.open = true)`)
 	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)
@@ -314,22 +314,33 @@ func (b *browser) zeroDTE(p *process) {
 			Flip  float64 `json:"zero_gamma_flip"`
 		} `json:"zero_dte"`
 	}](p, gammaPath)
-	want := []string{"Net gamma " + dollars(gamma.Zero.Net), fmt.Sprintf("%.1f %% of gross", gamma.Zero.Share), "Flip " + grouped(gamma.Zero.Flip) + " " + percent((gamma.Zero.Flip/gamma.Spot-1)*100)}
+	option := dataOf[struct {
+		Expirations []struct {
+			Move float64 `json:"expected_move"`
+		}
+	}](p, volPath).Expirations[0]
+	far := func(name string, price float64) string { // from the spot, by more than is expected until the close
+		if math.Abs(price-gamma.Spot) > option.Move {
+			name += ", outside"
+		}
+		return name + " " + grouped(price)
+	}
+	want := []string{"Net gamma " + dollars(gamma.Zero.Net), fmt.Sprintf("%.1f %% of gross", gamma.Zero.Share), far("Flip", gamma.Zero.Flip) + " " + percent((gamma.Zero.Flip/gamma.Spot-1)*100)}
 	for _, l := range dataOf[struct {
 		Levels []struct {
 			Name  string
 			Price float64
 		}
 	}](p, gammaPath+"/levels").Levels {
-		if name, ok := map[string]string{"zero_dte_call_wall": "Call wall ", "zero_dte_put_wall": "Put wall ", "zero_dte_pin": "Pin "}[l.Name]; ok {
-			want = append(want, name+grouped(l.Price))
+		switch l.Name {
+		case "zero_dte_call_wall":
+			want = append(want, "Call wall "+grouped(l.Price))
+		case "zero_dte_put_wall":
+			want = append(want, "Put wall "+grouped(l.Price))
+		case "zero_dte_pin":
+			want = append(want, far("Pin", l.Price))
 		}
 	}
-	option := dataOf[struct {
-		Expirations []struct {
-			Move float64 `json:"expected_move"`
-		}
-	}](p, volPath).Expirations[0]
 	b.has("#zero-dte .facts", append(want, fmt.Sprintf("±%.2f", option.Move))...)
 	if len(want) != 6 {
 		b.t.Errorf("the levels lack the walls: %q", want)

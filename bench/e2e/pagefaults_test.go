@@ -89,7 +89,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		change               func(string, int, []byte) (int, []byte)
 	}{
 		{"stale", ".banner.stale", "Unusual options activity. The last good answer is shown: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
-		{"closed", ".banner.closed", "Market closed: the last session is shown. Next quotes: Monday 23 Nov, 09:45 ET (15 minutes late), if the exchange opens.", freshness("closed", "outside_session")},
+		{"closed", ".banner.closed", "Market closed. Next quotes: Monday 23 Nov, 09:45 ET, 15 minutes late, if the exchange opens. The last session is shown.", freshness("closed", "outside_session")},
 		{"refused", "#flow .notice", "This resource has no answer yet. Trying again", refusal("unusual", 503, "not_ready", "this resource has no answer yet")},
 		{"limited", "#sectors .notice", "Too many requests a minute.", refusal("rotation", 429, "rate_limited", "too many requests a minute")},
 		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
@@ -98,7 +98,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"two spots", ".levels", "implied spot 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
 		{"traces", ".levels", "none: negative but for traces", replace(`"zero_gamma_flip":[0-9.]+,"flip_status":"[a-z_]+"`, `"zero_gamma_flip":null,"flip_status":"none_all_negative"`)},
 		{"at the flip", ".reading", "Spot is at the flip.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
-		{"another rank", "#volatility .facts", "Rank in a year41of ", replace(`"rank_1y":[0-9.]+`, `"rank_1y":41.25`)},
+		{"another rank", "#volatility .facts", "IV rank41", replace(`"rank_1y":[0-9.]+`, `"rank_1y":41.25`)},
 		{"a wall that jumps", "#today .summary", "The put wall moved 2 times", replace(`("2026-11-20T15:3[^]]*,)7500,("positive"|"negative"|"neutral")`, `${1}7450,$2`)},
 		{"nothing known", "#flow .empty", "No unusual activity has been found", forgotten},
 		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},

@@ -105,5 +105,10 @@ func TestPageUnderlyings(t *testing.T) {
 	}
 	b.press("#status a", kb.Enter)
 	b.until("its link shows SPX", `location.search === "" && document.querySelector("#underlying")?.value === "SPX"`)
+	b.do(chromedp.Navigate(p.url + "/?date=2026-11-14")) // a Saturday
+	b.until("the strip is there", `document.querySelector("#strip a[data-u=spy] small")?.textContent && document.querySelector("body.past")`)
+	eval[chromedp.Void](b, `letThrough()`)
+	b.press(`#strip a[data-u="spy"]`, kb.Enter)
+	b.until("the nearest date of the other is shown", `new URLSearchParams(location.search).get("date") !== "2026-11-14" && /^SPY has no snapshot of 14 Nov 2026: .* is shown\.$/.test(document.querySelector("#status").innerText.trim()) && !document.querySelector("#today.missing, #today[aria-busy=true]")`)
 	b.clean()
 }

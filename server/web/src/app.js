@@ -9,7 +9,7 @@ import { later } from './panels.js';
 import { beat, marketNow, tryAgain } from './poll.js';
 import { recall, remember, underlying } from './state.js';
 import { todayPanel } from './today.js';
-import { underlyingPicker, watchStrip } from './underlyings.js';
+import { moved, underlyingPicker, watchStrip } from './underlyings.js';
 
 const top = document.getElementById('banners'); // the source: written by the server
 const phone = matchMedia('(max-width: 640px)'); // as in app.css
@@ -77,11 +77,12 @@ function tick() {
 /** tell updates the banners. Each states one fact. A banner stays as it is while its fact does not change. */
 function tell() {
   put(top, source());
-  put(status, [...outage(), ...replayed(), ...market()]);
-  say(ages, [panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
+  put(status, [...outage(), ...replayed(), ...market(), ...moved ? [{ key: moved, kind: 'stale', head: moved, text: '' }] : []]);
+  say(ages, [phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
   const last = 'Not investment advice.';
   const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
-  say(document.getElementById('notices'), [...notices].filter((n) => n !== last).concat(notices.has(last) ? last : []).join(' '));
+  const repeated = (n) => n === last || [...notices].some((m) => m !== n && m.startsWith(n.slice(0, -1)));
+  say(document.getElementById('notices'), [...notices].filter((n) => !repeated(n)).concat(notices.has(last) ? last : []).join(' '));
 }
 
 function put(place, wanted) {
@@ -93,7 +94,7 @@ function put(place, wanted) {
     if (banner && banner.children.length < 3) continue; // the server wrote it
     if (!banner) {
       banner = h('p', { class: `banner ${w.kind}`, 'data-key': w.key, role: w.kind === 'down' ? 'alert' : 'status' },
-        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : w.link ? h('a', { href: '/' }, w.link) : null);
+        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), h('span', { class: 'long' }, w.more ?? ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : w.link ? h('a', { href: '/' }, w.link) : null);
       place.append(banner);
     }
     say(banner.children[0], w.head);
@@ -157,9 +158,9 @@ function market() {
   }
   const closed = of('closed');
   if (closed.length === 0) return out;
-  const soon = awaited(marketNow(closed[0].source), closed[0].delay_minutes);
+  const [soon, more] = awaited(marketNow(closed[0].source), closed[0].delay_minutes);
   const why = [...new Set(closed.map((m) => m.freshness.reason))].filter((code) => code !== 'outside_session').map((code) => sentence(reason(code)));
-  out.push({ key: 'closed', kind: 'closed', head: 'Market closed: the last session is shown.', text: [...why, soon].join(' ') });
+  out.push({ key: 'closed', kind: 'closed', head: 'Market closed.', text: soon, more: [more, ...why.length ? why : ['The last session is shown.']].join(' ') });
   return out;
 }
 

@@ -84,11 +84,12 @@ function interest(list) {
 function figures(d) {
   const e = d.exposures ?? {};
   const trade = (x) => `${x > 0 ? 'sell' : 'buy'} ${dollars(Math.abs(x))}`;
+  const without = e.charm_ex_zero_dte_dollars_per_day;
   const one = (word, name, x, note) => fact(word, name, dollars(x), Number.isFinite(x) ? note(x) : 'not known');
   return [
     one('gamma', 'Gamma', d.net_gex_dollars, (x) => `+1 %: ${trade(x)}`),
     one('delta', 'Delta', e.delta_dollars, (x) => `hedge: ${x < 0 ? 'hold' : 'be short'} as much`),
     one('vanna', 'Vanna', e.vanna_dollars_per_vol_point, (x) => `vol. +1 point: ${trade(x)}`),
-    one('charm', 'Charm', e.charm_dollars_per_day, (x) => `a day later: ${trade(x)}`),
+    one('charm', 'Charm', e.charm_dollars_per_day, (x) => `a day later: ${trade(x)}${without === x || !Number.isFinite(without) ? '' : `; without 0DTE: ${trade(without)}`}`),
   ];
 }

@@ -54,7 +54,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *                         cells has the price under the cursor as its second value.
  *   yName, yFormat        of the axis; yFormat and xFormat are told how many decimals its step has
  *   range, yRange         [from, to], the visible part of the axis; optional
- *   ticks                 the steps allowed between x ticks; optional
+ *   ticks, splits         the steps allowed between x ticks, or their places; optional
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
  *   levels                prices [{at, label, short, beyond, color, from}]: lines from side to side, or from an x on; a price axis at the right has tags
  *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
@@ -197,7 +197,7 @@ export class Chart {
         y: { ori: sideways ? 0 : 1, range: spec.yRange ?? ((_, a, b) => uPlot.rangeNum(filled ? Math.min(a, 0) : a ?? 0, filled ? Math.max(b, 0) : b ?? 1, 0.08, true)) },
       },
       axes: [
-        { ...axis, show: !sideways && !this.bare, side: sideways ? 3 : 2, label: untitled ? undefined : spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, grid: { show: false },
+        { ...axis, show: !sideways && !this.bare, side: sideways ? 3 : 2, label: untitled ? undefined : spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, splits: spec.splits && ((u, _, low, high) => spec.splits.filter((x) => low <= x && x <= high)), grid: { show: false },
           values: (_, splits, axis, space, step) => splits.map((x) => spec.xFormat(x, false, decimals(step))) },
         sideways ? { ...axis, side: 2, size: 28, space: 56, values: (_, splits) => splits.map((y) => spec.yFormat(y)) }
           : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, values: (u, splits, axis, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),

@@ -84,13 +84,13 @@ export function closes(day) {
   return newYorkTime(day, early ? '13:00:00' : '16:00:00');
 }
 
-/** awaited says, outside a session, when the next quotes come. The delay makes them late. It knows weekends, and no holidays. */
+/** awaited says, outside a session, when the next quotes come, and what else there is to know. The delay makes them late. It knows weekends, and no holidays. */
 export function awaited(now, delay) {
   for (let at = now; ; at += 86400e3) {
     const day = newYorkDay(at);
     const first = newYorkTime(day, '09:30:00') + delay * 60e3;
     if (now > first + 5 * 60e3 || [0, 6].includes(new Date(day).getUTCDay())) continue;
-    return `Next quotes: ${at === now ? 'today' : weekday(day)}, ${time(first, true)} ET${delay ? ` (${delay} minutes late)` : ''}, if the exchange opens.`;
+    return [`Next quotes: ${at === now ? 'today' : weekday(day)}, ${time(first, true)} ET`, `${delay ? `, ${delay} minutes late` : ''}, if the exchange opens.`];
   }
 }
 

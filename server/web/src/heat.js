@@ -1,6 +1,9 @@
 // Net gamma by strike through a session: the bars of a moment, and all moments as a map behind the price.
 
-export const lasts = 15 * 60e3; // a row stands for what follows, at most so long: rows are 5 minutes apart, those of played sessions 15
+const lasts = 15 * 60e3; // a row stands for what follows, at most so long: rows are 5 minutes apart, those of played sessions 15
+const gap = 35 * 60e3; // a strike that rows between lack keeps its colour, at most so long
+export const width = 5 * 60e3; // of the last column
+const most = 2 / 3; // of the rows have a strike of the map
 const clipAt = 0.98; // the share of the cells that the colours tell apart
 
 /** read returns the rows of gex/{u}/strikes. */
@@ -15,15 +18,28 @@ export function barsAt(through, at) {
   return row && at - row.at <= lasts ? { at: row.at, by_strike: row.strikes.map((strike, i) => ({ strike, net_gex_dollars: row.values[i] })) } : null;
 }
 
+/** mapped returns rows with the same strikes. The answer has those nearest to the spot of each row, so strikes at the edges come and go: they are left out. */
+export function mapped(rows) {
+  const count = new Map();
+  for (const k of rows.flatMap((r) => r.strikes)) count.set(k, (count.get(k) ?? 0) + 1);
+  const strikes = [...count.keys()].filter((k) => count.get(k) >= most * rows.length).sort((a, b) => a - b);
+  return rows.map((r) => ({ ...r, strikes, values: strikes.map((k) => r.values[r.strikes.indexOf(k)] ?? null) }));
+}
+
 /** cellsOf returns the cells of the map: [from, to, low, high, share], where share is −1 to 1 of the figure at which the colours end. */
 export function cellsOf(through, until = Infinity) {
-  const rows = read(through);
+  const rows = mapped(read(through));
+  const { strikes } = rows[0] ?? { strikes: [] };
+  if (strikes.length < 2) return [];
   const sizes = rows.flatMap((r) => r.values).filter((v) => v !== null).map(Math.abs).sort((a, b) => a - b);
   const clip = sizes[Math.ceil(clipAt * sizes.length) - 1] || 1;
-  return rows.filter((r) => r.at <= until).flatMap(({ at, strikes, values }, k) => {
-    const to = Math.min(rows[k + 1]?.at ?? at + lasts / 2, at + lasts);
-    const middle = (i) => (strikes[i] + strikes[i + 1]) / 2;
-    const [first, last] = [strikes[0], strikes.at(-1)];
-    return values.flatMap((v, i) => (v === null || strikes.length < 2 ? [] : [[at, to, i ? middle(i - 1) : 2 * first - middle(0), strikes[i] === last ? 2 * last - middle(i - 1) : middle(i), Math.max(-1, Math.min(1, v / clip))]]));
-  });
+  const middle = (i) => (strikes[i] + strikes[i + 1]) / 2;
+  const edges = [2 * strikes[0] - middle(0), ...strikes.slice(1).map((_, i) => middle(i)), 2 * strikes.at(-1) - middle(strikes.length - 2)];
+  const next = []; // when the next row has the strike
+  return rows.toReversed().flatMap(({ at, values }, k, all) => values.flatMap((v, i) => {
+    if (v === null) return [];
+    const to = Math.min(next[i] ?? all[k - 1]?.at ?? at + width, at + gap);
+    next[i] = at;
+    return at <= until ? [[at, to, edges[i], edges[i + 1], Math.max(-1, Math.min(1, v / clip))]] : [];
+  }));
 }

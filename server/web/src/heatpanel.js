@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { date, dollars, level, number, time, unknown } from './format.js';
-import { cellsOf, lasts, read } from './heat.js';
+import { cellsOf, mapped, read, width } from './heat.js';
 import { Panel } from './panel.js';
 import { clock } from './track.js';
 
@@ -19,13 +19,13 @@ export function heatPanel() {
 }
 
 function draw(chart, d) {
-  const rows = read(d);
-  if (rows.length === 0) return chart.clear('This session has no row yet.');
+  const rows = mapped(read(d));
+  if (rows.length < 2) return chart.clear(`The session of ${date(d.session_date)} has ${rows.length ? `one row, of ${time(rows[0].at, true)}` : 'no row'}: the map begins with the second.`);
   const xs = rows.map((r) => r.at);
   const [low, high] = seen(rows);
   chart.draw({
     view: d.session_date, xs, ...clock((x) => time(x, true)),
-    range: [xs[0], Math.max(xs.at(-1) + lasts / 2, xs[0] + 3600e3)], yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
+    range: [xs[0], xs.at(-1) + width], yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
     cells: cellsOf(d),
     walk: (i, y, by) => rows[i].strikes[Math.min(rows[i].strikes.length - 1, Math.max(0, nearest(rows[i], y) + by))],
     series: [
@@ -41,9 +41,11 @@ function draw(chart, d) {
 function seen(rows) {
   const spots = rows.map((r) => r.spot);
   const [from, to] = [Math.min(...spots) * (1 - reach), Math.max(...spots) * (1 + reach)];
-  const all = rows.flatMap((r) => r.strikes);
+  const all = rows[0].strikes;
   const near = all.filter((k) => from <= k && k <= to);
-  return [Math.min, Math.max].map((of) => of(...(near.length < few * rows.length ? all : near)));
+  const shown = near.length < few ? all : near;
+  const half = (shown[1] - shown[0]) / 2; // of a cell
+  return [shown[0] - half, shown.at(-1) + half];
 }
 
 /** nearest returns which strike of a row is nearest to a price, or to the spot. */

@@ -22,6 +22,21 @@ export function dated(rows) {
   };
 }
 
+const near = 5; // days that have the same room each
+
+/** ahead returns what charts of days ahead share: an axis with the logarithm of the days, so that near dates have room. name writes a point. */
+export function ahead(days, name) {
+  const place = (d) => Math.log(d + near);
+  const xs = days.map(place);
+  return {
+    xs, splits: [7, 30, 90, 365, 1095].map(place), range: [place(0), (xs.at(-1) ?? 7) + 0.2], start: xs[0],
+    xFormat: (x, exact) => {
+      const d = Math.round(Math.exp(x) - near);
+      return exact && xs.includes(x) ? name(xs.indexOf(x)) : d < 365 ? `${number(d)} d` : `${number(d / 365)} y`;
+    },
+  };
+}
+
 /** historyPanel builds the panel. */
 export function historyPanel() {
   const levels = new Chart('Flip, walls and spot', 160, { sync: 'history', untitled: true });

@@ -1,7 +1,8 @@
 // The keys of the page, and the dialog that lists them. A key with a modifier, or typed into a field, is left alone.
 
 import { h } from './dom.js';
-import { choicesOf, choose, underlying } from './state.js';
+import { underlying } from './state.js';
+import { open } from './underlyings.js';
 
 /** watchKeys listens, and builds the help. The keys of the panels are those in the navigation of index.html. */
 export function watchKeys() {
@@ -19,7 +20,7 @@ export function watchKeys() {
   const symbols = (step) => () => {
     const all = [...document.querySelectorAll('#strip a')].map((a) => a.dataset.u);
     const at = all.indexOf(underlying());
-    if (all.length) choose(choicesOf(all[(at + step + all.length) % all.length]), true);
+    if (all.length) open(all[(at + step + all.length) % all.length]);
   };
   const help = h('dialog', { id: 'help', 'aria-labelledby': 'help-heading', click: (event) => { if (event.target === help) help.close(); } });
   const keys = new Map([
@@ -35,7 +36,7 @@ export function watchKeys() {
     ['t', ['Theme', click('theme')]],
     ['?', ['These keys', () => (help.open ? help.close() : help.showModal())]],
   ]);
-  help.append(h('h2', { id: 'help-heading' }, 'Keys'), h('dl', null, [...keys].map(([key, [text]]) => h('div', null, h('dt', null, h('kbd', null, key)), h('dd', null, text)))),
+  help.append(h('h2', { id: 'help-heading' }, 'Keys'), h('dl', null, [...keys, ['p', ['Replay the session, or pause']]].map(([key, [text]]) => h('div', null, h('dt', null, h('kbd', null, key)), h('dd', null, text)))),
     h('p', { class: 'about' }, 'On a chart, the arrow keys walk through its points, + and − zoom, and Escape shows everything again. Escape closes what is open.'),
     h('form', { method: 'dialog' }, h('button', null, 'Close')));
   document.body.append(help);

@@ -11,19 +11,23 @@ import { refill } from './terms.js';
 const path = `${current}/levels`;
 const painPath = '/api/public/{u}-max-pain';
 
+/** outside says that a price is further from the spot than what expires today is expected to move. */
+export const outside = (x, d) => d.zero_dte?.remaining_move > 0 && Math.abs(x - d.effective_spot) > d.zero_dte.remaining_move;
+
 /** contract names a future with its month. */
 const contract = (f) => `${f.symbol} ${month(f.month)}`;
 
 /**
  * rungs returns the levels of a gamma answer, of now or of a date, and of the nearest max pain: {price, names, kind}, highest price first.
- * Levels of one price share a rung. The kind of the first gives the colour.
+ * Levels of one price share a rung. The kind of the first gives the colour, unless call walls and put walls meet.
  */
 export function rungs(d, maxPain) {
   const found = new Map();
   const add = (kind, name, price) => {
     if (!Number.isFinite(price)) return;
-    const names = found.get(price)?.names ?? found.set(price, { price, names: [], kind }).get(price).names;
-    if (!names.includes(name)) names.push(name);
+    const rung = found.get(price) ?? found.set(price, { price, names: [], kind }).get(price);
+    if (!rung.names.includes(name)) rung.names.push(name);
+    if (['call put', 'put call'].includes(`${rung.kind} ${kind}`)) rung.kind = 'both';
   };
   const move = d.expected_move_1d;
   add('call', 'Call wall', d.call_wall);
@@ -40,12 +44,13 @@ export function rungs(d, maxPain) {
   for (const [kind, name, walls] of [['call', '0DTE call wall', d.zero_dte?.call_walls], ['put', '0DTE put wall', d.zero_dte?.put_walls]]) {
     (walls ?? []).forEach((w, i) => add(kind, i ? `${name} ${i + 1}` : name, w.strike));
   }
-  add('pin', '0DTE pin', d.zero_dte?.pin_strike);
+  const pin = d.zero_dte?.pin_strike;
+  add(...outside(pin, d) ? ['far', '0DTE pin, outside its move'] : ['pin', '0DTE pin'], pin);
   add('flip', 'Flip band, high', d.flip_band?.high);
   add('flip', 'Flip band, low', d.flip_band?.low);
   if (move) {
-    add('move', 'Expected move up', d.effective_spot + move);
-    add('move', 'Expected move down', d.effective_spot - move);
+    add('move', 'Spot + expected move, 1 session', d.effective_spot + move);
+    add('move', 'Spot − expected move, 1 session', d.effective_spot - move);
   }
   return [...found.values()].sort((a, b) => b.price - a.price);
 }
@@ -63,9 +68,9 @@ export function levelsPanel() {
     if (!d) return;
     const all = rungs(d, pain?.meta.session_date === d.session_date ? pain.data.max_pain : null);
     const spot = d.effective_spot;
-    const rung = ({ price: x, names, kind }) => h('li', { class: kind }, h('span', null, names.join(' · ')), price(names.join(', '), x),
+    const rung = ({ price: x, names, kind }) => h('li', { class: kind }, h('span', { title: names.join(', ') }, names.length > 2 ? `${names.slice(0, 2).join(' · ')} +${names.length - 2}` : names.join(' · ')), price(names.join(', '), x),
       h('small', null, percent((x / spot - 1) * 100)), h('small', null, points(x - spot, Math.abs(x - spot) < 100 ? 2 : 0)));
-    const here = h('li', { class: 'spot', 'aria-current': 'true' }, h('span', null, spotName(d)), h('b', null, level(spot)), h('small', null, percent(d.spot_change_pct)), h('small', null, 'day'));
+    const here = h('li', { class: 'spot', 'aria-current': 'true' }, h('span', null, spotName(d)), h('b', null, level(spot)), ...(level(spot) === level(d.spot) ? [percent(d.spot_change_pct), 'day'] : []).map((text) => h('small', null, text))); // the change is that of the published price
     const at = all.findIndex((r) => r.price < spot);
     const focused = list.contains(document.activeElement) && document.activeElement.getAttribute('aria-label');
     const rows = all.map(rung);

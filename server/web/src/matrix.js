@@ -7,7 +7,6 @@ import { day, Panel } from './panel.js';
 import { choices, choose, onChoice } from './state.js';
 import { term } from './terms.js';
 
-const clipAt = 0.98; // the share of the cells that the colours tell apart
 const fewStrikes = 20; // fewer make no picture: SPX has 70 to 90 within 3 %, XLF 4
 
 /** series names a column: its date and its settlement. */
@@ -55,12 +54,11 @@ export function matrixPanel() {
 
 const within = (d, share) => d.strikes.filter((s) => Math.abs(s.strike / d.effective_spot - 1) <= share);
 
-/** cut returns the strikes within a share of the spot, highest first, and the figure at which the colours end. */
+/** cut returns the strikes within a share of the spot, highest first, and the largest size, at which the colours end. */
 function cut(d, share) {
   const rows = within(d, share).map((s) => ({ ...s, cells: d.net_gex_dollars?.[d.strikes.indexOf(s)] ?? d.expirations.map(() => null) })).reverse();
-  const sizes = rows.flatMap((r) => r.cells).filter((x) => x !== null).map(Math.abs).sort((a, b) => a - b);
-  const clip = sizes[Math.ceil(clipAt * sizes.length) - 1] ?? 0;
-  return { rows, share, columns: d.expirations, spot: d.effective_spot, clip, count: sizes.length, beyond: sizes.filter((x) => x > clip).length };
+  const sizes = rows.flatMap((r) => r.cells).filter((x) => x !== null).map(Math.abs);
+  return { rows, share, columns: d.expirations, spot: d.effective_spot, most: Math.max(...sizes, 0), count: sizes.length };
 }
 
 function sentence(v) {
@@ -69,7 +67,7 @@ function sentence(v) {
   const name = (c) => `${level(c.strike)} on ${series(c.e)} with ${dollars(c.x)}`;
   const by = cells.toSorted((a, b) => b.x - a.x);
   return `${number(v.count)} cells of ${number(v.rows.length)} strikes. Largest: ${name(by[0])}; smallest: ${name(by.at(-1))}. ` +
-    `The colours end at ±\u2060${dollars(v.clip)}, the 98th percentile of the sizes shown: ${number(v.beyond)} ${v.beyond === 1 ? 'cell is' : 'cells are'} beyond. ` +
+    'The colours grow with the root of the size. ' +
     'The sums by strike and by expiration are over all expirations and all strikes, also those not shown.';
 }
 
@@ -120,8 +118,7 @@ class HeatMap {
     this.#row = view.rows.findIndex((r) => r.strike <= (at ?? view.spot));
     this.#column = Math.min(this.#column, view.columns.length - 1);
     const swatch = (name) => h('i', { class: name, 'aria-hidden': 'true' });
-    const [less, more] = view.beyond ? [' or less', ' or more'] : ['', ''];
-    this.legend.replaceChildren(term('net', 'Net gamma'), h('span', { class: 'ramp' }, dollars(-view.clip) + less, swatch('scale'), dollars(view.clip) + more),
+    this.legend.replaceChildren(term('net', 'Net gamma'), h('span', { class: 'ramp' }, dollars(-view.most), swatch('scale'), dollars(view.most)),
       h('span', null, swatch('swatch block none'), 'no open contract'), h('span', null, swatch('swatch dashes'), `spot ${level(view.spot)}`));
     this.render();
     if (first) this.scroller.scrollTop = this.#spotAt() - this.scroller.clientHeight / 2;
@@ -134,7 +131,7 @@ class HeatMap {
     const narrow = scroller.clientWidth < 600;
     const wide = innerWidth >= 2200; // as in app.css: each cell has its figure
     this.left = narrow ? 92 : 128;
-    this.width = Math.max(56, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
+    this.width = Math.max(70, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
     const before = this.height;
     const room = scroller.clientHeight - this.cells.offsetTop - 4;
     this.height = Math.max(wide ? 17 : 5, Math.min(26, Math.floor(room / Math.max(1, view.rows.length))));
@@ -169,10 +166,10 @@ class HeatMap {
     ctx.textAlign = 'center';
     ctx.textBaseline = 'middle';
     view.rows.forEach((row, r) => row.cells.forEach((x, c) => {
-      ctx.fillStyle = x === null ? none : shade(x / view.clip);
+      ctx.fillStyle = x === null ? none : shade(x / view.most);
       ctx.fillRect(c * width, r * height, width - 1, height - gap);
       if (height < 15 || !x) return;
-      ctx.fillStyle = Math.abs(x / view.clip) > 0.55 ? ink.surface : ink.ink;
+      ctx.fillStyle = Math.abs(x / view.most) > 0.3 ? ink.surface : ink.ink;
       ctx.fillText(brief(x), (c + 0.5) * width, (r + 0.5) * height);
     }));
     this.#spotLine(ctx, ink, 0, width * view.columns.length);
@@ -215,13 +212,11 @@ class HeatMap {
     ctx.stroke();
   }
 
-  /** spotAt returns the place of the spot between the middles of its neighbours. */
+  /** spotAt returns the place of the spot: between two rows, so that it covers no figure. */
   #spotAt() {
     const { rows, spot } = this.view;
-    const below = rows.findIndex((r) => r.strike <= spot);
-    if (below < 1) return below < 0 ? rows.length * this.height : 0;
-    const [above, under] = [rows[below - 1].strike, rows[below].strike];
-    return (below - 0.5 + (above - spot) / (above - under)) * this.height;
+    const above = rows.filter((r) => r.strike > spot).length;
+    return Math.max(1, above * this.height - 0.5);
   }
 
   #point(event, column) {
@@ -298,11 +293,11 @@ const brief = (x) => {
   return short(Math.round(x / digits) * digits, true).replace('\u00a0', '');
 };
 
-/** ramp returns a function that gives the colour of a share of the clip: the surface at 0, full colour at ±1 and beyond. */
+/** ramp returns a function that gives the colour of a share of the clip: the surface at 0, full colour at ±1. It grows with the root. */
 function ramp(ink) {
   const [surface, above, below] = [ink.surface, ink.positive, ink.negative].map((rgb) => rgb.match(/[\d.]+/g).map(Number));
   return (share) => {
-    const strength = Math.min(1, Math.abs(share) || 0); // a clip of 0 has no shares
+    const strength = Math.sqrt(Math.abs(share) || 0); // where all is 0, there are no shares
     return `rgb(${surface.map((from, i) => Math.round(from + ((share > 0 ? above : below)[i] - from) * strength)).join(' ')})`;
   };
 }

@@ -3,6 +3,7 @@
 import { Chart } from './chart.js';
 import { h, picker, say } from './dom.js';
 import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate, unknown } from './format.js';
+import { ahead } from './history.js';
 import { day, Panel } from './panel.js';
 import { choose, chosen, onChoice, underlying } from './state.js';
 import { fact, refill } from './terms.js';
@@ -10,6 +11,7 @@ import { fact, refill } from './terms.js';
 const path = '/api/public/{u}-max-pain';
 
 const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
+const fewStrikes = 12;
 const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
 
 const picked = () => chosen('expiration', '', (v) => /^\d{4}-\d\d-\d\d$/.test(v));
@@ -76,18 +78,11 @@ function list(d) {
   ];
 }
 
-/** span returns the prices worth showing: where the middle 70 % of the open interest lies, with spot and max pain. */
+/** span returns the prices worth showing: near the spot, as far as max pain and a few strikes, and further for later dates, up to 10 %. */
 function span(d) {
-  const total = d.open_interest.reduce((sum, r) => sum + r.call + r.put, 0);
-  let sum = 0;
-  const inner = d.open_interest.filter((r) => {
-    sum += r.call + r.put;
-    return sum >= 0.15 * total && sum <= 0.85 * total;
-  }).map((r) => r.strike);
-  const all = [...inner, d.spot, d.max_pain ?? d.spot];
-  const [from, to] = [Math.min(...all), Math.max(...all)];
-  const pad = Math.max((to - from) * 0.12, d.spot * 0.015);
-  return [from - pad, to + pad];
+  const away = d.open_interest.map((r) => Math.abs(r.strike / d.spot - 1)).sort((a, b) => a - b);
+  const reach = Math.min(0.1, Math.max(0.01 * Math.sqrt(d.days_to_expiration + 1), 1.2 * Math.abs((d.max_pain ?? d.spot) / d.spot - 1), away[fewStrikes] ?? 0.1));
+  return [d.spot * (1 - reach), d.spot * (1 + reach)];
 }
 
 function draw(payout, interest, d) {
@@ -124,18 +119,16 @@ function draw(payout, interest, d) {
   });
 }
 
-/** drawDates draws the max pain of every expiration, on the scale of a root of the days. A click shows an expiration. */
+/** drawDates draws the max pain of every expiration. A click shows an expiration. */
 function drawDates(chart, d) {
   const rows = d.expirations.filter((x) => x.max_pain !== null);
   if (rows.length < 2) return chart.clear('One expiration has a known max pain.');
-  const days = rows.map((x) => (Date.parse(x.expiration) - Date.parse(d.expirations[0].expiration)) / 86400e3 + 1);
-  const xs = days.map(Math.sqrt);
+  const days = rows.map((x) => (Date.parse(x.expiration) - Date.parse(d.expirations[0].expiration)) / 86400e3);
   const values = rows.map((x) => x.max_pain);
   const [low, high] = [Math.min(...values, d.spot), Math.max(...values, d.spot)];
   chart.draw({
     onPick: (i) => choose({ expiration: rows[i].expiration }), view: d.symbol,
-    xs, xName: 'Days from the first', ticks: [1, 2, 5, 10, 20], start: 0, marks: [],
-    xFormat: (x, exact) => { const row = exact && rows[xs.indexOf(x)]; return row ? date(row.expiration) : `${number(x * x)} d`; },
+    ...ahead(days, (i) => date(rows[i].expiration)), xName: 'Days from the first', marks: [],
     series: [
       { name: 'Max pain', values, format: level, kind: 'step', color: '--flip' },
       { name: 'Spot', values: values.map(() => d.spot), format: level, kind: 'line', color: '--ink', width: 1.5, dash: [4, 3], dots: false },

@@ -29,8 +29,8 @@ test('numbers, amounts, times and ages', () => {
     [format.age(59_999), '59 s'], [format.age(921e3), '15 min 21 s'], [format.age(-5), '0 s'], [format.age(7260e3), '2 h 1 min'], [format.age(90000e3), '1 d 1 h'],
     [format.ranged('It', [3, 1, 2], String), 'It ranged from 1 to 3.'], [format.ranged('It', [7, 7], String), 'It was 7.'],
     [format.newYorkDay(Date.parse('2026-11-21T04:59:00Z')), '2026-11-20'], [format.weekday('2026-11-20'), 'Friday 20 Nov'],
-    [format.awaited(Date.parse('2026-11-20T14:40:00Z'), 15), 'Next quotes: today, 09:45 ET (15 minutes late), if the exchange opens.'],
-    [format.awaited(Date.parse('2026-11-20T21:30:00Z'), 0), 'Next quotes: Monday 23 Nov, 09:30 ET, if the exchange opens.'],
+    [format.awaited(Date.parse('2026-11-20T14:40:00Z'), 15).join('|'), 'Next quotes: today, 09:45 ET|, 15 minutes late, if the exchange opens.'],
+    [format.awaited(Date.parse('2026-11-20T21:30:00Z'), 0).join('|'), 'Next quotes: Monday 23 Nov, 09:30 ET|, if the exchange opens.'],
     [format.title('steep_contango'), 'Steep contango'], [format.reason('x_y'), 'the upstream’s document cannot be used (x y)'],
   ]) assert.equal(plain(got), want);
   for (const [day, hour] of [['2026-11-20', 21], ['2026-11-27', 18], ['2026-12-24', 18], ['2028-07-03', 17]]) { // the last three close early
@@ -158,9 +158,10 @@ test('events on the price chart: at their time and price up to the moment, no si
 
 test('levels: highest price first, those of one price together, and none that is unknown', () => {
   const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: null,
-    walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105 } };
+    walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105, remaining_move: 4 } };
   assert.deepEqual(rungs(d, 99).map((r) => [r.price, r.kind, r.names.join()]), [[120, 'call', 'Call wall by open interest'], [110, 'call', 'Call wall,Largest gamma,0DTE call wall 2'],
-    [105, 'call', '0DTE call wall,0DTE pin'], [102, 'move', 'Expected move up'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Expected move down'], [90, 'put', 'Put wall']]);
+    [105, 'call', '0DTE call wall,0DTE pin, outside its move'], [102, 'move', 'Spot + expected move, 1 session'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Spot − expected move, 1 session'], [90, 'put', 'Put wall']]);
+  assert.equal(rungs({ ...d, put_wall: 110 }, 99)[1].kind, 'both');
 });
 
 test('polling: once per max-age, with the tag, not while hidden, and less often while the server does not answer', async () => {
@@ -297,5 +298,8 @@ test('gamma by strike through a session: the bars of a moment, and the cells of 
   assert.equal(barsAt(null, 0) ?? barsAt(through, at('14:29')) ?? barsAt(through, at('15:00')), null);
   assert.deepEqual(barsAt(through, at('14:34')), { at: at('14:30'), by_strike: [{ strike: 99, net_gex_dollars: 5 }, { strike: 100, net_gex_dollars: null }, { strike: 102, net_gex_dollars: -10 }] });
   assert.deepEqual(cellsOf(through, at('14:32')), [[at('14:30'), at('14:35'), 98.5, 99.5, 0.5], [at('14:30'), at('14:35'), 101, 103, -1]]);
-  assert.deepEqual(cellsOf(through).slice(2, 3), [[at('14:35'), at('14:50'), 98.5, 99.5, 0.5]]); // then there is a gap
+  assert.deepEqual(cellsOf(through).slice(0, 3), [[at('15:35'), at('15:40'), 99.5, 101, 0.1], [at('15:35'), at('15:40'), 101, 103, 0.2], [at('14:35'), at('15:10'), 98.5, 99.5, 0.5]]); // then there is a gap
+  const moved = { ...through, rows: [[98, 99], [99, 100], [98, 99], [98, 99], [98, 99, 100]].map((strikes, i) => [`2026-11-20T14:3${i}:00Z`, 99, strikes, strikes]) };
+  assert.deepEqual(cellsOf(moved).map(([from, to, low]) => [from, to, low].map((x, i) => (i < 2 ? new Date(x).getUTCMinutes() : x)).join()).toSorted(),
+    ['30,31,98.5', '30,32,97.5', '31,32,98.5', '32,33,97.5', '32,33,98.5', '33,34,97.5', '33,34,98.5', '34,39,97.5', '34,39,98.5']); // the strikes at the edges come and go
 });

@@ -139,8 +139,9 @@ export class Panel {
       return;
     }
     const now = marketNow(meta.source);
-    const ages = [`${this.what} of ${format.instant(meta.as_of)}, ${format.age(now - Date.parse(meta.as_of))} old`];
-    if (meta.captured_at) ages.push(`captured ${format.age(now - Date.parse(meta.captured_at))} ago`);
+    const closed = meta.freshness.state === 'closed'; // then the ages say when it closed
+    const ages = [`${this.what} of ${format.instant(meta.as_of)}${closed ? '' : `, ${format.age(now - Date.parse(meta.as_of))} old`}`];
+    if (meta.captured_at && !closed) ages.push(`captured ${format.age(now - Date.parse(meta.captured_at))} ago`);
     ages.push(checked ? `checked ${format.age(Date.now() - checked)} ago` : 'not checked yet');
     if (day() && this.id !== 'history') ages.unshift('Of now, not of the chosen date');
     say(this.ages, ages.join(' · '));

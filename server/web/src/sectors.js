@@ -1,7 +1,7 @@
 // Sectors: a table of returns, and the rotation scatter.
 
 import { h, say, scroller, svg } from './dom.js';
-import { number, percent, points, title, unknown } from './format.js';
+import { number, percent, points, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
 import { fact, refill, term } from './terms.js';
 
@@ -31,7 +31,7 @@ function list(d) {
   const best = (funds) => (funds?.length ? `${funds[0].symbol} ${percent(funds[0].return_pct)}` : unknown);
   const next = (funds) => funds?.slice(1).map((s) => `${s.symbol} ${percent(s.return_pct, 1)}`).join(', ');
   return [
-    fact('', 'Tone', title(d?.tone), d && `cyclical ${points(d.cyclical_minus_defensive_pct)} pts`),
+    fact('', 'Cyclical less defensive', d ? `${points(d.cyclical_minus_defensive_pct)} pts` : unknown, d?.tone ? `tone ${words(d.tone)}` : ''),
     fact('', 'Rising', d ? `${d.breadth.advancing} of ${d.sectors.length}` : unknown, d && `${d.breadth.above_benchmark} beat ${d.benchmark.symbol}`),
     fact('', 'Best of the day', best(d?.leaders), next(d?.leaders)),
     fact('', 'Worst', best(d?.laggards), next(d?.laggards)),
@@ -58,20 +58,23 @@ function grid(d) {
       spans.map(([key]) => h('td', { class: 'number' }, percent(d.benchmark.returns_pct[key]))), h('td', null, ''))));
 }
 
+const weeks = 3; // of the trail of every fund
 const size = { width: 440, height: 320, left: 54, right: 12, top: 8, bottom: 40 };
 
 function scatter(figure, d) {
   size.width = Math.max(300, figure.clientWidth); // a pixel is a pixel
   const funds = d.sectors.filter((s) => s.rrg && s.rrg.rs_ratio !== null && s.rrg.rs_momentum !== null);
-  const trail = d.trail ?? []; // answers of sectors/3 have none
-  const reach = Math.max(1, ...[...trail, ...funds.map((s) => s.rrg)].flatMap((p) => [Math.abs(p.rs_ratio - 100), Math.abs(p.rs_momentum - 100)])) * 1.15;
+  const trail = Map.groupBy(d.trail ?? [], (p) => p.symbol); // answers of sectors/3 have none
+  const recent = [...trail.values()].flatMap((ps) => ps.slice(-weeks));
+  const reach = Math.max(1, ...[...recent, ...funds.map((s) => s.rrg)].flatMap((p) => [Math.abs(p.rs_ratio - 100), Math.abs(p.rs_momentum - 100)])) * 1.15;
   const x = (v) => size.left + ((v - 100 + reach) / (2 * reach)) * (size.width - size.left - size.right);
   const y = (v) => size.top + ((100 + reach - v) / (2 * reach)) * (size.height - size.top - size.bottom);
   const list = funds.map((s) => `${s.symbol} ${s.rrg.quadrant}`).join(', ');
   const drawing = svg('svg', { viewBox: `0 0 ${size.width} ${size.height}`, role: 'group', 'aria-label': 'Rotation scatter: relative strength across, its momentum upwards' },
-    quadrants(x, y, reach), axes(x, y, reach), trails(trail, funds, x, y), places(funds, x, y));
+    quadrants(x, y, reach), axes(x, y, reach),
+    svg('clipPath', { id: 'rotation-plot' }, svg('rect', { x: size.left, y: size.top, width: size.width - size.left - size.right, height: size.height - size.top - size.bottom })), places(funds, x, y, trail));
   refill(figure, h('figcaption', null, h('h3', null, term('rotation', 'Rotation'))), drawing,
-    h('p', { class: 'summary' }, funds.length ? `Against ${d.benchmark.symbol}, RRG-style; 100 is the average of 63 sessions, a line the last 8 weeks. ${list}.` : 'Too little price history for the rotation.'));
+    h('p', { class: 'summary' }, funds.length ? `Against ${d.benchmark.symbol}, RRG-style; 100 is the average of 63 sessions, a line the last 3 weeks, and 8 of the fund under the cursor. ${list}.` : 'Too little price history for the rotation.'));
 }
 
 function quadrants(x, y, reach) {
@@ -98,14 +101,9 @@ function axes(x, y, reach) {
     svg('text', { x: 0, y: 0, 'text-anchor': 'middle', transform: `translate(11 ${(size.height - size.bottom + size.top) / 2}) rotate(-90)` }, 'Momentum, index'));
 }
 
-/** trails draws the way of each fund to its dot. */
-function trails(trail, funds, x, y) {
-  return svg('g', { class: 'trails', 'aria-hidden': 'true' }, funds.map((s) => svg('polyline', { class: s.rrg.quadrant,
-    points: trail.filter((p) => p.symbol === s.symbol).map((p) => `${x(p.rs_ratio).toFixed(1)},${y(p.rs_momentum).toFixed(1)}`).join(' ') })));
-}
-
-/** places draws a dot and a name for each fund. The name covers no other name, dot or line if such a place is found. */
-function places(funds, x, y) {
+/** places draws a dot, a name and the way of each fund to its dot: of the last weeks, and all of it while it is pointed at. The name covers no other name, dot or line if such a place is found. */
+function places(funds, x, y, trail) {
+  const way = (name, points) => svg('polyline', { class: name, 'clip-path': 'url(#rotation-plot)', points: points.map((p) => `${x(p.rs_ratio).toFixed(1)},${y(p.rs_momentum).toFixed(1)}`).join(' ') });
   const taken = funds.map((s) => [x(s.rrg.rs_ratio) - 8, y(s.rrg.rs_momentum) - 8, 16, 16]);
   const lines = [[x(100), size.top, 0, size.height], [size.left, y(100), size.width, 0]];
   const meet = ([a, b, w, hh]) => ([c, d, v, g]) => a < c + v && c < a + w && b < d + g && d < b + hh;
@@ -119,6 +117,6 @@ function places(funds, x, y) {
     taken.push(box);
     const label = `${s.symbol} ${s.sector}, ${s.rrg.quadrant}: relative strength ${number(s.rrg.rs_ratio, 2, true)}, momentum ${number(s.rrg.rs_momentum, 2, true)}`;
     return svg('g', { class: `fund ${s.rrg.quadrant}`, tabindex: '0', role: 'img', 'aria-label': label },
-      svg('title', null, label), svg('circle', { cx, cy, r: 5.5 }), svg('text', { x: box[0] + width / 2, y: box[1] + 11.5, 'text-anchor': 'middle' }, s.symbol));
+      svg('title', null, label), way('recent', (trail.get(s.symbol) ?? []).slice(-weeks)), way('whole', trail.get(s.symbol) ?? []), svg('circle', { cx, cy, r: 5.5 }), svg('text', { x: box[0] + width / 2, y: box[1] + 11.5, 'text-anchor': 'middle' }, s.symbol));
   });
 }

@@ -60,8 +60,8 @@ export function todayPanel() {
 function offerDates(select) {
   let stored = [];
   const show = () => {
-    const all = day() && !stored.includes(day()) ? [...stored, day()].sort() : stored;
-    options(select, [['', 'Now'], ...all.toReversed().map((d) => [d, date(d)])]);
+    const missing = day() && !stored.includes(day()) ? [[day(), `${date(day())}: not stored`]] : [];
+    options(select, [['', 'Now'], ...missing, ...stored.toReversed().map((d) => [d, date(d)])]);
     select.value = day();
   };
   follow(`${path}/series`, (feed, fresh) => {
@@ -78,7 +78,7 @@ function offerDates(select) {
 const sessionName = (meta, track) => (track && track.session_date !== meta.session_date ? `Track of ${shortDate(track.session_date)}`
   : meta.session_date === newYorkDay(marketNow(meta.source)) ? 'Today' : weekday(meta.session_date));
 
-const levelNames = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', 'Expiring the same day']];
+const levelNames = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', '0DTE share']];
 
 /** levelTiles returns the tiles of an answer. Before the first answer they have their place and no value. */
 function levelTiles(d, track) {

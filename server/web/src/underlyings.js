@@ -3,6 +3,7 @@
 import { h, say, scroller } from './dom.js';
 import { date, dollars, level, number, percent, title, unknown, words } from './format.js';
 import { day, follow, Panel } from './panel.js';
+import { marketNow } from './poll.js';
 import { addressWith, choicesOf, choose, onChoice, recall, remember, underlying } from './state.js';
 import { refill } from './terms.js';
 
@@ -17,7 +18,20 @@ const kept = 8; // recent underlyings
 const recent = () => (recall('underlyings') ?? '').split(' ').filter(Boolean);
 /** pathOf returns a symbol as paths have it: brkb of BRK.B. */
 const pathOf = (symbol) => symbol.toLowerCase().replace('.', '');
-const open = (symbol) => choose(choicesOf(symbol), true);
+
+/** moved says that the chosen date is not stored for the underlying that was opened last, and what is shown. */
+export let moved = '';
+onChoice(() => { moved = ''; });
+
+/** open shows an underlying: of the chosen date, or of the nearest that is stored for it. */
+export async function open(symbol) {
+  const wanted = day();
+  const { data } = wanted ? await fetch(`/api/v1/gex/${symbol}/series`).then((r) => r.json()).catch(() => ({})) : {};
+  const away = (d) => Math.abs(Date.parse(d) - Date.parse(wanted));
+  const nearest = data?.rows.map((row) => row[data.columns.indexOf('date')]).sort((a, b) => away(a) - away(b))[0] ?? '';
+  choose({ ...choicesOf(symbol), date: data ? nearest : wanted }, true);
+  if (data && nearest !== wanted) moved = `${symbol.toUpperCase()} has no snapshot of ${date(wanted)}: ${nearest ? `${date(nearest)}, the nearest stored,` : 'now'} is shown.`;
+}
 
 /** found returns the symbols that a text finds: those that begin with it, then those with a word of their name that does. */
 export function found(text, symbols) {
@@ -101,7 +115,7 @@ const columns = [
   ['Call wall', (r) => r.call_wall, (r) => level(r.call_wall)],
   ['Put wall', (r) => r.put_wall, (r) => level(r.put_wall)],
   ['ATM vol. 30 d', (r) => r.atm_30d, (r) => share(r.atm_30d)],
-  ['Rank, 1 year', (r) => r.rank_1y, (r) => share(r.rank_1y)],
+  ['IV rank', (r) => r.rank_1y, (r) => (r.rank_1y === null ? h('small', null, r.atm_30d === null ? 'no volatility' : 'under 60 sessions') : share(r.rank_1y))],
   ['Put/call', (r) => r.put_call_open_interest, (r) => number(r.put_call_open_interest, 2, true)],
 ];
 const isText = (i) => i === 0 || i === 4;
@@ -146,6 +160,7 @@ function overview(count) {
 }
 
 const signs = { positive: '+γ', negative: '−γ', neutral: '±γ' };
+const tight = (x, decimals) => percent(x, decimals).replace('\u00a0', '');
 const side = (x) => (x > 0 ? 'above' : 'below');
 
 /** watchStrip keeps the strip of index.html, which switches the underlying, and the title of the page. */
@@ -153,13 +168,26 @@ export function watchStrip() {
   const strip = document.getElementById('strip');
   const links = [...strip?.children ?? []];
   let rows = new Map();
+  let old = () => ''; // the age of a row, if it is above 5 minutes after the delay
+  const more = h('button', { type: 'button', class: 'more', hidden: true, click: () => strip.scrollBy({ left: 0.8 * strip.clientWidth, behavior: 'smooth' }) });
+  const count = () => {
+    const right = links.filter((a) => a.offsetLeft + a.offsetWidth / 2 > strip.scrollLeft + strip.clientWidth).length;
+    more.hidden = right === 0;
+    say(more, `+${right} ›`);
+    more.setAttribute('aria-label', `${right} more underlyings`);
+  };
+  strip?.append(more);
+  strip?.addEventListener('scroll', count, { passive: true });
+  if (strip) new ResizeObserver(count).observe(strip);
   const show = () => {
+    document.body.classList.toggle('past', !!day()); // what is of now says so
     for (const a of links) {
       const symbol = a.dataset.u;
       const r = rows.get(symbol);
-      const texts = r ? [percent(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, r.flip_distance_pct === null ? 'none' : percent(r.flip_distance_pct, 1)] : ['', '', ''];
+      const texts = r ? [tight(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, old(r) || (r.flip_distance_pct === null ? 'no flip' : `flip ${tight(r.flip_distance_pct, Math.abs(r.flip_distance_pct) < 9.95 ? 1 : 0)}`)] : ['', '', ''];
       a.href = addressWith(choicesOf(symbol));
       a.title = r ? `${r.symbol} ${names[symbol] ?? ''}: ${level(r.spot)}, ${words(r.gamma_regime)} regime, ${r.flip_distance_pct === null ? 'no flip' : `${percent(Math.abs(r.flip_distance_pct)).replace('+', '')} ${side(r.flip_distance_pct)} the flip`}` : '';
+      a.classList.toggle('old', !!r && old(r) !== '');
       a.dataset.regime = r?.gamma_regime ?? '';
       texts.forEach((text, i) => say(a.children[i + 1], text));
       a.children[1].className = r?.spot_change_pct > 0 ? 'up' : r?.spot_change_pct < 0 ? 'down' : '';
@@ -177,6 +205,11 @@ export function watchStrip() {
   show();
   follow('/api/v1/underlyings', (feed, fresh) => {
     if (!fresh || !feed.document) return;
+    const { source, delay_minutes: delay, freshness } = feed.document.meta;
+    old = (r) => {
+      const minutes = Math.floor((marketNow(source) - Date.parse(r.as_of)) / 60e3);
+      return freshness.state === 'fresh' && minutes > delay + 5 ? `${minutes} min old` : '';
+    };
     rows = new Map(feed.document.data.rows.map((r) => [pathOf(r.symbol), r]));
     show();
   });

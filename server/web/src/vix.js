@@ -3,7 +3,7 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { date, instant, month, number, percent, points, shortDate, title, unknown, words } from './format.js';
-import { dated, records } from './history.js';
+import { ahead, dated, records } from './history.js';
 import { follow, Panel } from './panel.js';
 import { onChoice } from './state.js';
 import { fact, refill } from './terms.js';
@@ -85,13 +85,12 @@ function drawIndices(chart, cash) {
   if (known.length < 2) return chart.clear('The source has no quotes of these indices.');
   const values = known.map(([key]) => cash[key].value);
   const before = known.map(([key]) => (cash[key].change_pct === null ? null : cash[key].value / (1 + cash[key].change_pct / 100)));
-  const xs = known.map(([, , days]) => Math.sqrt(days));
+  const axis = ahead(known.map(([, , days]) => days));
   const rise = values.at(-1) - values[0];
   chart.draw({
-    xs, xName: 'Days ahead', ticks: [1, 2, 5], range: [0, 21], start: xs[0],
-    xFormat: (x, exact) => { const rung = exact && known[xs.indexOf(x)]; return rung ? `${rung[2]}, ${rung[1]}` : `${number(x * x)} d`; },
+    ...axis, splits: axis.xs, xFormat: (x, exact) => { const [, name, days] = known[axis.xs.indexOf(x)]; return exact ? `${days}, ${name}` : name.slice(3) || name; }, xName: 'Days ahead',
     series: [
-      { name: 'Delayed quote', values, labels: known.map(([, name]) => name), under: before.map((x, i) => x > values[i]), format: price, kind: 'line', color: '--flip', dots: true },
+      { name: 'Delayed quote', values, format: price, kind: 'line', color: '--flip', dots: true },
       { name: 'Previous close', values: before, format: price, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] },
       { name: 'Change', values: known.map(([key]) => cash[key].change_pct), format: (x) => percent(x), kind: 'none' },
     ],

@@ -3,8 +3,8 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { date, instant, newYorkTime, number, points, shortDate, unknown, words } from './format.js';
-import { dated, records } from './history.js';
-import { follow, Panel } from './panel.js';
+import { ahead, dated, records } from './history.js';
+import { day, follow, Panel } from './panel.js';
 import { fact, refill } from './terms.js';
 
 export const current = '/api/v1/volatility/{u}';
@@ -57,13 +57,13 @@ function list(d, missing, earlier) {
     const known = Number.isFinite(d[key]);
     const bar = h('span', { class: 'gauge', 'aria-hidden': 'true' });
     bar.style.setProperty('--at', known ? `${d[key]}%` : '0%');
-    return fact(word, name, [number(d[key], 0), known ? bar : null], known ? `of ${number(d.sessions)} sessions` : d[key] === null ? why(key) : '');
+    return fact(word, name, [known ? `${number(d[key])}\u00a0%` : unknown, known ? bar : null], known ? `of the last ${number(d.sessions)} sessions` : d[key] === null ? why(key) : '');
   };
   const change = d.atm_30d - (earlier?.atm_30d ?? NaN);
   return [
     of('atm', 'ATM, 30 days', 'atm_30d', volatility, Number.isFinite(change) ? `${points(change)} since ${shortDate(earlier.session_date)}` : 'a year'),
-    gauge('rank', 'Rank in a year', 'rank_1y'),
-    gauge('percentile', 'Percentile', 'percentile_1y'),
+    gauge('rank', 'IV rank', 'rank_1y'),
+    gauge('percentile', 'IV percentile', 'percentile_1y'),
     of('risk_reversal', 'Risk reversal', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? '25 delta: puts dearer' : '25 delta: calls dearer'),
     of('model_free', 'Model-free', 'model_free_30d', volatility, '30 days'),
     of('term_slope', 'Term slope', 'term_slope', points, '90 less 30 days'),
@@ -72,12 +72,11 @@ function list(d, missing, earlier) {
   ];
 }
 
-/** drawTerms draws the figures by expiration. The axis has the root of the time, as volatility scales, so that near dates have room. */
+/** drawTerms draws the figures by expiration. */
 function drawTerms(curve, skew, d, meta, earlier) {
   const rows = d.expirations;
   const settles = (e) => newYorkTime(e.expiration, e.settlement === 'am' ? '09:30:00' : '16:00:00');
   const days = rows.map((e) => Math.max(0, (settles(e) - Date.parse(meta.as_of)) / 86400e3));
-  const xs = days.map(Math.sqrt);
   const was = rows.map((e) => earlier?.data.expirations.find((o) => o.expiration === e.expiration && o.settlement === e.settlement));
   const now = (name, key, color, format, width) => ({ name, values: rows.map((e) => e[key]), format, kind: 'line', color, width });
   const then = (name, key, format) => (earlier ? [{ name, values: was.map((e) => e?.[key] ?? null), format, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] }] : []);
@@ -86,18 +85,14 @@ function drawTerms(curve, skew, d, meta, earlier) {
   const [low, high] = [Math.min(...long), Math.max(...long)];
   const [bottom, top] = [low - (high - low) * 0.15, high + (high - low) * 0.15]; // a volatility of hours would flatten the curve
   const axis = {
-    view: d.session_date, xs, xName: 'Days to expiration', ticks: [1, 2, 5, 10, 20], start: xs[0], range: xs.length ? [0, xs.at(-1) * 1.02] : undefined,
-    xFormat: (x, exact) => {
-      const e = exact && rows[xs.indexOf(x)];
-      return e ? `${number(x * x, x < 3 ? 1 : 0)}, ${date(e.expiration)} ${e.settlement.toUpperCase()}` : `${number(x * x)} d`;
-    },
+    ...ahead(days, (i) => `${number(days[i], days[i] < 9 ? 1 : 0)}, ${date(rows[i].expiration)} ${rows[i].settlement.toUpperCase()}`), view: d.session_date, xName: 'Days to expiration',
   };
   const close = earlier ? `Dashed: the previous close, ${instant(earlier.meta.as_of)}.` : 'No answer of the session before is stored.';
   const known = (key) => rows.filter((e) => e[key] !== null);
   const ends = (key, write) => known(key).map((e) => `${write(e[key])} on ${date(e.expiration)}`).filter((_, i, all) => i === 0 || i === all.length - 1).join(' and ');
   curve.draw({
     ...axis,
-    series: [now('Now', 'atm_volatility', '--accent', volatility), ...then('Previous close', 'atm_volatility', volatility), none(points, '25-delta butterfly', 'butterfly_25'), none(number, 'Expected move', 'expected_move')],
+    series: [now(day() ? shortDate(day()) : 'Now', 'atm_volatility', '--accent', volatility), ...then('Previous close', 'atm_volatility', volatility), none(points, '25-delta butterfly', 'butterfly_25'), none(number, 'Expected move', 'expected_move')],
     yName: '% a year', yFormat: (y) => `${number(y, 1)}\u00a0%`, yRange: high > low ? [bottom, top] : undefined,
     summary: known('atm_volatility').length ? `${number(rows.length)} expirations: ${ends('atm_volatility', volatility)}.${rows.some((e) => e.atm_volatility > top) ? ' The first lies above the drawing.' : ''} ${close}` : 'No expiration has a known volatility.',
   });

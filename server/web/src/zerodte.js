@@ -4,6 +4,7 @@ import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown } from './format.js';
 import { dated, records } from './history.js';
+import { outside } from './levels.js';
 import { day, follow, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, past } from './strikes.js';
@@ -69,14 +70,16 @@ function list({ d, expiring, option, track }) {
       fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), `at ${time(Date.parse(last.as_of), true)}`), fact('', 'Settled', shortDate(d.session_date), 'none is open')];
   }
   const z = d.zero_dte;
+  const far = (name, x) => (outside(x, d) ? [`${name}, outside`, 'outside'] : [name]); // of the move that is expected until the close
+  const [[flipName, flipKind], [pinName, pinKind]] = [far('Flip', z.zero_gamma_flip), far('Pin', z.pin_strike)];
   const [flip, call, put] = [expiring.length ? z.zero_gamma_flip : null, z.call_walls?.[0]?.strike, z.put_walls?.[0]?.strike];
   const sign = expiring.length && z.net_gex_dollars ? (z.net_gex_dollars > 0 ? 'positive' : 'negative') : '';
   return [
     fact('net', 'Net gamma', expiring.length ? dollars(z.net_gex_dollars) : unknown, expiring.length ? `${share(z.gross_share_pct)} of gross` : '', sign),
-    fact('flip', 'Flip', level(flip), expiring.length && flip === null ? 'none in 15\u00a0%' : away(flip, d)),
+    fact('flip', flipName, level(flip), expiring.length && flip === null ? 'none in 15\u00a0%' : away(flip, d), flipKind),
     fact('call_wall', 'Call wall', level(call), away(call, d)),
     fact('put_wall', 'Put wall', level(put), away(put, d)),
-    fact('pin', 'Pin', level(z.pin_strike), away(z.pin_strike, d)),
+    fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
     fact('expected_move', 'To close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 1)}` : ''),
   ];
 }
