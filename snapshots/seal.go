@@ -154,7 +154,7 @@ func SealPage(body []byte, modified time.Time, best bool) (*Snapshot, error) {
 	err := s.seal(body[:n:n], body[n:], Brotli, Zstd)
 	if best && err == nil {
 		var coded []byte
-		coded, err = compress(Brotli, &bestBrotli, body[:n], 1, 1+MaxTail)
+		coded, err = bestBrotli(body[:n], 1+MaxTail)
 		s.prefix[Brotli] = len(coded)
 		s.bodies[Brotli] = s.appendTail(coded, Brotli, body[n:], "")
 	}
