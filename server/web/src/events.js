@@ -34,11 +34,11 @@ export function changes() {
       return [];
     }
     if (v !== state.next) {
-      Object.assign(state, { next: v, at: row.at });
+      Object.assign(state, { next: v, at: row.at, price: price(row) });
       return [];
     }
     states[i] = { now: v };
-    return [{ at: state.at, kind, price: price(row), text: text(row, v, state.now) }];
+    return [{ at: state.at, kind, price: state.price, text: text(row, v, state.now) }];
   });
 }
 
@@ -98,7 +98,7 @@ export function watchEvents() {
 
   const show = () => {
     const all = [...marks.map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...others].sort((a, b) => b.at - a.at);
-    list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind), h('time', null, time(e.at, true)), h('b', null, e.symbol), ` ${e.text}`)));
+    list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind), h('time', null, `${e.kind === 'flow' ? '≤\u202f' : ''}${time(e.at, true)}`), h('b', null, e.symbol), ` ${e.text}`)));
     if (all.length === 0) list.append(h('li', null, 'Nothing has happened yet: no flip crossed, no wall moved, no regime changed, no large flow.'));
     count.hidden = unread === 0;
     say(count, String(unread));

@@ -46,7 +46,7 @@ export class Hero {
     this.note = h('p', { class: 'about keep note', role: 'status' });
     this.more = h('div', { class: 'tables' });
     const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ', term('call_wall', 'call wall'),
-      ', the ', term('put_wall', 'put wall'), ' and the ', term('expected_move', 'expected move'), ' of all expirations.');
+      ', the ', term('put_wall', 'put wall'), ' and the ', term('expected_move', 'expected move'), ' of all expirations. Signs: ◆ the spot crossed the flip, ● the regime changed, ■ a wall moved, ★ large flow.');
     for (const [name, chart] of Object.entries({ price: this.lines, bars: this.bars, strip: this.net, profile: this.profile })) chart.element.classList.add(name);
     this.bars.element.id = 'strikes';
     this.element = h('div', { class: 'hero', keydown: (event) => this.#key(event) }, this.lines.element, this.bars.element,

@@ -55,7 +55,7 @@ export function historyPanel() {
 }
 
 const columns = [['Date', (r) => h('button', { type: 'button', class: 'term', click: () => choose({ date: r.date }, true) }, weekday(r.date).replace(/^(...)\w*/, '$1'))],
-  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip)], ['To flip', (r) => percent(r.zero_gamma_flip ? (r.spot / r.zero_gamma_flip - 1) * 100 : null)],
+  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip)], ['To flip', (r) => percent(r.zero_gamma_flip ? (1 - r.zero_gamma_flip / (r.effective_spot ?? r.spot)) * 100 : null)],
   ['Net gamma', (r) => dollars(r.net_gex_dollars)], ['Regime', (r) => title(r.gamma_regime)], ['Call wall', (r) => level(r.call_wall)], ['Put wall', (r) => level(r.put_wall)]];
 const words = { Flip: 'flip', 'Net gamma': 'net', Regime: 'regime', 'Call wall': 'call_wall', 'Put wall': 'put_wall' };
 

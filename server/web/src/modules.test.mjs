@@ -136,8 +136,8 @@ test('events: what two rows in a row have, at the first of them', () => {
   const row = (minute, spot, call, regime = 'neutral', flip = 100) => [`2026-11-20T15:${minute}:00Z`, spot, flip, call, 90, regime];
   const rows = [row('00', 101, 110), row('01', 99, 110), row('02', 101, 110), row('03', 99, 120), row('04', 98, 120), row('05', 98, null, 'negative', null),
     row('06', 97, 130, 'negative'), row('07', 97, 120, 'negative'), row('08', 101, 120, 'negative')];
-  assert.deepEqual(tracked({ columns, rows }).map((e) => [new Date(e.at).getUTCMinutes(), e.kind, e.text]), [
-    [3, 'flip', 'Spot crossed the flip, 100, downwards'], [3, 'wall', 'Call wall 120, was 110'], [5, 'regime', 'Regime negative, was neutral']]);
+  assert.deepEqual(tracked({ columns, rows }).map((e) => [new Date(e.at).getUTCMinutes(), e.kind, e.price, e.text]), [
+    [3, 'flip', 100, 'Spot crossed the flip, 100, downwards'], [3, 'wall', 120, 'Call wall 120, was 110'], [5, 'regime', 98, 'Regime negative, was neutral']]);
   assert.deepEqual(tracked({ columns, rows: [] }), []);
   const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
   assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
