@@ -234,7 +234,7 @@ export class Hero {
     const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
     return {
       xs, column, mark: [],
-      axis: { view: 'closes', xs, xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [Math.max(0, xs.length - sessions) - 0.5, xs.length - 0.5],
+      axis: { view: 'closes', xs, xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [Math.max(0, xs.length - sessions) - 1.6, xs.length - 0.5],
         xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''), onPick: (i) => choose({ date: dates[i] }, true) },
       series: [
         line('Spot', 'spot', '--ink', { width: 2.5 }), line('Flip', 'zero_gamma_flip', '--flip'),
