@@ -53,7 +53,9 @@ func (j *jobs) playHistory(ctx context.Context) {
 	} {
 		j.runJob(ctx, one)
 	}
-	j.log.Info("history filled in")
+	if ctx.Err() == nil {
+		j.log.Info("history filled in")
+	}
 }
 
 // History returns how many of the past sessions have been played, or need not be, such as "41 of 250"; "" if there is no past. It is safe for

@@ -211,6 +211,7 @@ func inputsOfTargets() (inputs []input) {
 		"/api/v1/options/flow/unusual?limit=0&date=2026-11-18":          "limit must be a whole number from 1 to 100",
 		"/api/v1/options/flow/unusual?underlying=QQQ":                   "/api/v1/options/flow/unusual takes no underlying; one underlying is at /api/v1/options/flow/qqq",
 		"/api/v1/options/flow/unusual?limit=5&Symbol=%5eSPX":            "/api/v1/options/flow/unusual takes no symbol; one underlying is at /api/v1/options/flow/spx",
+		"/api/v1/gex/spx/levels?symbol=QQQ":                             "/api/v1/gex/spx/levels takes no symbol; one underlying is at /api/v1/gex/qqq/levels",
 		"/api/public/spx-max-pain?expiration=2026-12-32":                "expiration must be YYYY-MM-DD, a calendar date",
 		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":                "EXPIRATION must be written expiration",
 		"/api/public/spx-max-pain?format=csv&expiration=2026-11-27":     "format=csv takes no expiration: it has them all",

@@ -43,7 +43,9 @@ func (r *route) parse(text []byte) (q query, _ *apiError) {
 		key, v, _ := bytes.Cut(pair, []byte{'='})
 		key = unescape(key)
 		if r.ofOne != "" && (equalFold(key, "underlying") || equalFold(key, "symbol")) {
-			return q, r.ofAll(string(key), string(unescape(v)))
+			if symbol := unescape(v); r.underlying == "" || len(symbol) > 0 && !equalFold(symbol, r.underlying) {
+				return q, r.ofAnother(string(key), string(symbol))
+			}
 		}
 		for _, known := range parameters {
 			if !equalFold(key, known) {
@@ -99,8 +101,8 @@ func (r *route) misplaced(given, known string) *apiError {
 	return invalid(known, message)
 }
 
-// ofAll returns the error for a parameter that names an underlying on a route of all. It names the path of that underlying.
-func (r *route) ofAll(given, symbol string) *apiError {
+// ofAnother returns the error for a parameter that names an underlying on a route of all or of another. It names the path of that underlying.
+func (r *route) ofAnother(given, symbol string) *apiError {
 	if !symbolForm.MatchString(symbol) {
 		symbol = example
 	}

@@ -19,7 +19,7 @@ type route struct {
 	formats    []string // the values of the parameter format besides json
 	formed     []string // the values of parameter whose answers have these formats, besides the default
 	dated      string   // the resource whose stored dates are the values of the parameter date; "" for none
-	ofOne      string   // the path of the same rows of one underlying; "" if there is none
+	ofOne      string   // the path of the same rows of one underlying, with {u} in its place; "" if there is none
 	past       bool     // also without the parameter date, the answer is that of a stored date
 	longest    int      // the largest max-age in seconds, for the first underlying only; 0: the refresh interval
 	// unknown returns the error for a value of parameter for which the resource has no answer.
@@ -66,10 +66,10 @@ var withoutUnderlying = strings.NewReplacer("/"+placeholder, "", placeholder+"-"
 
 func (r route) of(underlying string) route {
 	endpoint := r.endpoint
+	r.ofOne, r.underlying = r.path, underlying
 	for _, text := range []*string{&r.path, &r.endpoint, &r.dated} {
 		*text = strings.Replace(*text, placeholder, underlying, 1)
 	}
-	r.underlying = underlying
 	r.widget = "/api/widgets/" + withoutUnderlying.Replace(endpoint)
 	return r
 }

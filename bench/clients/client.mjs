@@ -68,7 +68,7 @@ async function main() {
     allowPositionals: true,
   });
   const [base, key = process.env.API_KEY] = positionals;
-  if (!base) throw new Refused("usage: client.mjs [--count N] [--max-wait SECONDS] BASE_URL [API_KEY]");
+  if (!/^https?:\/\//.test(base)) throw new Refused("usage: client.mjs [--count N] [--max-wait SECONDS] BASE_URL [API_KEY], with http:// or https:// in BASE_URL");
   const url = base.replace(/\/+$/, "") + "/api/v1/gex/spx/summary";
   const headers = key ? { "X-API-Key": key } : {};
   const [count, most] = [Number(values.count), Number(values["max-wait"])];

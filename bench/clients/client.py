@@ -103,6 +103,8 @@ def main():
     args.add_argument("base_url")
     args.add_argument("api_key", nargs="?", default=os.environ.get("API_KEY"))
     args = args.parse_args()
+    if not args.base_url.startswith(("http://", "https://")):
+        sys.exit(f"refused: not a URL with http:// or https://: {args.base_url}")
     url = args.base_url.rstrip("/") + "/api/v1/gex/spx/summary"
     headers = {"Accept-Encoding": "gzip"}
     if args.api_key:
