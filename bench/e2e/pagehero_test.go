@@ -111,10 +111,17 @@ func (b *browser) bars(p *process) {
 	says("net, with the close before", fmt.Sprintf("Strike %s: Close of %s %s, Net %s, Calls %s", grouped(r.Strike), day.Format("2 Jan"), dollars(old.Net), dollars(r.Net), dollars(r.Call)))
 	choice("gamma")
 	says("calls and puts", fmt.Sprintf("Strike %s: Calls %s, Puts ", grouped(r.Strike), dollars(r.Call)))
+	eval[bool](b, `(paint => { window.tags = {}; CanvasRenderingContext2D.prototype.fillText = function (text, ...at) { if (this.canvas.closest(".price")) tags[/flip|call wall/i.exec(text)?.[0].toLowerCase()] = text; return paint.call(this, text, ...at); }; return true; })(CanvasRenderingContext2D.prototype.fillText)`)
 	choice("0dte")
 	z := near(zero)
 	says("of today's expiration", fmt.Sprintf("Strike %s: Calls %s, Puts ", grouped(z.Strike), dollars(z.Call)))
-	b.until("the lines over them are of it, too", `document.querySelector(".note").textContent === "The lines over the bars are of 0DTE."`)
+	own := dataOf[struct {
+		Zero struct {
+			Flip  float64 `json:"zero_gamma_flip"`
+			Walls []row   `json:"call_walls"`
+		} `json:"zero_dte"`
+	}](p, gammaPath).Zero
+	b.until("the tags at the price axis are of it, too", fmt.Sprintf(`/^0DTE call wall %s\b/.test(tags["call wall"]) && /^0DTE flip %s\b/.test(tags.flip) && document.querySelector(".note").textContent === "Pale lines are of all expirations."`, grouped(own.Walls[0].Strike), grouped(own.Flip)))
 	choice("all")
 	choice("net")
 	says("net again", fmt.Sprintf("Strike %s: Close of ", grouped(r.Strike)))
@@ -162,15 +169,17 @@ func (b *browser) replay(p *process) {
 		want := []string{"Spot " + grouped(track.at(row, "spot")), "Net gamma " + dollars(track.at(row, "net_gex_dollars")), "flip " + grouped(track.at(row, "zero_gamma_flip")), "Call wall " + grouped(track.at(row, "call_wall"))}
 		b.eventually(fmt.Sprintf("%s: %q", what, want), func() bool {
 			got := b.text("#head .levels")
-			return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got, w) })
+			return !slices.ContainsFunc(want, func(w string) bool { return !strings.Contains(got, w) }) && strings.Contains(b.text("#levels .ladder .spot"), grouped(track.at(row, "effective_spot")))
 		})
 	}
 	const slider, button = ".scrub", `document.querySelector(".play")`
-	const now = `[...document.querySelectorAll("#strip, #levels, #zero-dte, .hero .profile")].map(e => getComputedStyle(e).opacity)`
+	const now = `[...document.querySelectorAll("#strip, #zero-dte, .hero .profile")].map(e => getComputedStyle(e).opacity)`
+	const ladder = `document.querySelector("#levels .ladder").textContent`
 	b.press(slider, kb.Home)
 	shows("the first row", 0)
 	b.barsAt(p, track.Rows[0])
 	first, _ := time.Parse(time.RFC3339, track.Rows[0][0].(string))
+	b.until("the ladder has the levels of the moment only", `getComputedStyle(document.querySelector("#levels")).opacity == 1 && /Flip/.test(`+ladder+`) && !/0DTE|trigger|pain|Largest/.test(`+ladder+`)`)
 	b.until("what is of now is dimmed, and the status says the moment", now+`.every(o => o < 0.5) && /^Replay: .* `+first.Add(-5*time.Hour).Format("15:04")+` $/.test(document.querySelector("#status [data-key=replay]")?.textContent)`)
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	shows("the second row", 1)

@@ -1,7 +1,7 @@
 // One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, color, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
+import { annotate, beyond, color, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -50,8 +50,8 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   series                [{name, values, format, kind, color, negative, faint, width, dash, labels, under, gaps}]
  *                         kind is line, step, bars, ghost (pale bars behind), area, points, ribbon, or none: in the tooltip and the table only. A line
  *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
- *                         to the high of its values [low, high]. It leaves the scale of y as it is. The format of a series of kind
- *                         cells has the price under the cursor as its second value.
+ *                         to the high of its values [low, high]. It leaves the scale of y as it is. The format of kind cells has
+ *                         the price under the cursor as its second value. seen is drawn instead of values.
  *   yName, yFormat        of the axis; yFormat and xFormat are told how many decimals its step has
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks, splits         the steps allowed between x ticks, or their places; optional
@@ -60,6 +60,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
  *   glyphs                signs of events [{x, y, glyph, color}], over the series
  *   cells                 [from, to, low, high, share]: a map below everything else, in the colours of the share, −1 to 1
+ *   beyond                [text, text] about what lies below and above a plot whose x runs upwards
  *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
@@ -163,16 +164,15 @@ export class Chart {
 
   #options(spec) {
     const ink = { text: color('--muted'), grid: color('--grid'), line: color('--axis') };
-    const data = [spec.xs];
-    const series = [{}];
+    const [data, series] = [[spec.xs], [{}]];
     for (const s of spec.series) {
+      const ink = s.faint ? faint : color;
       if (s.kind === 'bars') { // one series for each sign, so that each has its colour
         data.push(s.values.map((v) => (v >= 0 ? v : null)), s.values.map((v) => (v < 0 ? v : null)));
-        const ink = s.faint ? faint : color;
         series.push(drawn(s, ink(s.color)), drawn(s, ink(s.negative ?? s.color)));
       } else {
-        data.push(s.values);
-        series.push(drawn(s, color(s.color), s.negative && color(s.negative)));
+        data.push(s.seen ?? s.values);
+        series.push(drawn(s, ink(s.color), s.negative && color(s.negative)));
       }
     }
     const axis = { stroke: ink.text, font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelGap: 2,
@@ -211,7 +211,7 @@ export class Chart {
           for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
           zeroLine(u, ink.line);
         }],
-        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); glyphs(u, spec.glyphs ?? []); if (this.right) tags(u, levels); }],
+        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); glyphs(u, spec.glyphs ?? []); beyond(u, spec.beyond ?? []); if (this.right) tags(u, levels); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],

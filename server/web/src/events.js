@@ -6,8 +6,8 @@ import { dollars, level, number, shortDate, time, words } from './format.js';
 import { day, follow } from './panel.js';
 import { recall, remember, underlying } from './state.js';
 
-/** kinds are the sign and the colour of each kind of event. The kind that counts most is first. */
-const kinds = { flip: ['◆', '--flip'], regime: ['●', '--positive'], wall: ['■', '--accent'], flow: ['★', '--part-4'] };
+/** kinds are the sign, the colour and the name of each kind of event. The kind that counts most is first. */
+const kinds = { flip: ['◆', '--flip', 'Flip crossed'], regime: ['●', '--positive', 'Regime'], wall: ['■', '--accent', 'Wall moved'], flow: ['★', '--part-4', 'Large flow'] };
 
 /**
  * marks are the events of the underlying that is shown, oldest first: [{at, kind, price, text}]. at is in milliseconds since 1970, and
@@ -67,8 +67,8 @@ export function placed(events, xs, spots, [low, high], until) {
   for (const e of events.toSorted((a, b) => order(a) - order(b) || (b.size ?? b.at) - (a.size ?? a.at))) {
     const i = xs.findLastIndex((x, k) => x <= e.at && spots[k] !== null);
     if (i < 0 || e.at > until || e.at > xs.at(-1) + late) continue;
-    texts[i] += `${texts[i] && '\n'}${e.text}`;
     const [glyph, color] = kinds[e.kind];
+    texts[i] += `${texts[i] && '\n'}${glyph} ${e.text}`;
     glyphs.push({ x: xs[i], y: low < e.price && e.price < high ? e.price : spots[i], glyph, color });
   }
   return { glyphs, texts };
@@ -159,6 +159,9 @@ export function watchEvents() {
   });
   show();
 }
+
+/** legend explains the signs of glyphs. */
+export const legend = (glyphs) => Object.entries(kinds).filter(([, [sign]]) => glyphs.some((g) => g.glyph === sign)).map(([kind, [, , name]]) => h('span', null, sign(kind), ` ${name}`));
 
 function sign(kind) {
   const [glyph, color] = kinds[kind];

@@ -3,7 +3,7 @@
 
 import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
-import { marks, placed, tracked } from './events.js';
+import { legend, marks, placed, tracked } from './events.js';
 import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, shortDate, spotName, time, unknown, words } from './format.js';
 import { barsAt, cellsOf } from './heat.js';
 import { day, follow, sentence } from './panel.js';
@@ -11,7 +11,7 @@ import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, clock, cone, daily, fit, jumps, points, shown } from './track.js';
+import { atRow, clock, cone, daily, fit, jumps, outside, points, seen, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
@@ -44,6 +44,7 @@ export class Hero {
     this.figure = choices('figure', 'Figure by strike', Object.entries(figures).map(([key, f]) => [key, f.text]));
     this.expiring = choices('expiring', 'Expirations by strike', [['all', 'All'], ['0dte', '0DTE'], ['week', 'Week']]);
     this.note = h('p', { class: 'about keep note', role: 'status' });
+    this.lines.legend.after(this.signs = h('p', { class: 'legend signs', 'aria-hidden': 'true' }));
     this.more = h('div', { class: 'tables' });
     const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ', term('call_wall', 'call wall'),
       ', the ', term('put_wall', 'put wall'), ' and the ', term('expected_move', 'expected move'), ' of all expirations. Signs: ◆ the spot crossed the flip, ● the regime changed, ■ a wall moved, ★ large flow.');
@@ -124,29 +125,32 @@ export class Hero {
     for (const choice of [this.span, this.under]) choice.allow(...(this.#track ? [] : ['none']));
     this.expiring.allow(...(day() ? ['all'] : []));
     this.#drawn = this.#chosen();
-    this.#tellMoment();
+    this.#tellMoment(m);
     if (!m) return this.#clear();
     const left = this.#track ? this.#session() : this.#closes();
     const zoom = this.lines.zoom;
-    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, m, this.#d?.by_strike ?? []);
-    const levels = levelsOf(m);
+    const own = this.#own(m);
+    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, own, this.#d?.by_strike ?? []);
     this.element.dataset.prices = range.map((x) => x.toFixed(2)).join(' to ');
     this.lines.gutter = this.net.gutter = this.#gutter();
-    if (left) this.#drawLeft(left, range, levels);
+    if (left) this.#drawLeft(left, range, levelsOf(own));
     else for (const chart of [this.lines, this.net]) chart.clear(this.#why);
     this.replay.set(this.#track ? left.xs.filter((x) => left.rows.has(x)) : [], zoom ?? left?.axis.range ?? [0, 1]);
     const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
-    if (this.#d) this.#drawBars(m, range, left?.expected?.last, bars);
+    if (this.#d) this.#drawBars(own, range, left?.expected?.last, bars);
     const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
     say(this.note, !this.#track && left ? `${this.#absent()} Shown are the closes.`
       : this.#track && this.under.picked() === 'on' && !this.#strikes?.rows.length ? (this.#strikes ? 'No heat map is stored.' : 'The heat map is loading.')
         : this.replay.at !== null ? (bars ? `Bars of ${time(bars.at, true)}` : 'The bars are of the last quotes.')
-          : { '0dte': 'The lines over the bars are of 0DTE.', week: 'A week has no levels of its own.' }[this.expiring.picked()] ?? (other ? `The bars are of ${shortDate(this.#d.session_date)}.` : ''));
+          : (this.expiring.picked() !== 'all' ? 'Pale lines are of all expirations.' : other ? `The bars are of ${shortDate(this.#d.session_date)}.` : ''));
     together([this.lines, this.bars, this.net, this.profile]);
   }
 
-  /** tellMoment tells the page of which moment the hero is while that is not the last. The style sheet then makes pale what stays. */
-  #tellMoment() {
+  /** tellMoment tells the page of which moment the hero is while that is not the last, and the ladder of its levels. The style sheet then makes pale what stays. */
+  #tellMoment(m) {
+    const before = Replay.levels;
+    Replay.levels = this.replay.at === null ? null : m;
+    if (Replay.levels !== before) dispatchEvent(new Event('moment'));
     const { dataset } = document.body;
     const moment = this.replay.at === null ? undefined : time(this.replay.at, true);
     if (moment === dataset.moment) return;
@@ -163,8 +167,9 @@ export class Hero {
   #drawLeft({ axis, series, net, expected, mark, summary, netSummary, xs, column }, range, levels) {
     const events = this.#track ? [...tracked(this.#track), ...marks.filter((e) => e.kind === 'flow')] : [];
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
+    this.signs.replaceChildren(...legend(glyphs));
     this.lines.draw({
-      ...axis, series: [...series, { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
+      ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
       ...(this.under.picked() === 'on' && this.#strikes?.rows.length && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
@@ -175,11 +180,11 @@ export class Hero {
     const name = parts[this.expiring.picked()];
     const part = name && this.#grid?.parts?.find((p) => p.name === name);
     const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
-    const own = name ? ofPart(m, name === parts['0dte'] && d.zero_dte) : m;
-    const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [own.flip_band, '--flip']];
+    const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
+    const beyond = (then ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range)).map((sum, i) => `${['below', 'above'][i]}: ${dollars(sum)}`); // a past moment has few strikes
     if (name && !part) this.bars.clear(this.unknown);
-    else this.bars.draw({ ...chosen, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(own), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
+    else this.bars.draw({ ...chosen, beyond, summary: `${chosen.summary}${beyond.length ? ` Net gamma of the strikes ${beyond.join(', ')}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
     drawProfile(this.profile, d);
     refill(this.more, ...comparisons(d));
   }
@@ -197,7 +202,7 @@ export class Hero {
     const expected = cone(track, xs, all);
     const done = xs.at(-1) >= closes(track.session_date) - 20 * 60e3; // the last quotes come up to 15 minutes after the close
     const net = column('net_gex_dollars');
-    const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, ...more });
+    const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, faint: key !== 'spot' && this.expiring.picked() !== 'all', ...more });
     return {
       xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
       axis: { view: `${track.session_date} ${this.span.picked()}`, xs, range, ...clock(name) },
@@ -246,6 +251,13 @@ export class Hero {
     };
   }
 
+  /** own returns a moment with the flip and the walls of the chosen expirations. Only now are those of 0DTE known, and a week has none. */
+  #own(m) {
+    if (this.expiring.picked() === 'all') return m;
+    const part = this.expiring.picked() === '0dte' ? m.zero_dte : null;
+    return { ...m, part: '0DTE', zero_gamma_flip: part?.zero_gamma_flip, flip_band: null, call_wall: part?.call_walls?.[0]?.strike, put_wall: part?.put_walls?.[0]?.strike };
+  }
+
   #absent() {
     return this.#given?.rows.length ? 'The session has one snapshot so far.' : this.#why || 'There is no track.';
   }
@@ -255,7 +267,7 @@ export class Hero {
   }
 
   #gutter() {
-    return this.element.clientWidth < narrow ? 54 : 126;
+    return this.element.clientWidth < narrow ? 54 : this.expiring.picked() === '0dte' ? 156 : 126; // the names of its tags are longer
   }
 
   #chosen() {
@@ -275,12 +287,10 @@ function told(values) {
   return known.length ? ranged('Net gamma', known, dollars) : 'Net gamma is unknown.';
 }
 
-/** ofPart returns a moment with the flip and the walls of a part of the expirations, or without any. */
-const ofPart = (m, part) => ({ ...m, zero_gamma_flip: part?.zero_gamma_flip, flip_band: null, call_wall: part?.call_walls?.[0]?.strike, put_wall: part?.put_walls?.[0]?.strike });
-
-/** levelsOf returns the prices that run through the hero. */
+/** levelsOf returns the prices that run through the hero. Those of a part of the expirations are named after it. */
 function levelsOf(m) {
   const spot = m.effective_spot;
-  return [[spotName(m), spot, '--ink'], ['Flip', m.zero_gamma_flip, '--flip'], ['Call wall', m.call_wall, '--positive'], ['Put wall', m.put_wall, '--negative']]
+  const named = (name) => (m.part ? `${m.part} ${name.toLowerCase()}` : name);
+  return [[spotName(m), spot, '--ink'], [named('Flip'), m.zero_gamma_flip, '--flip'], [named('Call wall'), m.call_wall, '--positive'], [named('Put wall'), m.put_wall, '--negative']]
     .map(([name, at, color]) => ({ at, color, label: `${name} ${level(at)}`, short: number(at, at < 1000 ? 2 : 0), beyond: `${number(Math.abs(at / spot - 1) * 100, 1)}\u00a0%` }));
 }

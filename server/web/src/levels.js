@@ -4,6 +4,7 @@
 import { h, say, scroller, table } from './dom.js';
 import { level, month, number, percent, points, shortDate, spotName } from './format.js';
 import { day, follow, Panel } from './panel.js';
+import { Replay } from './replay.js';
 import { here } from './state.js';
 import { current, past } from './strikes.js';
 import { refill } from './terms.js';
@@ -29,7 +30,6 @@ export function rungs(d, maxPain) {
     if (!rung.names.includes(name)) rung.names.push(name);
     if (['call put', 'put call'].includes(`${rung.kind} ${kind}`)) rung.kind = 'both';
   };
-  const move = d.expected_move_1d;
   add('call', 'Call wall', d.call_wall);
   add('put', 'Put wall', d.put_wall);
   add('flip', 'Flip', d.zero_gamma_flip);
@@ -48,9 +48,8 @@ export function rungs(d, maxPain) {
   add(...outside(pin, d) ? ['far', '0DTE pin, outside its move'] : ['pin', '0DTE pin'], pin);
   add('flip', 'Flip band, high', d.flip_band?.high);
   add('flip', 'Flip band, low', d.flip_band?.low);
-  if (move) {
-    add('move', 'Spot + expected move, 1 session', d.effective_spot + move);
-    add('move', 'Spot − expected move, 1 session', d.effective_spot - move);
+  for (const [until, by] of [['to close', d.zero_dte?.remaining_move], ['1 session', d.expected_move_1d]]) {
+    if (by) for (const sign of [1, -1]) add('move', `Spot ${sign > 0 ? '+' : '−'} expected move, ${until}`, d.effective_spot + sign * by);
   }
   return [...found.values()].sort((a, b) => b.price - a.price);
 }
@@ -64,9 +63,9 @@ export function levelsPanel() {
   const price = (name, x) => h('button', { type: 'button', class: 'copy', 'aria-label': `Copy ${name} ${level(x)}`, click: () => copy(String(x), `${name} ${level(x)}`) }, level(x));
   let pain = null; // an answer
   const show = () => {
-    const d = panel.document?.data;
+    const d = panel.document && (Replay.levels ?? panel.document.data); // of a past moment, fewer are known
     if (!d) return;
-    const all = rungs(d, pain?.meta.session_date === d.session_date ? pain.data.max_pain : null);
+    const all = rungs(d, !Replay.levels && pain?.meta.session_date === d.session_date ? pain.data.max_pain : null);
     const spot = d.effective_spot;
     const rung = ({ price: x, names, kind }) => h('li', { class: kind }, h('span', { title: names.join(', ') }, names.length > 2 ? `${names.slice(0, 2).join(' · ')} +${names.length - 2}` : names.join(' · ')), price(names.join(', '), x),
       h('small', null, percent((x / spot - 1) * 100)), h('small', null, points(x - spot, Math.abs(x - spot) < 100 ? 2 : 0)));
@@ -83,6 +82,7 @@ export function levelsPanel() {
   const panel = new Panel({ id: 'levels', controls: [formats.button], render: show });
   panel.body.append(formats.element, none, list, said);
   panel.followDay(current, past);
+  addEventListener('moment', show);
   follow(() => (day() ? `${painPath}?date=${day()}` : painPath), ({ document }) => { pain = document; show(); });
 }
 

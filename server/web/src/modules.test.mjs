@@ -13,7 +13,7 @@ const { beat, tryAgain, unwatch, watch } = await import('./poll.js');
 const { matching, sided, sort, unmatched } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
 const { barsAt, cellsOf } = await import('./heat.js');
-const { atRow, daily, fit, followTrack } = await import('./track.js');
+const { atRow, daily, fit, followTrack, outside, seen } = await import('./track.js');
 const { large, placed, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
@@ -149,18 +149,23 @@ test('events on the price chart: at their time and price up to the moment, no si
   const events = [{ at: 70e3, kind: 'flow', price: 150, size: 66, text: 'b' }, { at: 80e3, kind: 'flow', price: 101, size: 70, text: 'a' }, { at: 120e3, kind: 'wall', price: 105, text: 'w' }, { at: 60e3, kind: 'flip', price: 99, text: 'f' }];
   const signs = (more, until) => placed(events, xs, [100, 101, null, 102], [90, 110], until ?? Infinity)[more];
   assert.deepEqual(signs('glyphs').map((g) => [g.x, g.y, g.color]), [[60e3, 99, '--flip'], [120e3, 105, '--accent'], [60e3, 101, '--part-4'], [60e3, 101, '--part-4']]);
-  assert.deepEqual(signs('texts'), ['', 'f\na\nb', '', 'w']);
-  assert.deepEqual(signs('texts', 75e3), ['', 'f\nb', '', '']);
+  assert.deepEqual(signs('texts'), ['', '◆ f\n★ a\n★ b', '', '■ w']);
+  assert.deepEqual(signs('texts', 75e3), ['', '◆ f\n★ b', '', '']);
   events.push({ at: 1e9, kind: 'flow', price: 100, text: 'of another session' });
   assert.equal(signs('glyphs').length, 4);
   assert.deepEqual(legible([{ x: 0, y: 0 }, { x: 9, y: 3 }, { x: 0, y: 10 }, { x: 9, y: 9 }], 10), [{ x: 0, y: 0 }, { x: 0, y: 10 }]);
+});
+
+test('a wall out of sight leaves a gap; net gamma out of sight is summed where it matters', () => {
+  assert.deepEqual(seen([100, 150, null, 100], [90, 110]), [100, null, null, 100]);
+  assert.deepEqual([[-6, 2], [-0.5, 0.4]].map(([below, above]) => outside([80, 85, 95, 100, 120], [below, 0, 1, -1, above], [90, 110])), [[-6, 2], []]);
 });
 
 test('levels: highest price first, those of one price together, and none that is unknown', () => {
   const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: null,
     walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105, remaining_move: 4 } };
   assert.deepEqual(rungs(d, 99).map((r) => [r.price, r.kind, r.names.join()]), [[120, 'call', 'Call wall by open interest'], [110, 'call', 'Call wall,Largest gamma,0DTE call wall 2'],
-    [105, 'call', '0DTE call wall,0DTE pin, outside its move'], [102, 'move', 'Spot + expected move, 1 session'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Spot − expected move, 1 session'], [90, 'put', 'Put wall']]);
+    [105, 'call', '0DTE call wall,0DTE pin, outside its move'], [104, 'move', 'Spot + expected move, to close'], [102, 'move', 'Spot + expected move, 1 session'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Spot − expected move, 1 session'], [96, 'move', 'Spot − expected move, to close'], [90, 'put', 'Put wall']]);
   assert.equal(rungs({ ...d, put_wall: 110 }, 99)[1].kind, 'both');
 });
 
@@ -286,6 +291,7 @@ test('a row of the track gives the levels of its moment; the closes end with the
   const { spot_change_pct: change, flip_distance_pct: distance, ...m } = atRow(d, track, 0);
   assert.ok(Math.abs(change - 1) < 1e-9 && Math.abs(distance - 2) < 1e-9);
   assert.deepEqual([m.symbol, m.spot, m.effective_spot, m.net_gex_dollars, m.flip_band, m.call_wall], ['SPX', 101, 100, 5, { low: 97, high: 99 }, null]);
+  assert.deepEqual(rungs(atRow({ ...d, vol_trigger: 90, abs_gamma_strike: 90, walls: { gross: { call: 90 } }, zero_dte: { pin_strike: 90, remaining_move: 1 } }, track, 0)).map((r) => r.price), [99, 98, 97]); // no row has the others
   assert.deepEqual([atRow(d, track, 1).flip_status, atRow(d, track, 1).flip_band, atRow(null, track, 1).spot_change_pct], ['none', null, null]);
   const closes = daily({ columns: ['date', 'spot'], rows: [['2026-11-18', 1], ['2026-11-19', 2], ['2026-11-20', 3]] }, '2026-11-19');
   assert.deepEqual([closes.dates, closes.column('spot'), closes.column('other')], [['2026-11-18', '2026-11-19'], [1, 2], [null, null]]);

@@ -231,6 +231,17 @@ export function glyphs(u, events) {
   ctx.restore();
 }
 
+/** beyond writes at the lower and the upper edge of a plot what lies outside of it. */
+export function beyond({ ctx, bbox }, texts) {
+  ctx.save();
+  Object.assign(ctx, { font: `${11.5 * devicePixelRatio}px system-ui, sans-serif`, textAlign: 'right', strokeStyle: color('--surface'), lineWidth: 3 * devicePixelRatio, fillStyle: color('--muted') });
+  texts.forEach((text, i) => {
+    ctx.textBaseline = ['bottom', 'top'][i];
+    for (const paint of ['strokeText', 'fillText']) ctx[paint](text, bbox.left + bbox.width - 4 * devicePixelRatio, bbox.top + [bbox.height, 3 * devicePixelRatio][i]);
+  });
+  ctx.restore();
+}
+
 /** legible returns the places that are at least gap away from each one before them. */
 export const legible = (places, gap) => places.reduce((all, p) => (all.some((q) => Math.hypot(p.x - q.x, p.y - q.y) < gap) ? all : [...all, p]), []);
 

@@ -8,6 +8,7 @@ const step = 125;
 
 /** Replay has the moment that is shown. onMove is called when it changes. */
 export class Replay {
+  static levels = null; // of the moment that the page replays. When they change, the window gets the event moment
   at = null; // of a row, in milliseconds since 1970; null: the last row, also when another comes
   #rows = [];
   #timer = 0;

@@ -103,6 +103,16 @@ export function jumps(side, sign, walls) {
   return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike with the most ${sign} net gamma, so it jumps when another strike has more. `;
 }
 
+/** seen returns the values of a wall that lie in a range. A wall that jumps far away and back leaves a gap, not a spike. */
+export const seen = (walls, [low, high]) => walls.map((x) => (low <= x && x <= high ? x : null));
+
+/** outside returns the sums of net gamma below and above a range of strikes, where one is at least a quarter of what is in it. */
+export function outside(strikes, net, [low, high]) {
+  const sums = [(x) => x < low, (x) => x > high].map((out) => net.reduce((sum, v, i) => (out(strikes[i]) ? sum + v : sum), 0));
+  const within = net.reduce((sum, v, i) => (low <= strikes[i] && strikes[i] <= high ? sum + Math.abs(v) : sum), 0);
+  return sums.some((sum) => Math.abs(sum) > within / 4) ? sums : [];
+}
+
 /** daily returns the levels at the closes up to a date as points does, by their number. */
 export function daily(series, to) {
   const dates = series.rows.map((row) => row[series.columns.indexOf('date')]).filter((d) => d <= to);
@@ -124,6 +134,7 @@ export function atRow(d, track, i) {
     zero_gamma_flip: flip, flip_status: flip === null ? 'none' : 'found', flip_distance_pct: flip === null ? null : (1 - flip / effective) * 100,
     flip_band: low === null ? null : { low, high: get('flip_high') },
     zero_dte: { net_gex_dollars: get('zero_dte_net_gex_dollars'), gross_share_pct: get('zero_dte_gross_share_pct') },
+    walls: null, vol_trigger: null, abs_gamma_strike: null, // which no row has
     ...Object.fromEntries(['net_gex_dollars', 'call_wall', 'put_wall', 'gamma_regime', 'expected_move_1d'].map((name) => [name, get(name)])),
   };
 }
