@@ -74,15 +74,23 @@ export function comparisons(d) {
   ];
 }
 
+const [nearest, small] = [24, 0.5]; // the rows that are always shown, and percent of gross of those that are not
+
 /** expirationsPanel returns the panel of the figures by expiration. */
 export function expirationsPanel() {
   const place = scroller('Figures by expiration');
   const summary = h('p', { class: 'summary' });
+  const more = h('button', { type: 'button', hidden: true, click: () => { place.classList.toggle('all'); label(); } });
+  const label = () => say(more, place.classList.contains('all') ? 'Show fewer' : `Show all ${number(panel.document.data.by_expiration.length)}`);
   const panel = new Panel({
-    id: 'expirations',
+    id: 'expirations', controls: [more],
     render(d) {
       const rows = d.by_expiration;
       refill(place, byExpiration(rows, d.session_date));
+      const minor = [...place.querySelectorAll('tbody tr')].filter((_, i) => i >= nearest && rows[i].gross_share_pct < small);
+      for (const row of minor) row.classList.add('minor');
+      more.hidden = minor.length === 0;
+      label();
       const most = rows.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
       say(summary, !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
         : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);
