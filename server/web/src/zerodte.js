@@ -38,6 +38,7 @@ export function zeroDtePanel() {
     const name = next ? `Next: ${weekday(next.on)}` : '0DTE by strike';
     say(strikes.element.querySelector('h3'), name);
     strikes.canvas.ariaLabel = strikes.canvas.ariaLabel.replace(/^.*(?=: chart)/, name);
+    figure.allow(...(next ? ['gamma', 'session'] : [])); // the matrix has net gamma only
     refill(facts, ...list(today));
     const bars = drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
     const line = track ? drawTrack(net, track) : net.clear(why);
@@ -96,7 +97,7 @@ function list({ d, z, expiring, next, option, track }) {
     next ? fact('', 'Next', shortDate(next.on), d.zero_dte.settled ? 'last quotes' : 'none today') : fact('flip', flipName, level(flip), open && flip === null ? 'none in 15\u00a0%' : away(flip, d), flipKind),
     fact('call_wall', 'Call wall', level(call), away(call, d)),
     fact('put_wall', 'Put wall', level(put), away(put, d)),
-    next ? fact('zero_dte', '0DTE, settled', dollars(last?.zero_dte_net_gex_dollars), last && `at ${time(Date.parse(last.as_of), true)}`) : fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
+    next ? fact('zero_dte', d.zero_dte.settled ? '0DTE, settled' : '0DTE', dollars(last?.zero_dte_net_gex_dollars), last ? `at ${time(Date.parse(last.as_of), true)}` : '') : fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
     fact('expected_move', next ? 'To its close' : 'To close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 1)}` : ''),
   ];
 }
