@@ -7,7 +7,7 @@ import { dated, records } from './history.js';
 import { outside } from './levels.js';
 import { day, follow, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
-import { current, figures, past } from './strikes.js';
+import { current, figures, following, past } from './strikes.js';
 import { fact, refill } from './terms.js';
 import { clock, followTrack, points } from './track.js';
 import { current as volatility } from './volatility.js';
@@ -67,18 +67,6 @@ const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) 
 
 /** settled returns the last row of a track in which what expired on its day was open, with names, or undefined. */
 const settled = (track) => records(track).findLast((row) => row.zero_dte_gross_share_pct > 0);
-
-/** following returns what the matrix has of the first date after the session, as zero_dte and rows by strike, or null. Its walls are the strikes with the most net gamma of either sign. */
-function following(d, matrix) {
-  const on = d.by_expiration.find((e) => e.expiration > d.session_date)?.expiration;
-  const sum = (values) => values.reduce((a, b) => a + b, 0);
-  const total = (key) => sum(d.by_expiration.filter((e) => e.expiration === on).map((e) => e[key]));
-  const rows = (matrix?.net_gex_dollars ?? []).map((cells, i) => [matrix.strikes[i].strike, cells.filter((x, c) => x !== null && matrix.expirations[c].expiration === on)])
-    .filter(([, cells]) => cells.length).map(([strike, cells]) => ({ strike, net_gex_dollars: sum(cells) })); // AM and PM
-  const by = rows.toSorted((a, b) => b.net_gex_dollars - a.net_gex_dollars);
-  return rows.length === 0 ? null : { on, rows, net_gex_dollars: total('net_gex_dollars'), gross_share_pct: total('gross_share_pct'), zero_gamma_flip: null,
-    call_walls: by.slice(0, 1).filter((r) => r.net_gex_dollars > 0), put_walls: by.slice(-1).filter((r) => r.net_gex_dollars < 0) };
-}
 
 /** list returns the figures. Of contracts that have settled, the last that the track has. */
 function list({ d, z, expiring, next, option, track }) {
