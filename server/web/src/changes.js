@@ -1,7 +1,7 @@
 // What changed since the last session, part by part, and the exposures beside gamma.
 
 import { floating, h, say, scroller, table } from './dom.js';
-import { date, dollars, instant, level, number } from './format.js';
+import { closes, date, dollars, instant, level, number } from './format.js';
 import { Panel } from './panel.js';
 import { current, past } from './strikes.js';
 import { fact, refill, term } from './terms.js';
@@ -26,7 +26,7 @@ export function changesPanel() {
       reading.className = d.changes?.net_gex_dollars ? 'summary' : 'about keep';
       refill(waterfall, ...steps(d.changes));
       refill(contracts, ...interest(d.open_interest_changes));
-      refill(exposures, ...figures(d));
+      refill(exposures, ...figures(d, meta));
     },
   });
   panel.body.append(reading, h('div', { class: 'split' },
@@ -81,15 +81,17 @@ function interest(list) {
 }
 
 /** figures returns each exposure with what it makes modelled dealers do. Dealers trade against the change of their options. */
-function figures(d) {
+function figures(d, meta) {
   const e = d.exposures ?? {};
   const trade = (x) => `${x > 0 ? 'sell' : 'buy'} ${dollars(Math.abs(x))}`;
   const without = e.charm_ex_zero_dte_dollars_per_day;
+  const expiring = e.charm_dollars_per_day - without; // a rate of a day, and they have hours
+  const left = Math.max(0, closes(d.session_date) - Date.parse(meta.as_of)) / 86400e3;
   const one = (word, name, x, note) => fact(word, name, dollars(x), Number.isFinite(x) ? note(x) : 'not known');
   return [
     one('gamma', 'Gamma', d.net_gex_dollars, (x) => `+1 %: ${trade(x)}`),
     one('delta', 'Delta', e.delta_dollars, (x) => `hedge: ${x < 0 ? 'hold' : 'be short'} as much`),
     one('vanna', 'Vanna', e.vanna_dollars_per_vol_point, (x) => `vol. +1 point: ${trade(x)}`),
-    one('charm', 'Charm', e.charm_dollars_per_day, (x) => `a day later: ${trade(x)}${without === x || !Number.isFinite(without) ? '' : `; without 0DTE: ${trade(without)}`}`),
+    expiring ? one('charm', 'Charm without 0DTE', without, (x) => `a day later: ${trade(x)}${left ? `; 0DTE, by the close: ${trade(expiring * left)}` : ''}`) : one('charm', 'Charm', e.charm_dollars_per_day, (x) => `a day later: ${trade(x)}`),
   ];
 }

@@ -200,7 +200,7 @@ export class Chart {
         { ...axis, show: !sideways && !this.bare, side: sideways ? 3 : 2, label: untitled ? undefined : spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, splits: spec.splits && ((u, _, low, high) => spec.splits.filter((x) => low <= x && x <= high)), grid: { show: false },
           values: (_, splits, axis, space, step) => splits.map((x) => spec.xFormat(x, false, decimals(step))) },
         sideways ? { ...axis, side: 2, size: 28, space: 56, values: (_, splits) => splits.map((y) => spec.yFormat(y)) }
-          : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, values: (u, splits, axis, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
+          : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, grid: { ...axis.grid, show: !spec.cells }, values: (u, splits, _, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
             size: (_, values) => Math.max(this.gutter, 16 + 6.6 * Math.max(3, ...(values ?? []).map((v) => v.length))) },
       ],
       series,

@@ -3,8 +3,9 @@
 import { Chart } from './chart.js';
 import { date, dollars, level, number, time, unknown } from './format.js';
 import { cellsOf, mapped, read, width } from './heat.js';
+import { records } from './history.js';
 import { Panel } from './panel.js';
-import { clock } from './track.js';
+import { clock, followTrack } from './track.js';
 
 const reach = 0.03; // of the strikes in sight from the spot
 const few = 15; // strikes near the spot make no picture: NVDA has 2
@@ -12,17 +13,26 @@ const few = 15; // strikes near the spot make no picture: NVDA has 2
 /** heatPanel returns the panel of all strikes that are stored. */
 export function heatPanel() {
   const chart = new Chart('Net gamma by strike', 380, { untitled: true, right: true, pad: [20, 14] });
-  const panel = new Panel({ id: 'heat', render: (d) => draw(chart, d) });
+  let track = null; // the hero follows it, too
+  const show = () => { if (panel.document) draw(chart, panel.document.data, track); };
+  const panel = new Panel({ id: 'heat', render: show });
   panel.body.append(chart.element);
   panel.followDay('/api/v1/gex/{u}/strikes', '/api/v1/gex/{u}/strikes');
+  followTrack((document) => {
+    track = document?.data ?? null;
+    show();
+  });
   return panel;
 }
 
-function draw(chart, d) {
+function draw(chart, d, track) {
   const rows = mapped(read(d));
   if (rows.length < 2) return chart.clear(`The session of ${date(d.session_date)} has ${rows.length ? `one row, of ${time(rows[0].at, true)}` : 'no row'}: the map begins with the second.`);
   const xs = rows.map((r) => r.at);
   const [low, high] = seen(rows);
+  const levels = track?.session_date === d.session_date ? records(track) : [];
+  const at = rows.map((r) => levels.findLast((l) => Date.parse(l.as_of) <= r.at));
+  const line = (name, key, color, kind) => ({ name, values: at.map((l) => l?.[key] ?? null), format: level, kind, color, width: 1.5, dots: false });
   chart.draw({
     view: d.session_date, xs, ...clock((x) => time(x, true)),
     range: [xs[0], xs.at(-1) + width], yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
@@ -31,6 +41,7 @@ function draw(chart, d) {
     series: [
       { name: 'Net gamma', values: rows, format: figure, kind: 'cells', color: '--positive', negative: '--negative' },
       { name: 'Spot', values: rows.map((r) => r.spot), format: level, kind: 'line', color: '--ink' },
+      line('Flip', 'zero_gamma_flip', '--flip', 'line'), line('Call wall', 'call_wall', '--positive', 'step'), line('Put wall', 'put_wall', '--negative', 'step'),
     ],
     summary: `Session of ${date(d.session_date)}: ${number(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}, from ${time(xs[0], true)} to ${time(xs.at(-1), true)} in New York, of strikes from ${level(low)} to ${level(high)}. ` +
       'The colours grow with the root of the size.',

@@ -129,12 +129,11 @@ class HeatMap {
     const { view, scroller } = this;
     if (!view || scroller.clientWidth === 0) return;
     const narrow = scroller.clientWidth < 600;
-    const wide = innerWidth >= 2200; // as in app.css: each cell has its figure
     this.left = narrow ? 92 : 128;
     this.width = Math.max(70, Math.floor((scroller.clientWidth - this.left) / Math.max(1, view.columns.length)));
     const before = this.height;
     const room = scroller.clientHeight - this.cells.offsetTop - 4;
-    this.height = Math.max(wide ? 17 : 5, Math.min(26, Math.floor(room / Math.max(1, view.rows.length))));
+    this.height = Math.max(innerWidth < 1100 ? 5 : innerWidth < 2200 ? 13 : 17, Math.min(26, Math.floor(room / Math.max(1, view.rows.length)))); // as in app.css: from 1100 on each cell has its figure
     scroller.style.setProperty('--left', `${this.left}px`);
     scroller.style.setProperty('--cell', `${this.width}px`);
     this.heads.replaceChildren(...view.columns.map((e) => h('span', { title: series(e) }, `${shortDate(e.expiration)} `, h('small', null, e.settlement.toUpperCase()), h('b', null, e.net_gex_dollars ? brief(e.net_gex_dollars) : level(e.net_gex_dollars)))));
@@ -162,13 +161,13 @@ class HeatMap {
     const none = hatch(ctx, ink.axis);
     const shade = ramp(ink);
     const gap = height > 8 ? 1 : 0;
-    ctx.font = '11px system-ui, sans-serif';
+    ctx.font = `${height < 15 ? 10 : 11}px system-ui, sans-serif`;
     ctx.textAlign = 'center';
     ctx.textBaseline = 'middle';
     view.rows.forEach((row, r) => row.cells.forEach((x, c) => {
       ctx.fillStyle = x === null ? none : shade(x / view.most);
       ctx.fillRect(c * width, r * height, width - 1, height - gap);
-      if (height < 15 || !x) return;
+      if (height < 13 || !x) return;
       ctx.fillStyle = Math.abs(x / view.most) > 0.3 ? ink.surface : ink.ink;
       ctx.fillText(brief(x), (c + 0.5) * width, (r + 0.5) * height);
     }));
@@ -198,7 +197,7 @@ class HeatMap {
     ctx.fillStyle = ink.muted;
     view.rows.forEach((r, i) => {
       const y = (i + 0.5) * height;
-      if (y >= 7 && (height >= 14 || r.strike % step === 0)) ctx.fillText(level(r.strike), 44, y);
+      if (y >= 7 && (height >= 13 || r.strike % step === 0)) ctx.fillText(level(r.strike), 44, y);
     });
   }
 

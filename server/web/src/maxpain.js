@@ -14,6 +14,7 @@ const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'lo
 const fewStrikes = 12;
 const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
 
+const on = (day, from) => (day.slice(0, 4) === from?.slice(0, 4) ? shortDate : date)(day); // the year, where it is another than that of the first
 const picked = () => chosen('expiration', '', (v) => /^\d{4}-\d\d-\d\d$/.test(v));
 
 /** maxPainPanel builds the panel. */
@@ -54,7 +55,7 @@ export function maxPainPanel() {
 
 /** offer fills the menu if its options differ: the expirations by month, each with its max pain and its open interest. */
 function offer(select, expirations) {
-  const text = (x) => `${shortDate(x.expiration)} · ${settlements[x.settlement]} · max pain ${level(x.max_pain)} · ${short(x.open_interest)} open`;
+  const text = (x) => `${on(x.expiration, expirations[0].expiration)} · ${settlements[x.settlement]} · max pain ${level(x.max_pain)} · ${short(x.open_interest)} open`;
   const key = JSON.stringify(expirations.map((x) => [x.expiration, text(x)]));
   if (select.dataset.key === key) return;
   select.dataset.key = key;
@@ -69,7 +70,7 @@ function list(d) {
   const sides = ['am', 'pm'].filter((s) => d?.settlement === 'mixed' && d.by_settlement[s]).map((s) => `${s.toUpperCase()} ${level(d.by_settlement[s].max_pain)}`);
   const known = d?.call_open_interest !== null && d?.put_open_interest !== null;
   return [
-    fact('am', 'Expiration', d ? shortDate(d.expiration) : unknown, d && `${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, ${settlements[d.settlement]}`),
+    fact('am', 'Expiration', d ? on(d.expiration, d.expirations[0]?.expiration) : unknown, d && `${days === 0 ? 'today' : `in ${days} ${days === 1 ? 'day' : 'days'}`}, ${settlements[d.settlement]}`),
     fact('max_pain', 'Max pain', level(d?.max_pain), !d ? '' : !known ? 'the document lacks open interest' : d.max_pain === null ? 'no open interest' : sides.join(', ')),
     fact('', 'From spot', percent(d?.distance_pct), d && `spot ${level(d.spot)}`),
     fact('', 'Payout there', dollars(d?.payout_at_max_pain_dollars)),

@@ -13,6 +13,7 @@ const { beat, tryAgain, unwatch, watch } = await import('./poll.js');
 const { matching, sided, sort, unmatched } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
 const { barsAt, cellsOf } = await import('./heat.js');
+const { following } = await import('./strikes.js');
 const { atRow, daily, fit, followTrack, outside, seen } = await import('./track.js');
 const { large, placed, tracked } = await import('./events.js');
 
@@ -308,4 +309,14 @@ test('gamma by strike through a session: the bars of a moment, and the cells of 
   const moved = { ...through, rows: [[98, 99], [99, 100], [98, 99], [98, 99], [98, 99, 100]].map((strikes, i) => [`2026-11-20T14:3${i}:00Z`, 99, strikes, strikes]) };
   assert.deepEqual(cellsOf(moved).map(([from, to, low]) => [from, to, low].map((x, i) => (i < 2 ? new Date(x).getUTCMinutes() : x)).join()).toSorted(),
     ['30,31,98.5', '30,32,97.5', '31,32,98.5', '32,33,97.5', '32,33,98.5', '33,34,97.5', '33,34,98.5', '34,39,97.5', '34,39,98.5']); // the strikes at the edges come and go
+});
+
+test('what the matrix has of the first date after the session: both settlements together, and the largest strikes as walls', () => {
+  const row = (expiration, net, share) => ({ expiration, net_gex_dollars: net, gross_share_pct: share });
+  const d = { session_date: '2026-12-17', by_expiration: [row('2026-12-17', 50, 9), row('2026-12-18', 3, 1), row('2026-12-18', 4, 2), row('2026-12-21', 8, 3)] };
+  const matrix = { expirations: d.by_expiration, strikes: [90, 100, 110, 120].map((strike) => ({ strike })), net_gex_dollars: [[9, -5, null, 1], [9, 7, 1, 1], [99, 2, 4, 1], [9, null, null, -9]] };
+  const next = following(d, matrix);
+  assert.deepEqual([next.on, next.net_gex_dollars, next.gross_share_pct, next.call_walls[0].strike, next.put_walls[0].strike], ['2026-12-18', 7, 3, 100, 90]);
+  assert.deepEqual(next.rows.map((r) => [r.strike, r.net_gex_dollars]), [[90, -5], [100, 8], [110, 6]]);
+  assert.deepEqual([following(d, null), following({ ...d, session_date: '2026-12-21' }, matrix), following(d, { ...matrix, net_gex_dollars: null })], [null, null, null]);
 });

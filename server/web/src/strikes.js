@@ -74,15 +74,35 @@ export function comparisons(d) {
   ];
 }
 
+/** following returns what the matrix has of the first date after the session, as zero_dte and rows by strike, or null. Its walls are the strikes with the most net gamma of either sign. */
+export function following(d, matrix) {
+  const on = d.by_expiration.find((e) => e.expiration > d.session_date)?.expiration;
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  const total = (key) => sum(d.by_expiration.filter((e) => e.expiration === on).map((e) => e[key]));
+  const rows = (matrix?.net_gex_dollars ?? []).map((cells, i) => [matrix.strikes[i].strike, cells.filter((x, c) => x !== null && matrix.expirations[c].expiration === on)])
+    .filter(([, cells]) => cells.length).map(([strike, cells]) => ({ strike, net_gex_dollars: sum(cells) })); // AM and PM
+  const by = rows.toSorted((a, b) => b.net_gex_dollars - a.net_gex_dollars);
+  return rows.length === 0 ? null : { on, rows, net_gex_dollars: total('net_gex_dollars'), gross_share_pct: total('gross_share_pct'), zero_gamma_flip: null,
+    call_walls: by.slice(0, 1).filter((r) => r.net_gex_dollars > 0), put_walls: by.slice(-1).filter((r) => r.net_gex_dollars < 0) };
+}
+
+const [nearest, small] = [24, 0.5]; // the rows that are always shown, and percent of gross of those that are not
+
 /** expirationsPanel returns the panel of the figures by expiration. */
 export function expirationsPanel() {
   const place = scroller('Figures by expiration');
   const summary = h('p', { class: 'summary' });
+  const more = h('button', { type: 'button', hidden: true, click: () => { place.classList.toggle('all'); label(); } });
+  const label = () => say(more, place.classList.contains('all') ? 'Show fewer' : `Show all ${number(panel.document.data.by_expiration.length)}`);
   const panel = new Panel({
-    id: 'expirations',
+    id: 'expirations', controls: [more],
     render(d) {
       const rows = d.by_expiration;
       refill(place, byExpiration(rows, d.session_date));
+      const minor = [...place.querySelectorAll('tbody tr')].filter((_, i) => i >= nearest && rows[i].gross_share_pct < small);
+      for (const row of minor) row.classList.add('minor');
+      more.hidden = minor.length === 0;
+      label();
       const most = rows.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
       say(summary, !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
         : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);

@@ -1,13 +1,13 @@
-// Zero days to expiration: net gamma, flip, walls and strikes of what expires on the day of the session, and its track.
+// Zero days to expiration: net gamma, flip, walls and strikes of what expires on the day of the session, and its track. When nothing of it is open, those of the next date.
 
 import { Chart } from './chart.js';
-import { h } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown } from './format.js';
+import { h, say } from './dom.js';
+import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown, weekday } from './format.js';
 import { dated, records } from './history.js';
 import { outside } from './levels.js';
 import { day, follow, Panel } from './panel.js';
 import { choices, onChoice } from './state.js';
-import { current, figures, past } from './strikes.js';
+import { current, figures, following, past } from './strikes.js';
 import { fact, refill } from './terms.js';
 import { clock, followTrack, points } from './track.js';
 import { current as volatility } from './volatility.js';
@@ -17,7 +17,7 @@ if (location.hash === '#0dte') location.replace('#zero-dte');
 /** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. Where that has nothing to draw, the next expirations follow. */
 export function zeroDtePanel() {
   const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']]);
-  const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, expiring: [] })); // it has its height before the answer
+  const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, z: {}, expiring: [] })); // it has its height before the answer
   const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
   const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
   const ahead = new Chart('Net gamma of the next expirations', 120, { untitled: true, top: 12 });
@@ -29,16 +29,22 @@ export function zeroDtePanel() {
     const d = panel.document?.data;
     if (!d) return;
     const of = (name) => (others[name]?.session_date === d.session_date ? others[name] : null);
-    const today = { d, track: track?.session_date === d.session_date ? track : null,
-      expiring: d.by_expiration.filter((e) => e.expiration === d.session_date),
-      rows: of('matrix')?.parts.find((p) => p.name === 'zero_dte')?.by_strike ?? null,
-      option: of('volatility')?.expirations.findLast((e) => e.expiration === d.session_date) ?? null };
+    const expiring = d.by_expiration.filter((e) => e.expiration === d.session_date);
+    const next = expiring.length || day() ? null : following(d, of('matrix'));
+    const option = of('volatility')?.expirations.findLast((e) => e.expiration === (next?.on ?? d.session_date)) ?? null;
+    const today = { d, expiring, next, option, track: track?.session_date === d.session_date ? track : null,
+      z: next ? { ...next, remaining_move: option?.expected_move ?? null } : d.zero_dte,
+      rows: next?.rows ?? of('matrix')?.parts.find((p) => p.name === 'zero_dte')?.by_strike ?? null };
+    const name = next ? `Next: ${weekday(next.on)}` : '0DTE by strike';
+    say(strikes.element.querySelector('h3'), name);
+    strikes.canvas.ariaLabel = strikes.canvas.ariaLabel.replace(/^.*(?=: chart)/, name);
+    figure.allow(...(next ? ['gamma', 'session'] : [])); // the matrix has net gamma only
     refill(facts, ...list(today));
     const bars = drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
     const line = track ? drawTrack(net, track) : net.clear(why);
     const [noRows, noTrack] = [!today.rows && !day(), !track && !why];
     for (const [chart, waits] of [[strikes, noRows], [net, noTrack]]) chart.element.classList.toggle('pending', waits); // it keeps its place
-    const session = figure.picked() === 'session' || line && (day() || !today.expiring.length); // the one that has something to draw
+    const session = figure.picked() === 'session' || line && (day() || !expiring.length && !next); // the one that has something to draw
     charts.dataset.shown = `${session ? 'session' : 'strikes'}${(session ? line || noTrack : bars || noRows) ? '' : ' ahead'}`;
     drawAhead(ahead, d);
   };
@@ -63,24 +69,24 @@ const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) 
 const settled = (track) => records(track).findLast((row) => row.zero_dte_gross_share_pct > 0);
 
 /** list returns the figures. Of contracts that have settled, the last that the track has. */
-function list({ d, expiring, option, track }) {
+function list({ d, z, expiring, next, option, track }) {
   const last = d.zero_dte.settled ? settled(track) : undefined;
-  if (last) {
+  if (last && !next) {
     return [fact('net', 'Net gamma', dollars(last.zero_dte_net_gex_dollars), `at ${time(Date.parse(last.as_of), true)}`),
       fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), `at ${time(Date.parse(last.as_of), true)}`), fact('', 'Settled', shortDate(d.session_date), 'none is open')];
   }
-  const z = d.zero_dte;
   const far = (name, x) => (outside(x, d) ? [`${name}, outside`, 'outside'] : [name]); // of the move that is expected until the close
   const [[flipName, flipKind], [pinName, pinKind]] = [far('Flip', z.zero_gamma_flip), far('Pin', z.pin_strike)];
   const [flip, call, put] = [expiring.length ? z.zero_gamma_flip : null, z.call_walls?.[0]?.strike, z.put_walls?.[0]?.strike];
-  const sign = expiring.length && z.net_gex_dollars ? (z.net_gex_dollars > 0 ? 'positive' : 'negative') : '';
+  const open = next || expiring.length;
+  const sign = open && z.net_gex_dollars ? (z.net_gex_dollars > 0 ? 'positive' : 'negative') : '';
   return [
-    fact('net', 'Net gamma', expiring.length ? dollars(z.net_gex_dollars) : unknown, expiring.length ? `${share(z.gross_share_pct)} of gross` : '', sign),
-    fact('flip', flipName, level(flip), expiring.length && flip === null ? 'none in 15\u00a0%' : away(flip, d), flipKind),
+    fact('net', 'Net gamma', open ? dollars(z.net_gex_dollars) : unknown, open ? `${share(z.gross_share_pct)} of gross` : '', sign),
+    next ? fact('', 'Next', shortDate(next.on), d.zero_dte.settled ? 'last quotes' : 'none today') : fact('flip', flipName, level(flip), open && flip === null ? 'none in 15\u00a0%' : away(flip, d), flipKind),
     fact('call_wall', 'Call wall', level(call), away(call, d)),
     fact('put_wall', 'Put wall', level(put), away(put, d)),
-    fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
-    fact('expected_move', 'To close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 1)}` : ''),
+    next ? fact('zero_dte', d.zero_dte.settled ? '0DTE, settled' : '0DTE', dollars(last?.zero_dte_net_gex_dollars), last ? `at ${time(Date.parse(last.as_of), true)}` : '') : fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
+    fact('expected_move', next ? 'To its close' : 'To close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 1)}` : ''),
   ];
 }
 
@@ -92,28 +98,28 @@ function none({ d }) {
 
 /** drawStrikes draws calls and puts by strike as far as the walls and one and a half expected moves. */
 function drawStrikes(chart, today, f) {
-  const { d, expiring, rows } = today;
-  if (expiring.length === 0) return chart.clear(none(today));
+  const { d, z, expiring, next, rows } = today;
+  if (expiring.length === 0 && !next) return chart.clear(none(today));
   if (day()) return chart.clear('A stored date has no figures by strike of what expired on it.');
   if (!rows) return chart.clear('The figures of these contracts have not come yet.');
   const spot = d.effective_spot;
-  const move = d.zero_dte.remaining_move;
-  const marks = [[spot, 'Spot', '--ink'], [d.zero_dte.zero_gamma_flip, 'Flip', '--flip'], [d.zero_dte.call_walls?.[0]?.strike, 'Call wall', '--positive'], [d.zero_dte.put_walls?.[0]?.strike, 'Put wall', '--negative']]
+  const move = z.remaining_move;
+  const marks = [[spot, 'Spot', '--ink'], [z.zero_gamma_flip, 'Flip', '--flip'], [z.call_walls?.[0]?.strike, 'Call wall', '--positive'], [z.put_walls?.[0]?.strike, 'Put wall', '--negative']]
     .map(([x, name, color]) => ({ x, label: `${name} ${level(x)}`, color })).filter((m) => Number.isFinite(m.x));
   const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...marks.filter((m) => m.label.includes('wall')).map((m) => 1.1 * Math.abs(m.x / spot - 1))));
   const inside = (x) => Math.abs(x / spot - 1) <= reach;
-  const near = rows.filter((r) => f.call(r) !== null && f.put(r) !== null && inside(r.strike));
+  const near = rows.filter((r) => (next || f.call(r) !== null && f.put(r) !== null) && inside(r.strike));
   const most = (of) => near.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), near[0]);
   const [call, put] = [most(f.call), most(f.put)];
   chart.draw({
-    view: d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yName: f.yName, yFormat: f.yFormat,
+    view: next?.on ?? d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yName: f.yName, yFormat: next ? axisDollars : f.yFormat,
     marks: marks.filter((m) => inside(m.x)), bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : [],
     series: [
-      { name: 'Calls', values: near.map(f.call), format: f.write, kind: 'bars', color: '--positive' },
-      { name: 'Puts', values: near.map(f.put), format: f.write, kind: 'bars', color: '--negative' },
-      { name: 'Net gamma', values: near.map((r) => r.net_gex_dollars), format: dollars, kind: 'none' },
+      ...(next ? [] : [{ name: 'Calls', values: near.map(f.call), format: f.write, kind: 'bars', color: '--positive' }, { name: 'Puts', values: near.map(f.put), format: f.write, kind: 'bars', color: '--negative' }]),
+      { name: 'Net gamma', values: near.map((r) => r.net_gex_dollars), format: dollars, kind: next ? 'bars' : 'none', color: '--positive', negative: '--negative' },
     ],
     summary: near.length === 0 ? 'No strike with open interest lies near spot.'
+      : next ? `Net gamma of what expires on ${date(next.on)}, of the last quotes: ${number(near.length)} strikes within ${number(reach * 100, 1)}\u00a0% of spot. Its walls are the strikes with the most net gamma of either sign.`
       : `${number(near.length)} strikes within ${number(reach * 100, 1)}\u00a0% of spot. Largest ${f.name}: calls ${f.write(f.call(call))} at ${level(call.strike)}, puts ${f.write(f.put(put))} at ${level(put.strike)}. ` +
         'Calls are drawn upwards, puts downwards.',
   });
