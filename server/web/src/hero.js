@@ -182,7 +182,7 @@ export class Hero {
     const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
     const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
-    const beyond = (then ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range)).map((sum, i) => `${['below', 'above'][i]}: ${dollars(sum)}`); // a past moment has few strikes
+    const beyond = (then || this.element.clientWidth < narrow ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range)).map((sum, i) => `${['below', 'above'][i]}: ${dollars(sum)}`); // a past moment has few strikes
     if (name && !part) this.bars.clear(this.unknown);
     else this.bars.draw({ ...chosen, beyond, summary: `${chosen.summary}${beyond.length ? ` Net gamma of the strikes ${beyond.join(', ')}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
     drawProfile(this.profile, d);
