@@ -44,7 +44,7 @@ function draw(chart, d, track) {
       line('Flip', 'zero_gamma_flip', '--flip', 'line'), line('Call wall', 'call_wall', '--positive', 'step'), line('Put wall', 'put_wall', '--negative', 'step'),
     ],
     summary: `Session of ${date(d.session_date)}: ${number(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}, from ${time(xs[0], true)} to ${time(xs.at(-1), true)} in New York, of strikes from ${level(low)} to ${level(high)}. ` +
-      'The colours grow with the root of the size.',
+      'The colours grow with the root of the size. A strike that some rows lack keeps its colour, at most 35 minutes.',
   });
 }
 

@@ -23,10 +23,14 @@ const pathOf = (symbol) => symbol.toLowerCase().replace('.', '');
 export let moved = '';
 onChoice(() => { moved = ''; });
 
-/** open shows an underlying: of the chosen date, or of the nearest that is stored for it. */
+let asked = ''; // the symbol that was opened last
+
+/** open shows an underlying: of the chosen date, or of the nearest that is stored for it. It does nothing if another one or date is chosen before the answer. */
 export async function open(symbol) {
   const wanted = day();
+  asked = symbol;
   const { data } = wanted ? await fetch(`/api/v1/gex/${symbol}/series`).then((r) => r.json()).catch(() => ({})) : {};
+  if (asked !== symbol || day() !== wanted) return;
   const away = (d) => Math.abs(Date.parse(d) - Date.parse(wanted));
   const nearest = data?.rows.map((row) => row[data.columns.indexOf('date')]).sort((a, b) => away(a) - away(b))[0] ?? '';
   choose({ ...choicesOf(symbol), date: data ? nearest : wanted }, true);
