@@ -427,7 +427,7 @@ func (b *browser) matrix(p *process) {
 			rows = append(rows, i)
 		}
 	}
-	row, column := len(rows)/2, 2
+	row, column, point := len(rows)/2, 2, func() {}
 	says := func(what, selector, separator string) {
 		b.t.Helper()
 		e, x, figure := m.Expirations[column], m.Net[rows[row]][column], "no open contract"
@@ -435,13 +435,16 @@ func (b *browser) matrix(p *process) {
 			figure = dollars(*x)
 		}
 		want := grouped(m.Strikes[rows[row]].Strike) + ", " + writtenDate(e.Expiration) + " " + strings.ToUpper(e.Settlement) + separator + figure
-		b.eventually(what+": "+want, func() bool { return b.text(selector) == want })
+		b.eventually(what+": "+want, func() bool { point(); return b.text(selector) == want })
 	}
 	b.see("#matrix canvas:not(.strikes)")
-	at := eval[[]float64](b, `(r => [r.left + (%s + .5) / %s * r.width, r.top + (%s + .5) / %s * r.height])(document.querySelector("#matrix canvas:not(.strikes)").getBoundingClientRect())`,
-		column, len(m.Expirations), row, len(rows))
-	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
+	point = func() { // again and again: the matrix moves while panels above it load
+		at := eval[[]float64](b, `(r => [r.left + (%s + .5) / %s * r.width, r.top + (%s + .5) / %s * r.height])(document.querySelector("#matrix canvas:not(.strikes)").getBoundingClientRect())`,
+			column, len(m.Expirations), row, len(rows))
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
+	}
 	says("the cell at the pointer", ".figure:popover-open", " ")
+	point = func() {}
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 	b.until("the figure goes with the pointer", `!document.querySelector(".figure:popover-open")`)
 	b.press("#matrix .heat-map", kb.ArrowDown, kb.ArrowDown, kb.ArrowRight) // the first key shows the cell
@@ -565,12 +568,15 @@ func (b *browser) flow() {
 // looks checks that charts are drawn and that nothing is wider than the window, in each theme and width.
 func (b *browser) looks() {
 	eval[chromedp.Void](b, `document.activeElement.blur(); scrollTo({top: 0, behavior: "instant"})`)
-	for i, width := range []int64{2560, 1400, 390} {
-		scheme := []string{"dark", "light", "dark"}[i]
+	for i, width := range []int64{2560, 1920, 1400, 1250, 1100, 700, 390} {
+		scheme := []string{"dark", "light"}[i&1]
 		b.view(width, 900, scheme)
 		b.until("the charts have the width", `[...document.querySelectorAll(".plot")].every(p => Math.abs(p.clientWidth - (p.querySelector(".uplot")?.clientWidth ?? 0)) < 2)`)
 		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
-			b.t.Errorf("%d wide: the page is %d wide", width, wide)
+			b.t.Errorf("%d wide: the page is %d wide: %s", width, wide, eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroller, .heat-map, [popover]")).map(e => (e.closest("[id]")?.id ?? "") + " " + e.tagName + " " + e.className).slice(0, 9).join()`))
+		}
+		if over := eval[bool](b, `(a => [...document.querySelectorAll(".top .banner, .top > button")].some(e => e.checkVisibility() && e.offsetTop < a.bottom && e.offsetLeft < a.right))(document.querySelector(".pick select").getBoundingClientRect())`); over && width > 640 {
+			b.t.Errorf("%d wide: the head of the page lies over its pickers", width)
 		}
 		if dark := eval[bool](b, `getComputedStyle(document.body).backgroundColor.match(/\d+/g).every(c => c < 128)`); dark != (scheme == "dark") {
 			b.t.Errorf("%d wide, %s: dark is %v", width, scheme, dark)
