@@ -12,15 +12,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"strikecache/bench/testkit"
 )
 
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func serverTarget(t *testing.T, h http.HandlerFunc) *target {
 	t.Helper()

@@ -9,7 +9,11 @@ import (
 	"time"
 
 	"strikecache/compute"
+
+	"strikecache/bench/testkit"
 )
+
+var must = testkit.Must
 
 // cal is the exchange's calendar without additions.
 var cal = compute.NewCalendar(nil, nil)
@@ -71,14 +75,6 @@ func of(symbol string, spot float64) compute.UnderlyingQuote {
 }
 
 func symbolOf(series string, k float64) string { return fmt.Sprintf("%s%08.0f", series, k*1000) }
-
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 func build(t testing.TB, u compute.UnderlyingQuote, rows ...row) *compute.Chain {
 	t.Helper()

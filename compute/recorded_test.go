@@ -1,46 +1,16 @@
 package compute_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"os"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/compute"
 )
-
-// document returns a file of ../shared, which is beside the project's root. It unpacks a file that ends in .gz. Without the
-// file, the test is skipped, or fails if STRIKECACHE_REQUIRE lists the folder of the file.
-func document(t *testing.T, path string) []byte {
-	t.Helper()
-	body, err := os.ReadFile("../../shared/" + path)
-	if errors.Is(err, fs.ErrNotExist) {
-		const lack = "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe"
-		folder, _, _ := strings.Cut(path, "/")
-		required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
-		if slices.Contains(required, folder) || slices.Contains(required, "all") {
-			t.Fatal(lack)
-		}
-		t.Skip(lack)
-	}
-	if err == nil && strings.HasSuffix(path, ".gz") {
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
-			body, err = io.ReadAll(z)
-		}
-	}
-	must(t, err)
-	return body
-}
 
 // recordedChain decodes a recorded option chain with the standard library alone.
 func recordedChain(t *testing.T, name string) *compute.Chain {
@@ -59,7 +29,7 @@ func recordedChain(t *testing.T, name string) *compute.Chain {
 			}
 		}
 	}
-	must(t, json.Unmarshal(document(t, "recorded/"+name), &doc))
+	must(t, json.Unmarshal(testkit.Document(t, "recorded/"+name), &doc))
 	captured, err := time.Parse(time.DateTime, doc.Timestamp) // UTC
 	must(t, err)
 	asOf, err := time.ParseInLocation("2006-01-02T15:04:05", doc.Data.LastTrade, compute.NewYork)
@@ -92,7 +62,7 @@ func TestRecordedConventions(t *testing.T) {
 			Net float64 `json:"net_gex"`
 		} `json:"vendor_gamma_excl_settled"`
 	}
-	must(t, json.Unmarshal(document(t, "oracle/gex-2026-08-11.json"), &oracle))
+	must(t, json.Unmarshal(testkit.Document(t, "oracle/gex-2026-08-11.json"), &oracle))
 	moved := float64(r.Data.EffectiveSpot / r.Data.Spot) // the programs used the published level
 	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net*moved*moved, 1e-9*oracle.Unsettled.Net)
 	near(t, "perfiliev flip", convention(t, r, "perfiliev").Flip, 7632.5, 0.05)
@@ -123,7 +93,7 @@ func TestRecordedMaxPain(t *testing.T) {
 		ByDate     map[string]pain `json:"by_date"`
 		ByRootDate map[string]pain `json:"by_root_date"`
 	}
-	must(t, json.Unmarshal(document(t, "oracle/maxpain-2026-08-11.json"), &oracle))
+	must(t, json.Unmarshal(testkit.Document(t, "oracle/maxpain-2026-08-11.json"), &oracle))
 	all := compute.MaxPains(recordedChain(t, spxChain), cal)
 	compare := func(name string, side *compute.PainSide, want pain) {
 		nearly(t, name+" calls", *side.CallOpenInterest, want.Call, 0)

@@ -14,14 +14,11 @@ import (
 	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
+
+	"strikecache/bench/testkit"
 )
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // New returns a refresher. It neither fetches nor reads anything before [Refresher.Restore] or [Refresher.Run].
 func New(cfg Config) *Refresher { return &Refresher{jobs: newJobs(&cfg)} }

@@ -1,20 +1,12 @@
 package refresh_test
 
 import (
-	"errors"
-	"os"
 	"testing"
+
+	"strikecache/bench/testkit"
 )
 
-// full says whether the long form of the tests was asked for.
-func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
-
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
+var full, must = testkit.Full, testkit.Must
 
 // long skips a test under the race detector, because one goroutine works on many documents.
 func long(t testing.TB) {

@@ -20,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/feed"
@@ -322,11 +323,8 @@ func TestBadKeptFiles(t *testing.T) {
 // 30 days is the VIX that Cboe published for the close, where the chain is of an evening whose quotes stand still: of a Friday.
 func TestRealKeptHistory(t *testing.T) {
 	long(t)
-	chains, err := filepath.Glob(filepath.Join("..", "..", "shared", "recorded", "chains", "SPX-2023-0[34]-*.json.gz"))
+	chains, err := filepath.Glob(filepath.Join(testkit.Shared(t, "recorded/chains"), "SPX-2023-0[34]-*.json.gz"))
 	must(t, err)
-	if len(chains) == 0 {
-		t.Skip("needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
-	}
 	a, published := &archive{t, t.TempDir()}, map[string]float64{"2023-03-17": 25.51, "2023-04-14": 17.07}
 	for _, chain := range chains { // of two evenings of a date, the later stays
 		body, err := os.ReadFile(chain)

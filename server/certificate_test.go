@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/server"
 )
 
@@ -32,8 +33,8 @@ func TestReload(t *testing.T) {
 		dir := t.TempDir()
 		elsewhere, _ := second.write(t, t.TempDir())
 		certFile, keyFile := first.write(t, dir)
-		var log logText
-		p, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(log.logger())
+		var log testkit.Text
+		p, err := server.TLSFlags{Cert: certFile, Key: keyFile}.Open(log.Logger(slog.LevelDebug))
 		must(t, err)
 		defer p.Close()
 		for _, step := range []struct {
@@ -54,7 +55,7 @@ func TestReload(t *testing.T) {
 			{"by a link", func() { os.Remove(certFile); os.Symlink(elsewhere, certFile); os.WriteFile(keyFile, second.Key, 0o600) }, "second", "", "TLS certificate loaded"},
 			{"time goes by", func() { time.Sleep(time.Hour) }, "second", "has expired", ""},
 		} {
-			log.take()
+			log.Take()
 			step.do()
 			time.Sleep(10*time.Second + time.Millisecond) // the files are read five times
 			synctest.Wait()
@@ -62,7 +63,7 @@ func TestReload(t *testing.T) {
 			if got := inForce(t, p); got != step.inForce || (err != nil) != (step.fault != "") || err != nil && !strings.Contains(err.Error(), step.fault) {
 				t.Errorf("%s: %s is in force, %v", step.name, got, err)
 			}
-			logged := log.take()
+			logged := log.Take()
 			if n := strings.Count(logged, "\n"); !strings.Contains(logged, step.logged) || n > 1 || n == 0 && step.logged != "" {
 				t.Errorf("%s: log %s", step.name, logged)
 			}

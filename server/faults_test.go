@@ -2,19 +2,23 @@ package server_test
 
 import (
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"testing"
 
+	"strikecache/bench/testkit"
 	"strikecache/server"
 	"strikecache/snapshots"
 )
 
 // After a panic, the answers before it arrive, the answer has no detail, and to HEAD no body. The server keeps serving.
 func TestPanicIsAnswered(t *testing.T) {
-	var log logText
+	var log testkit.Text
 	const detail = "/srv/secret/place.go:17 goroutine 5"
-	web := newServer(newFinder(t), func(c *server.Config) { c.Finder, c.Log = panicking{newFinder(t), "gex/spx", detail}, log.logger() })
+	web := newServer(newFinder(t), func(c *server.Config) {
+		c.Finder, c.Log = panicking{newFinder(t), "gex/spx", detail}, log.Logger(slog.LevelDebug)
+	})
 	address := listen(t, web)
 	bodies := map[string]bool{}
 	for range 2 {
@@ -62,9 +66,9 @@ func TestErrorsCarryNoDetail(t *testing.T) {
 	} {
 		s := newFinder(t)
 		s.err = c.err
-		var log logText
+		var log testkit.Text
 		address := listen(t, newServer(s, func(cfg *server.Config) {
-			cfg.Log = log.logger()
+			cfg.Log = log.Logger(slog.LevelDebug)
 			cfg.Readiness = func() (r server.Readiness) {
 				r.Impaired("disk", &net.AddrError{Err: "/srv/data/simulated: no space left", Addr: "203.0.113.9"})
 				return r

@@ -1,7 +1,6 @@
 package server_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,7 +27,19 @@ import (
 	"strikecache/server/keys"
 	"strikecache/server/loop"
 	"strikecache/snapshots"
+
+	"strikecache/bench/testkit"
 )
+
+var must, full, until = testkit.Must, testkit.Full, testkit.Until
+
+// equal fails the test unless got is what is wanted.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
+	}
+}
 
 // engine serves the connections of newServer. All tests run once with each.
 var engine string
@@ -47,22 +58,6 @@ func (b bothEngines) Run() (code int) {
 // fasthttp starts a clock that cannot be stopped.
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(bothEngines{m}, goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"))
-}
-
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal fails the test unless got is what is wanted.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
-	}
 }
 
 // Requests.
@@ -309,55 +304,12 @@ func exchange(t testing.TB, address, raw string, done bool) string {
 // patience is a timeout for what must happen.
 const patience = 5 * time.Minute
 
-// until polls until a condition holds.
-func until(t testing.TB, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
-}
-
-// full says whether this is a run of make faults: with all clients and the timeouts of production.
-func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
-
 // scaled returns n in a full run, and a part of it otherwise.
 func scaled(n int) int {
 	if full() {
 		return n
 	}
 	return max(n/40, 8)
-}
-
-// logText is a log that is read while it is written.
-type logText struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *logText) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logText) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-// take returns what was written since the last call.
-func (l *logText) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.text.Reset()
-	return l.text.String()
-}
-
-func (l *logText) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // isReset says whether an error means that the other end has reset the connection.

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	"strikecache/bench/testkit"
 	"strikecache/server"
 	"strikecache/server/keys"
 	"strikecache/snapshots"
@@ -134,10 +136,10 @@ func TestErrors(t *testing.T) {
 	}
 	s.editions["gex/spx/series"] = &snapshots.Edition{Default: seal(t, "gex/spx/series", `{}`)} // without forms, from an older version
 	s.past["gex/spx/intraday"]["2026-11-18"] = seal(t, "gex/spx/intraday", `{}`)
-	var log logText
+	var log testkit.Text
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		unfedSectors(c)
-		c.Log = log.logger()
+		c.Log = log.Logger(slog.LevelDebug)
 	}, keys.Key{Name: "input", PerMinute: 6000})
 	address := listen(t, web)
 	for _, in := range slices.Concat(inputsOfTargets(), inputsOfMethods(), inputsOfFields(secrets["input"]), inputsOfFrames()) {

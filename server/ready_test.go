@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/server"
 )
 
@@ -65,9 +67,9 @@ func TestAsk(t *testing.T) {
 
 // A service manager that is gone is in the log, and stops nothing.
 func TestNotifyOfAManagerThatIsGone(t *testing.T) {
-	var log logText
+	var log testkit.Text
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "gone"))
-	server.Notify("READY=1", log.logger())
+	server.Notify("READY=1", log.Logger(slog.LevelDebug))
 	if !strings.Contains(log.String(), "service manager not notified") {
 		t.Error(log.String())
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/server"
 	"strikecache/server/limits"
 	"strikecache/server/loop"
@@ -160,8 +162,8 @@ func onlyFasthttp(t *testing.T) {
 func TestFaultAccept(t *testing.T) {
 	t.Parallel()
 	onlyFasthttp(t)
-	var log logText
-	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log = log.logger() }), newExhausted(t, 5), time.Now()
+	var log testkit.Text
+	web, ln, began := newServer(newFinder(t), func(c *server.Config) { c.Log = log.Logger(slog.LevelDebug) }), newExhausted(t, 5), time.Now()
 	shutdown := serveOn(t, web, ln)
 	answered(t, dial(t, ln.Addr().String()))
 	if took := time.Since(began); took < 500*time.Millisecond {

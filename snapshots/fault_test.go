@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"strikecache/bench/testkit"
 )
 
 // diskFault is a way in which a disk refuses a file.
@@ -191,10 +193,10 @@ func TestFaultObjectBeforeItsFiles(t *testing.T) {
 // them. However long the outage lasts, the log says once that it began and once that it is over.
 func TestFaultDiskIsTriedAgain(t *testing.T) {
 	document := single(t, `"waits"`)
-	dir, log := t.TempDir(), &testLog{}
+	dir, log := t.TempDir(), &testkit.Text{}
 	synctest.Test(t, func(t *testing.T) {
 		o := options(dir)
-		o.Log = log.logger(slog.LevelInfo)
+		o.Log = log.Logger(slog.LevelInfo)
 		s, f := openFaulty(t, notSynced, o)
 		f.on.Store(true)
 		for _, date := range []string{thursday, friday} {
@@ -222,9 +224,9 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 		t.Logf("figure: %d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
 	})
 	for _, line := range []string{"level=ERROR", "disk refuses writes", "disk writable again, all pending files saved"} {
-		equal(t, log.count(line), 1, "lines with %q: %s", line, log)
+		equal(t, log.Count(line), 1, "lines with %q: %s", line, log)
 	}
-	equal(t, log.count("\n"), 2, "lines: %s", log)
+	equal(t, log.Count("\n"), 2, "lines: %s", log)
 	s := open(t, dir)
 	for _, date := range []string{thursday, friday} {
 		equal(t, historical(t, s, date), "waits", "%s", date)

@@ -6,20 +6,30 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"reflect"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/goccy/go-json"
 	"go.uber.org/goleak"
+
+	"strikecache/bench/testkit"
 )
+
+var must, program = testkit.Must, testkit.Program
+
+// equal fails the test unless got is what is wanted.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
+	}
+}
 
 // raceEnabled says whether the race detector is on. It slows every memory access down and adds allocations.
 var raceEnabled = func() bool {
@@ -36,21 +46,6 @@ const (
 	thursday  = "2026-11-19"
 	friday    = "2026-11-20"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal fails the test unless got is what is wanted.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
 
 // keyOf is the place of a product's file of friday.
 func keyOf(product string) key { return key{friday, FileName(product)} }
@@ -266,46 +261,6 @@ func await(t testing.TB, what string, done func() bool) {
 
 // patience is how long a test waits for another goroutine before it fails.
 const patience = 2 * time.Minute
-
-// testLog is a log that is read while others write it. The zero value is empty and ready.
-type testLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *testLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *testLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *testLog) count(text string) int { return strings.Count(l.String(), text) }
-
-func (l *testLog) logger(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: level}))
-}
-
-// program returns the path of a foreign program. Without the program, the test is skipped. It fails instead if
-// STRIKECACHE_REQUIRE, a comma-separated list, has the program or all.
-func program(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
-	if slices.Contains(required, name) || slices.Contains(required, "all") {
-		t.Fatalf("program %s is not installed, and STRIKECACHE_REQUIRE asks for it", name)
-	}
-	t.Skipf("needs the program %s", name)
-	return ""
-}
 
 // week returns a store with an answer for each date, after a restart: no answer is in memory.
 func week(t testing.TB, o Options, dates ...string) *Store {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"strikecache/bench/testkit"
 )
 
 // occupy takes every place for reading files, so that every read of a file is refused. free gives the places back.
@@ -107,8 +109,8 @@ func TestHistoricalWithoutTheDisk(t *testing.T) {
 
 // A damaged file is not served and is logged once. Its date is not listed until it is written again.
 func TestHistoricalDamage(t *testing.T) {
-	o, log := options(t.TempDir()), &testLog{}
-	o.Log = log.logger(slog.LevelInfo)
+	o, log := options(t.TempDir()), &testkit.Text{}
+	o.Log = log.Logger(slog.LevelInfo)
 	s := week(t, o, monday, tuesday, wednesday, friday)
 	damage(t, s, monday+"/gex-spx")
 	put(t, s, wednesday+"/gex-spx", `{"format":2}`+"\n")
@@ -121,7 +123,7 @@ func TestHistoricalDamage(t *testing.T) {
 		}
 	}
 	equal(t, s.DatesOf(gamma), []string{tuesday}, "dates")
-	equal(t, log.count(passedOver), 3, "lines for 3 bad files")
+	equal(t, log.Count(passedOver), 3, "lines for 3 bad files")
 	equal(t, historical(t, s, ""), tuesday, "newest")
 	must(t, save(s, gamma, monday, single(t, `"mended"`)))
 	equal(t, historical(t, s, monday), "mended", "after another write")
@@ -173,8 +175,8 @@ func TestHistoricalOfADiskThatHangs(t *testing.T) {
 
 // An error that may pass forgets no date, and the log has one line of it, however often the file is asked for.
 func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
-	o, log := options(t.TempDir()), &testLog{}
-	o.Log = log.logger(slog.LevelWarn)
+	o, log := options(t.TempDir()), &testkit.Text{}
+	o.Log = log.Logger(slog.LevelWarn)
 	s := week(t, o, monday, friday)
 	dir := filepath.Join(s.dir, monday)
 	must(t, os.Rename(dir, dir+"~"))
@@ -182,7 +184,7 @@ func TestAPassingReadErrorForgetsNoDate(t *testing.T) {
 	for range 3 {
 		historical(t, s, monday)
 	}
-	equal(t, log.count(passedOver), 1, "lines: %s", log)
+	equal(t, log.Count(passedOver), 1, "lines: %s", log)
 	must(t, os.Remove(dir))
 	must(t, os.Rename(dir+"~", dir))
 	equal(t, historical(t, s, monday), monday, "when the file can be read again")

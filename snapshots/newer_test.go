@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"testing"
 	"time"
+
+	"strikecache/bench/testkit"
 )
 
 // of returns an answer of gex/spx with other instants; the text is its data.
@@ -39,8 +41,8 @@ func TestOlderNeverReplacesNewer(t *testing.T) {
 		{"of an earlier instant, computed later: the market corrects itself", asOf.Add(-time.Second), &late, 1e9, "next", "next"},
 		{"of an earlier document, computed at once", asOf, &early, 0, "next", "next"},
 	} {
-		o, log := options(t.TempDir()), &testLog{}
-		o.Log = log.logger(slog.LevelWarn)
+		o, log := options(t.TempDir()), &testkit.Text{}
+		o.Log = log.Logger(slog.LevelWarn)
 		sent := map[string][]Packed{}
 		o.Publish = func(files []Packed) (func(), error) {
 			sent[string(files[0].Answer.Default.Data())] = files
@@ -75,7 +77,7 @@ func TestOlderNeverReplacesNewer(t *testing.T) {
 		if c.current == "first" {
 			older = 1
 		}
-		failIf(t, log.count("older answer not stored") != older || len(published) != 2-older, "%s: %s", c.name, log)
+		failIf(t, log.Count("older answer not stored") != older || len(published) != 2-older, "%s: %s", c.name, log)
 
 		_, file2, err := encodeFile(new(answer(next)))
 		must(t, err)

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"log/slog"
 	"testing"
+
+	"strikecache/bench/testkit"
 )
 
 // badFiles returns bad files: some ways in which a good file may be damaged or misplaced.
@@ -43,16 +45,16 @@ func TestFaultBadFilesAtTheStart(t *testing.T) {
 }
 
 func startWithBadFile(t *testing.T, dir string, b []byte) {
-	o, log := options(t.TempDir()), &testLog{}
+	o, log := options(t.TempDir()), &testkit.Text{}
 	s := openWith(t, o)
 	must(t, save(s, gamma, thursday, single(t, `"before"`)))
 	path := put(t, s, dir+"/gex-spx", string(b))
 	must(t, s.Close())
 	verified(t, o.Dir, path)
-	o.Log = log.logger(slog.LevelInfo)
+	o.Log = log.Logger(slog.LevelInfo)
 	s = openWith(t, o)
 	for range 2 {
-		failIf(t, log.count(passedOver) != 1 || log.count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1, "%d bad files: %s", s.Stats().BadFiles, log)
+		failIf(t, log.Count(passedOver) != 1 || log.Count(" file="+path+" ") != 1 || s.Stats().BadFiles != 1, "%d bad files: %s", s.Stats().BadFiles, log)
 		equal(t, wordIn(s, dir), "none", "found")
 		equal(t, historical(t, s, ""), "before", "newest, the good file of the day before")
 		equal(t, historical(t, s, friday), "none", "of its date")

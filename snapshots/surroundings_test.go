@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"strikecache/bench/testkit"
 )
 
 // A file system that lacks an operation costs one warning at most: the store opens, and stores as on any other. An error that means a failure is one.
@@ -25,8 +27,8 @@ func TestFileSystemsThatLackAnOperation(t *testing.T) {
 		{stepLink, []error{syscall.EPERM, syscall.EMLINK, syscall.EXDEV, syscall.EOPNOTSUPP, syscall.EIO}, ""},
 	} {
 		for _, err := range c.errs {
-			o, log := options(t.TempDir()), &testLog{}
-			o.Log = log.logger(slog.LevelWarn)
+			o, log := options(t.TempDir()), &testkit.Text{}
+			o.Log = log.Logger(slog.LevelWarn)
 			f := newFiles(filepath.Join(o.Dir, o.Source), o.Log)
 			fault := diskFault{err: err, hits: func(at step, _ string) bool { return at == c.lacks }}
 			fault.in(f.writer).on.Store(true)
@@ -39,7 +41,7 @@ func TestFileSystemsThatLackAnOperation(t *testing.T) {
 			}
 			equal(t, verified(t, o.Dir), 3, "files")
 			equal(t, wordIn(reopen(t, s), friday), "second", "after a restart")
-			if lines := log.count("\n"); lines > 1 || log.count(c.warns) < lines || lines == 0 && c.warns != "" {
+			if lines := log.Count("\n"); lines > 1 || log.Count(c.warns) < lines || lines == 0 && c.warns != "" {
 				t.Errorf("%v at step %d: %s", err, c.lacks, log)
 			}
 		}
@@ -56,11 +58,11 @@ func TestFileSystemsThatLackAnOperation(t *testing.T) {
 
 // What cannot be removed at the start stays, and prevents nothing.
 func TestTemporaryFileThatStays(t *testing.T) {
-	o, log := options(t.TempDir()), &testLog{}
-	o.Log = log.logger(slog.LevelWarn)
+	o, log := options(t.TempDir()), &testkit.Text{}
+	o.Log = log.Logger(slog.LevelWarn)
 	must(t, os.MkdirAll(filepath.Join(o.Dir, o.Source, tempPrefix+"x", "sub"), 0o755))
 	saveWithObject(t, openWith(t, o), "first")
-	equal(t, log.count("temporary file not removed"), 1, "warnings: %s", log)
+	equal(t, log.Count("temporary file not removed"), 1, "warnings: %s", log)
 }
 
 // What somebody has removed or cut off while the store is open is written again when the same answer is saved again.
@@ -92,10 +94,10 @@ func TestRemovedFilesAreWrittenAgain(t *testing.T) {
 // A disk that does not answer delays one Save by ten seconds, and no other. All is served from memory meanwhile, and written when the disk answers.
 func TestFaultDiskHangs(t *testing.T) {
 	for at := range steps {
-		dir, log := t.TempDir(), &testLog{}
+		dir, log := t.TempDir(), &testkit.Text{}
 		synctest.Test(t, func(t *testing.T) {
 			o := options(dir)
-			o.Log = log.logger(slog.LevelInfo)
+			o.Log = log.Logger(slog.LevelInfo)
 			s := openWith(t, o)
 			answers := make(chan struct{})
 			s.writer.fault = func(is step, path string) error {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"strikecache/bench/testkit"
 )
 
 // A load trusts the digest. Verify decodes every body, and names a file whose codings differ.
@@ -48,8 +50,8 @@ func TestReadingWithoutTheLock(t *testing.T) {
 
 // The server ignores symbolic links among its dated files. The start and verify name each of them.
 func TestSymbolicLinksAreNamed(t *testing.T) {
-	o, log := options(t.TempDir()), &testLog{}
-	o.Log = log.logger(slog.LevelInfo)
+	o, log := options(t.TempDir()), &testkit.Text{}
+	o.Log = log.Logger(slog.LevelInfo)
 	s := openWith(t, o)
 	must(t, save(s, gamma, monday, single(t, `1`)))
 	must(t, save(s, gamma, tuesday, single(t, `1`)))
@@ -65,7 +67,7 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 	verified(t, o.Dir, links...)
 	s = reopen(t, s)
 	for _, path := range links {
-		equal(t, log.count(passedOver+`" file=`+path+" "), 1, "lines of the start with %s: %s", path, log)
+		equal(t, log.Count(passedOver+`" file=`+path+" "), 1, "lines of the start with %s: %s", path, log)
 	}
 	equal(t, s.Stats().BadFiles, 3, "bad files")
 	equal(t, len(s.DatesOf(gamma)), 0, "dates")

@@ -17,11 +17,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"strikecache/bench/testkit"
 )
+
+var full, must, needs, installed = testkit.Full, testkit.Must, testkit.Needs, testkit.Program
 
 // patience is how long a test waits for an event. No test measures speed, so patience is long enough for the race detector
 // on a busy machine.
@@ -76,9 +79,6 @@ func build(name, folder string, flags ...string) (string, error) {
 	return path, nil
 }
 
-// full says whether the tests run in full, as with make faults and make soak, or in the short form of make test.
-func full() bool { return os.Getenv("STRIKECACHE_FULL") != "" }
-
 // count returns n in a full run, and a tenth of n, rounded up, in the short form.
 func count(n int) int {
 	if full() {
@@ -93,47 +93,8 @@ func figure(t testing.TB, format string, args ...any) {
 	t.Logf("figure: "+format, args...)
 }
 
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// needs skips a test that lacks something. It fails the test instead if STRIKECACHE_REQUIRE, a comma-separated list or
-// "all", names the missing thing.
-func needs(t testing.TB, name, sentence string) {
-	t.Helper()
-	required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
-	if slices.Contains(required, name) || slices.Contains(required, "all") {
-		t.Fatalf("%s; STRIKECACHE_REQUIRE asks for %s", sentence, name)
-	}
-	t.Skip(sentence)
-}
-
-// installed returns the path of an installed program.
-func installed(t testing.TB, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		path, err = exec.LookPath("/usr/sbin/" + name) // where Debian keeps servers, out of most users' search path
-	}
-	if err != nil {
-		needs(t, name, "needs the program "+name)
-	}
-	return path
-}
-
 // recorded returns the folder of recorded upstream documents.
-func recorded(t testing.TB) string {
-	t.Helper()
-	dir := filepath.Join(root, "..", "shared", "recorded")
-	if _, err := os.Stat(dir); err != nil {
-		needs(t, "recorded", "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
-	}
-	return dir
-}
+func recorded(t testing.TB) string { return testkit.Shared(t, "recorded") }
 
 // freeAddress returns an address on which nobody listens. Its port is below those that systems give to connections: else one of
 // them might take it before a server listens, or while the server is down.
@@ -174,23 +135,7 @@ func until(t testing.TB, what string, holds func() bool, more ...func() string) 
 }
 
 // output is a text that is read while a process writes it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements [io.Writer].
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
+type output struct{ testkit.Text }
 
 // lines returns the lines that are not empty.
 func (o *output) lines() []string {

@@ -2,65 +2,26 @@ package cboe
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"strikecache/compute"
+
+	"strikecache/bench/testkit"
 )
 
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// recordedDir returns the folder of recorded documents beside the module.
-func recordedDir(t testing.TB) string {
-	t.Helper()
-	dir := filepath.Join("..", "..", "..", "shared", "recorded")
-	if _, err := os.Stat(dir); err != nil {
-		const why = "needs the recorded documents (../shared/recorded): real Cboe documents that are not published; " +
-			"their formats are described in refresh/cboe"
-		required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ",")
-		if slices.Contains(required, "recorded") || slices.Contains(required, "all") {
-			t.Fatal(why)
-		}
-		t.Skip(why)
-	}
-	return dir
-}
-
-// recorded returns a recorded document, unpacked.
-func recorded(t testing.TB, path string) []byte {
-	t.Helper()
-	body, err := os.ReadFile(filepath.Join(recordedDir(t), filepath.FromSlash(path)))
-	if err == nil && strings.HasSuffix(path, ".gz") {
-		var z *gzip.Reader
-		if z, err = gzip.NewReader(bytes.NewReader(body)); err == nil {
-			body, err = io.ReadAll(z)
-		}
-	}
-	must(t, err)
-	return body
-}
+var must = testkit.Must
 
 // The recorded chain has 30,692 rows that count, and no bad number. Package product compares its figures, and those of a chain of many oddities, with those
 // that a second program reads.
 func TestRecordedChain(t *testing.T) {
-	chain, err := DecodeChain(recorded(t, "replay/options/_SPX.json.gz"))
+	chain, err := DecodeChain(testkit.Document(t, "recorded/replay/options/_SPX.json.gz"))
 	if err != nil || chain.BadNumbers != 0 || len(chain.Contracts) != 30692 || chain.Spot != 7728.2002 {
 		t.Errorf("%v", err)
 	}
@@ -80,7 +41,7 @@ func TestRecordedEnvelopes(t *testing.T) {
 		{"2026-08-11T23-57-57Z", "2026-08-11 20:14:59", 7728.2002, -0.3213},
 		{"2026-08-13T01-25-33Z", "2026-08-12 20:14:59", 7748.5, 0.2627},
 	} {
-		body := recorded(t, "spx-headers/_SPX_"+c.fetched+".json")
+		body := testkit.Document(t, "recorded/spx-headers/_SPX_"+c.fetched+".json")
 		if _, err := DecodeChain(body); err == nil {
 			t.Errorf("%s: a chain without options is accepted", c.fetched)
 		}
@@ -223,7 +184,7 @@ func TestDecodeHistory(t *testing.T) {
 }
 
 func TestRecordedSettlement(t *testing.T) {
-	if rows, bad, err := DecodeSettlement(recorded(t, "replay/settlement/2026-10-05.csv")); err != nil || bad != 0 || len(rows) != 55 {
+	if rows, bad, err := DecodeSettlement(testkit.Document(t, "recorded/replay/settlement/2026-10-05.csv")); err != nil || bad != 0 || len(rows) != 55 {
 		t.Errorf("%d rows, %d bad, %v", len(rows), bad, err)
 	}
 }

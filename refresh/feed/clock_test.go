@@ -5,16 +5,13 @@ import (
 	"time"
 
 	"strikecache/compute"
+
+	"strikecache/bench/testkit"
 )
 
-var cal = compute.NewCalendar(nil, nil)
+var must = testkit.Must
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var cal = compute.NewCalendar(nil, nil)
 
 func ny(t testing.TB, text string) time.Time {
 	t.Helper()

@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -26,7 +25,11 @@ import (
 	"go.uber.org/goleak"
 
 	"strikecache/snapshots"
+
+	"strikecache/bench/testkit"
 )
+
+var must, until = testkit.Must, testkit.Until
 
 // The tests wait for leases and timeouts most of the time, so more of them run at once than there are processors.
 func TestMain(m *testing.M) {
@@ -37,24 +40,8 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // patience is how long a test waits for something that must happen.
 const patience = 2 * time.Minute
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-	}
-}
 
 // steadyPort returns a free port that no system gives to a socket without a port, so that a server can start on it again while
 // other tests run.
@@ -101,22 +88,9 @@ func stopNATS(s *server.Server) {
 }
 
 // log keeps the lines of a log.
-type log struct {
-	mu    sync.Mutex
-	lines bytes.Buffer
-}
+type log struct{ testkit.Text }
 
-func (l *log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lines.Write(b)
-}
-
-func (l *log) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.lines.String(), text)
-}
+func (l *log) has(text string) bool { return l.Count(text) > 0 }
 
 const (
 	gamma = "gex/spx"
@@ -202,7 +176,7 @@ func start(t *testing.T, flags Flags, dir string, prepare func(*Member)) *node {
 	running.Go(func() { n.Run(ctx) })
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("log of %s:\n%s", n.name, n.log.lines.String())
+			t.Logf("log of %s:\n%s", n.name, n.log.String())
 		}
 	})
 	n.stop = sync.OnceFunc(func() {

@@ -16,17 +16,13 @@ import (
 	"time"
 
 	"strikecache/refresh/upstream"
+
+	"strikecache/bench/testkit"
 )
 
-const secretText = "file outside the folder"
+var must = testkit.Must
 
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+const secretText = "file outside the folder"
 
 // store writes a file, with its folders.
 func store(t testing.TB, path string, body []byte) {

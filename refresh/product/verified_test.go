@@ -8,10 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"strikecache/bench/testkit"
 	"strikecache/compute"
 	"strikecache/snapshots"
 )
@@ -22,14 +22,7 @@ const spx = "options/_SPX.json"
 // skips the test.
 func verifier(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := exec.LookPath("python3")
-	if err != nil {
-		if required := os.Getenv("STRIKECACHE_REQUIRE"); required == "all" || slices.Contains(strings.Split(required, ","), "python3") {
-			t.Fatal("needs the program python3; STRIKECACHE_REQUIRE asks for python3")
-		}
-		t.Skip("needs the program python3")
-	}
-	cmd := exec.Command(path, args...)
+	cmd := exec.Command(testkit.Program(t, "python3"), args...)
 	cmd.Dir = filepath.Join("..", "..", "bench", "clients")
 	cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 	return cmd

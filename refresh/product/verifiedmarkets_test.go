@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/compute"
 	"strikecache/refresh/cboe"
 	"strikecache/refresh/folder"
@@ -256,7 +257,7 @@ func TestRecordedChainsAreVerified(t *testing.T) {
 	t.Parallel()
 	paths := []string{"spx-chain-2026-08-11-pathological.json"}
 	if full() {
-		all, err := filepath.Glob(recorded(t, "chains/*.json.gz"))
+		all, err := filepath.Glob(filepath.Join(testkit.Shared(t, "recorded/chains"), "*.json.gz"))
 		must(t, err)
 		for _, path := range all {
 			paths = append(paths, "chains/"+filepath.Base(path))
@@ -264,7 +265,7 @@ func TestRecordedChainsAreVerified(t *testing.T) {
 	}
 	a := newAnswers(t)
 	for _, path := range paths {
-		body := recordedBody(t, path)
+		body := testkit.Document(t, "recorded/"+path)
 		chain, err := cboe.DecodeChain(body)
 		must(t, err)
 		a.every(synthetic{head: chain.UnderlyingQuote, body: body, rate: rate})
@@ -274,7 +275,7 @@ func TestRecordedChainsAreVerified(t *testing.T) {
 
 // A replay goes on at the time of its newest document.
 func TestTimeOfAReplay(t *testing.T) {
-	source, err := folder.NewRecorded(recorded(t, "replay"))
+	source, err := folder.NewRecorded(testkit.Shared(t, "recorded/replay"))
 	must(t, err)
 	if want := time.Date(2026, 10, 6, 17, 56, 38, 0, time.UTC); !source.Now().Equal(want) {
 		t.Errorf("it is %v, want %v", source.Now(), want)

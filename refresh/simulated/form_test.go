@@ -2,14 +2,11 @@ package simulated_test
 
 import (
 	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"strikecache/bench/testkit"
 	"strikecache/refresh/folder"
 	"strikecache/refresh/upstream"
 )
@@ -63,20 +60,13 @@ func checkChain(t *testing.T, body []byte) {
 	}
 }
 
-// recorded returns a recorded document below ../shared/recorded of the module, unpacked.
+// recorded returns a recorded document, unpacked.
 func recorded(t testing.TB, name upstream.Name) []byte {
 	t.Helper()
-	source, err := folder.NewRecorded(filepath.Join("..", "..", "..", "shared", "recorded", "replay"))
-	if required := os.Getenv("STRIKECACHE_REQUIRE"); errors.Is(err, fs.ErrNotExist) && !strings.Contains(required, "recorded") && required != "all" {
-		t.Skip("needs the recorded documents (../shared/recorded): real Cboe documents that are not published; their formats are described in refresh/cboe")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	source, err := folder.NewRecorded(testkit.Shared(t, "recorded/replay"))
+	testkit.Must(t, err)
 	doc, err := source.Fetch(t.Context(), name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return doc.Body
 }
 

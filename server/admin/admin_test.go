@@ -24,19 +24,15 @@ import (
 	"strikecache/server"
 	"strikecache/server/admin"
 	"strikecache/snapshots"
+
+	"strikecache/bench/testkit"
 )
+
+var must = testkit.Must
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var update = flag.Bool("update", false, "write testdata/metrics.txt anew")
-
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // sources are those of a member of a fleet whose answer for gex/spx is stale.
 func sources(t testing.TB) admin.Sources {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oasdiff/yaml3"
+	yaml "github.com/oasdiff/yaml3"
 )
 
 // Every flag and variable that a file names belongs to strikecache, or is listed here as a flag of another program.

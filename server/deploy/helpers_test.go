@@ -10,13 +10,24 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"strikecache/bench/testkit"
 )
+
+var must, program = testkit.Must, testkit.Program
+
+// equal fails the test unless got is what is wanted.
+func equal[T any](t testing.TB, got, want T, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
+	}
+}
 
 // binary builds the program once for all tests and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
@@ -44,42 +55,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// equal fails the test unless got is what is wanted.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
-
 func strikecache(t *testing.T) string {
 	t.Helper()
 	path, err := binary()
 	must(t, err)
 	return path
-}
-
-// program returns the path of a program, or skips the test. STRIKECACHE_REQUIRE, a comma-separated list of programs or
-// all, turns the skip into a failure.
-func program(t *testing.T, name string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path
-	}
-	if required := strings.Split(os.Getenv("STRIKECACHE_REQUIRE"), ","); slices.Contains(required, name) || slices.Contains(required, "all") {
-		t.Fatalf("program %s is not installed, and STRIKECACHE_REQUIRE asks for it", name)
-	}
-	t.Skipf("needs %s, which is not installed", name)
-	return ""
 }
 
 // run runs a program and returns what it prints. An error fails the test.

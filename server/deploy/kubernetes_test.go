@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oasdiff/yaml3"
+	yaml "github.com/oasdiff/yaml3"
 )
 
 // object has the fields of the objects of kubernetes.yaml that the tests read.

@@ -1,12 +1,15 @@
 package keys
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"strikecache/bench/testkit"
 )
 
 const someID = "k_0123456789ab"
@@ -24,13 +27,13 @@ func passed() {
 
 // The counts are saved once a minute and at the stop. A kill loses what came since. A new day begins at 0.
 func TestCountsRestart(t *testing.T) {
-	path, log := usagePath(t), &logged{}
+	path, log := usagePath(t), &testkit.Text{}
 	synctest.Test(t, func(t *testing.T) {
 		take := func(c *Counts, want int64) {
 			t.Helper()
 			equal(t, c.of(someID).Admit(0, 0, time.Now().UnixNano()).Today, want, "count")
 		}
-		c := OpenCounts(path, log.logger())
+		c := OpenCounts(path, log.Logger(slog.LevelInfo))
 		if passed(); exists(path) {
 			t.Error("saved without a count")
 		}
@@ -43,10 +46,10 @@ func TestCountsRestart(t *testing.T) {
 		}
 		take(c, 3)
 		c.stop() // a kill: the third count is lost
-		c = OpenCounts(path, log.logger())
+		c = OpenCounts(path, log.Logger(slog.LevelInfo))
 		take(c, 3)
 		c.Close()
-		c = OpenCounts(path, log.logger())
+		c = OpenCounts(path, log.Logger(slog.LevelInfo))
 		take(c, 4)
 		time.Sleep(24 * time.Hour)
 		if _, last := c.of(someID).Today(time.Now().UnixNano()); last != 946684920 {
@@ -54,7 +57,7 @@ func TestCountsRestart(t *testing.T) {
 		}
 		take(c, 1) // of the next day
 		c.Close()
-		if log.count("\n") != 1 || log.count("usage counts begin at 0: no file") != 1 {
+		if log.Count("\n") != 1 || log.Count("usage counts begin at 0: no file") != 1 {
 			t.Error(log)
 		}
 	})
@@ -70,11 +73,11 @@ func TestDamagedCounts(t *testing.T) {
 		good + strings.Repeat(" ", maxCounts): "has over 1048576 bytes",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			path, log := keyPath(t), &logged{}
+			path, log := keyPath(t), &testkit.Text{}
 			write(t, path, text)
-			c := OpenCounts(path, log.logger())
+			c := OpenCounts(path, log.Logger(slog.LevelInfo))
 			c.Close()
-			if want == "" && log.count("\n") > 0 || want != "" && (log.count("\n") != 1 || log.count("usage counts begin at 0: file not usable") != 1 || log.count(want) != 1) {
+			if want == "" && log.Count("\n") > 0 || want != "" && (log.Count("\n") != 1 || log.Count("usage counts begin at 0: file not usable") != 1 || log.Count(want) != 1) {
 				t.Errorf("%.80s: logged %s", text, log)
 			}
 			if n, _ := c.of(someID).Today(now.UnixNano()); n != 0 && text != good {
@@ -93,20 +96,20 @@ func TestDamagedCounts(t *testing.T) {
 
 // A save that fails is logged once. The counts are saved when the disk works again.
 func TestCountsDiskFault(t *testing.T) {
-	path, log := usagePath(t), &logged{}
+	path, log := usagePath(t), &testkit.Text{}
 	dir := filepath.Dir(path)
 	write(t, dir, "a file where the directory should be")
 	synctest.Test(t, func(t *testing.T) {
-		c := OpenCounts(path, log.logger())
+		c := OpenCounts(path, log.Logger(slog.LevelInfo))
 		for range 3 {
 			c.of(someID).Admit(0, 0, now.UnixNano())
 			if passed(); c.Err() == nil {
 				t.Error("no error")
 			}
 		}
-		equal(t, log.count("level=ERROR"), 1, "errors in the log")
+		equal(t, log.Count("level=ERROR"), 1, "errors in the log")
 		must(t, os.Remove(dir))
-		if passed(); c.Err() != nil || log.count("saved again") != 1 || !strings.Contains(content(t, path), `":3},"last_use":{"`) {
+		if passed(); c.Err() != nil || log.Count("saved again") != 1 || !strings.Contains(content(t, path), `":3},"last_use":{"`) {
 			t.Errorf("mended: %v, %s", c.Err(), log)
 		}
 		c.Close()

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,39 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"strikecache/server/watch"
+
+	"strikecache/bench/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// logged is the text of a log, read while others write it. The zero value is empty and ready.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
-func (l *logged) count(text string) int { return strings.Count(l.String(), text) }
-
-func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
-
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // equal fails the test unless got is what is wanted.
 func equal[T any](t testing.TB, got, want T, what string, args ...any) {
@@ -56,6 +27,8 @@ func equal[T any](t testing.TB, got, want T, what string, args ...any) {
 		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
 	}
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // now is when the clock of a synctest bubble begins.
 var now = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -89,9 +62,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
-func open(t testing.TB, path string, counts *Counts, log *logged) *Table {
+func open(t testing.TB, path string, counts *Counts, log *testkit.Text) *Table {
 	t.Helper()
-	table, err := Open(path, counts, log.logger())
+	table, err := Open(path, counts, log.Logger(slog.LevelInfo))
 	must(t, err)
 	t.Cleanup(table.Close)
 	return table

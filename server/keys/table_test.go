@@ -2,6 +2,7 @@ package keys
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/server/limits"
 )
 
@@ -25,7 +27,7 @@ func TestLookup(t *testing.T) {
 	if _, err := Revoke(path, "c", now); err != nil {
 		t.Fatal(err)
 	}
-	table := open(t, path, &Counts{}, &logged{})
+	table := open(t, path, &Counts{}, &testkit.Text{})
 	if table.Len() != 3 || table.Err() != nil {
 		t.Errorf("%d keys, %v", table.Len(), table.Err())
 	}
@@ -50,7 +52,7 @@ func TestReloadKeepsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := keyPath(t)
 		secret, key := create(t, path, Key{Name: "a", PerMinute: 10, PerDay: 100})
-		log := &logged{}
+		log := &testkit.Text{}
 		table := open(t, path, &Counts{}, log)
 		first := lookup(table, secret, now)
 		for range 4 {
@@ -72,7 +74,7 @@ func TestReloadKeepsState(t *testing.T) {
 		if err := look(table); err != nil || lookup(table, secret, now) != nil || table.Len() != 2 {
 			t.Errorf("after the revocation: %v", err)
 		}
-		if n := log.count("keys loaded"); n != 4 {
+		if n := log.Count("keys loaded"); n != 4 {
 			t.Errorf("%d loads logged", n)
 		}
 	})
@@ -82,7 +84,7 @@ func TestReloadKeepsState(t *testing.T) {
 func TestLook(t *testing.T) {
 	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {
-		table := open(t, path, &Counts{}, &logged{})
+		table := open(t, path, &Counts{}, &testkit.Text{})
 		secret, _ := create(t, path, Key{Name: "a"})
 		if table.Look(); table.Err() != nil || lookup(table, secret, now) == nil {
 			t.Errorf("%d keys, %v", table.Len(), table.Err())
@@ -99,9 +101,9 @@ func TestLook(t *testing.T) {
 func TestTableFollowsItsFile(t *testing.T) {
 	path := keyPath(t)
 	synctest.Test(t, func(t *testing.T) {
-		log := &logged{}
+		log := &testkit.Text{}
 		table := open(t, path, &Counts{}, log)
-		if err := look(table); err != nil || table.Len() != 0 || log.count("key file missing") != 1 {
+		if err := look(table); err != nil || table.Len() != 0 || log.Count("key file missing") != 1 {
 			t.Fatalf("missing file: %v", err)
 		}
 		secret, _ := create(t, path, Key{Name: "a"})
@@ -137,9 +139,9 @@ func TestTableFollowsItsFile(t *testing.T) {
 // Requests are answered and counted while the file changes. No secret reaches the log.
 func TestLookupDuringReloads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		path, log := keyPath(t), &logged{}
+		path, log := keyPath(t), &testkit.Text{}
 		secret, _ := create(t, path, Key{Name: "a", PerDay: 1_000_000})
-		counts := OpenCounts(usagePath(t), log.logger())
+		counts := OpenCounts(usagePath(t), log.Logger(slog.LevelInfo))
 		table := open(t, path, counts, log)
 		const readers, requests, reloads = 4, 500, 20
 		var wg sync.WaitGroup

@@ -17,7 +17,11 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"strikecache/bench/testkit"
 )
+
+var must, until = testkit.Must, testkit.Until
 
 // patience is a bound that only a hang reaches.
 const patience = 5 * time.Minute
@@ -94,14 +98,6 @@ func startWith(t *testing.T, most, loops int, handler func(*clock) Handler) (*ac
 		}
 	})
 	return s, c, ln.Addr().String()
-}
-
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func dial(t *testing.T, address, send string) *net.TCPConn {
@@ -217,15 +213,6 @@ func cork(t *testing.T, c *net.TCPConn, send string) {
 	}
 	if err = errors.Join(err, c.CloseWrite()); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func until(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
 	}
 }
 

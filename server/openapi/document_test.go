@@ -12,12 +12,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/oasdiff/yaml3"
+	yaml "github.com/oasdiff/yaml3"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"strikecache/refresh/product"
 	"strikecache/server/openapi"
+
+	"strikecache/bench/testkit"
 )
+
+var must = testkit.Must
 
 type object = map[string]any
 
@@ -112,14 +116,6 @@ func TestEveryFormIsAValueOfFormat(t *testing.T) {
 		if fmt.Sprint(offered) != described {
 			t.Errorf("%s: the parameter format has %s, the answer %s", path, described, offered)
 		}
-	}
-}
-
-// must fails the test at once if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
