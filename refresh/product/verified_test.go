@@ -143,7 +143,9 @@ func (a *answers) every(m synthetic) map[string]any {
 	g := a.gamma(m, nil)
 	a.surfaces(m)
 	a.seal("gex/"+u+"/levels", m.rate, chain)
-	a.seal("gex/"+u+"/summary", m.rate, chain)
+	if n := a.seal("gex/"+u+"/summary", m.rate, chain).Size(snapshots.Identity); n >= 1500 {
+		a.Errorf("the summary of %s has %d bytes", u, n)
+	}
 	a.seal("gex/"+u+"/intraday", m.rate, chain, madeInput{Name: "state/track-rows", Body: []byte("[]")})
 	a.seal("gex/"+u+"/strikes", m.rate, chain, madeInput{Name: "state/track-rows", Body: []byte("[]")})
 	a.seal(FlowResource, m.rate, flowStateFrom(m.head.Symbol, a.seal("options/flow/"+u, m.rate, chain)))
