@@ -68,8 +68,9 @@ func (p *publisher) document(name upstream.Name) *feed.Document {
 //  6. remembers the documents as accepted.
 //
 // If a product fails in step 1, or its current answer is newer, that answer stays, the others are published, the error is a
-// [*partialFailure], and the next request asks for the documents again. If all products fail, or step 3, 4 or 5, nothing changes. A disk that
-// refuses a file fails no step: the file is written later. Step 5 resets the failure counts of the documents in succeeded, which are named as in
+// [*partialFailure], and the next request asks for the documents again. If all products fail, or step 3 or 4, nothing changes. If step 5
+// fails, what is served stays, but the fleet and the files have the new answers. A disk that refuses a file fails no step: the file is
+// written later. Step 5 resets the failure counts of the documents in succeeded, which are named as in
 // [board.fail], except for products that failed. job names what made the batch.
 //
 // The answers of a past session are only stored, one by one, under its date.

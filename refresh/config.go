@@ -34,7 +34,8 @@ type Config struct {
 	products    product.List // of the underlyings
 
 	// Version, unless nil, returns a text that changes whenever the source's document of a name does, and "" while there is
-	// none. It is asked each second: a job runs as soon as a document of it has changed. Without it, the source is over a network.
+	// none. It is asked each second: a job runs as soon as a document of it has changed. Without it, the source is spared as an
+	// upstream over a network is, see [feed.Polite]: also the simulated market and recorded documents.
 	Version func(upstream.Name) string
 
 	// Past, unless nil, has the documents of past sessions. Those whose dates are not stored are played.

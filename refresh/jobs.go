@@ -20,7 +20,7 @@ import (
 type jobs struct {
 	*publisher
 	cal    *compute.Calendar
-	source upstream.Source // polite, if it is over a network
+	source upstream.Source // polite, unless there is a [Config.Version]
 
 	schedules map[string][]schedule     // by resource: those of the jobs that refresh it
 	scheduled atomic.Pointer[[]*retry]  // the jobs of the run that goes on; nil: none goes on

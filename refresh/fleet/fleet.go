@@ -116,7 +116,7 @@ type Member struct {
 	cfg  Config
 	name string // unique to this process
 
-	// The next fields are of the goroutine of Run.
+	// The next fields are of the goroutine of Run. Publish reads conn, too: it does not change once there is a lease.
 	conn     *nats.Conn
 	bucket   *bucket // nil until it is open
 	followed followed

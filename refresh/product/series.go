@@ -92,7 +92,8 @@ func computeSeries(columns []string) Computation {
 	}
 }
 
-// padded returns a row with null in the columns that its method did not have. No value has a comma.
+// padded returns a row with null in the columns that its method did not have. It counts commas, so a row with lists, as in gex/{u}/strikes,
+// stays as it is.
 func padded(row json.RawMessage, columns int) json.RawMessage {
 	for range columns - 1 - bytes.Count(row, []byte(",")) {
 		row = fmt.Appendf(nil, "%s,null]", row[:len(row)-1])
