@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -16,10 +15,9 @@ import (
 	"time"
 
 	"strikecache/bench/floor"
+	"strikecache/bench/testkit"
 	"strikecache/refresh"
-	"strikecache/refresh/cboe"
 	"strikecache/refresh/feed"
-	"strikecache/refresh/folder"
 	"strikecache/refresh/simulated"
 	"strikecache/refresh/upstream"
 )
@@ -37,14 +35,13 @@ func (s *alternating) Fetch(context.Context, upstream.Name, *upstream.Document) 
 	return &upstream.Document{Name: upstream.Options("_SPX"), Body: s.bodies[s.n%2], Received: time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC)}, nil
 }
 
+const recordedSPX = "recorded/replay/options/_SPX.json.gz"
+
 // BenchmarkRefresh takes the full recorded chain of 30,692 contracts from its bytes to published answers of all its
 // resources, files written and synced: first with nothing to reuse, as a process does and as a day does once its open interest
 // is known, then with other quotes and another spot, as every later refresh of the day. Beside it is the [floor.Work].
 func BenchmarkRefresh(b *testing.B) {
-	body := recordedSPX(b)
-	if body == nil {
-		b.Skip("needs the recorded documents: see refresh/product")
-	}
+	body := testkit.Document(b, recordedSPX)
 	bodies := [2][]byte{body, moved(body, `"current_price":7728.2002`, `"current_price":7731.4102`)}
 	start := func(b *testing.B) *rig {
 		return newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
@@ -74,22 +71,6 @@ func BenchmarkRefresh(b *testing.B) {
 func doLeast(b *testing.B, document []byte) {
 	_, _, err := floor.Work(document)
 	must(b, err)
-}
-
-// recordedSPX returns the recorded chain of SPX, nil where the recorded documents are absent.
-func recordedSPX(b *testing.B) []byte {
-	source, err := folder.NewRecorded(filepath.Join("..", "..", "shared", "recorded", "replay"))
-	if err != nil {
-		return nil
-	}
-	doc, err := source.Fetch(b.Context(), spxDocument, nil)
-	must(b, err)
-	if doc.Body != nil {
-		return doc.Body
-	}
-	body, err := cboe.Unpack(doc)
-	must(b, err)
-	return body
 }
 
 // A refresh after the first makes at most 60,000 allocations, on every machine.
@@ -185,7 +166,7 @@ func BenchmarkRound(b *testing.B) {
 	next()
 	r := newRig(b, b.TempDir(), "2026-11-20 15:50", func(c *refresh.Config) { c.Source, c.Underlyings = source, refresh.DefaultUnderlyings })
 	r.once()
-	measure(b, recordedSPX(b), next, func() {
+	measure(b, testkit.Document(b, recordedSPX), next, func() {
 		for _, u := range refresh.DefaultUnderlyings {
 			if !refresh.RunJob(r.Refresher, b.Context(), strings.ToLower(u)) {
 				b.Fatal(u)
