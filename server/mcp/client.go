@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// requestTimeout bounds a request with its answer. It is shorter than the time for which clients usually wait for a tool.
+	// requestTimeout bounds a request with its answer, and so the wait for answers after the end of input. It is shorter than the time
+	// for which clients usually wait for a tool.
 	requestTimeout = 20 * time.Second
 	// maxBody bounds a decompressed body in bytes. The largest answer has about 140 KB, the OpenAPI document 300 KB.
 	maxBody = 8 << 20
@@ -50,7 +51,10 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	target := strings.TrimSuffix(c.base, "/") + path + "?" + query.Encode()
+	target := strings.TrimSuffix(c.base, "/") + path
+	if len(query) > 0 {
+		target += "?" + query.Encode()
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, http.NoBody)
 	if err != nil {
 		return nil, err

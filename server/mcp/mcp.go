@@ -47,8 +47,8 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
-// Serve speaks the protocol until ctx ends: over HTTP if an address is given, otherwise over in and out, until in ends. It closes
-// neither.
+// Serve speaks the protocol until ctx ends: over HTTP if an address is given, otherwise over in and out, until in ends and what was
+// asked before is answered. It closes neither.
 func (f *Flags) Serve(ctx context.Context, version string, in io.Reader, out, errs io.Writer) error {
 	server := sdk.NewServer(&sdk.Implementation{Name: "strikecache", Title: "strikecache", Version: version}, &sdk.ServerOptions{Instructions: instructions})
 	c := newClient(ctx, f.URL, f.APIKey)
@@ -62,10 +62,10 @@ func (f *Flags) Serve(ctx context.Context, version string, in io.Reader, out, er
 	}
 	log.Info("speaking the Model Context Protocol on standard input and output")
 	open := io.NopCloser(in)
-	err := server.Run(ctx, &sdk.IOTransport{Reader: open, Writer: struct {
+	err := server.Run(ctx, answering{&sdk.IOTransport{Reader: open, Writer: struct {
 		io.Writer
 		io.Closer
-	}{out, open}})
+	}{out, open}}})
 	if err != nil && ctx.Err() == nil { // not after a signal
 		return fmt.Errorf("protocol error: %w", err)
 	}

@@ -44,13 +44,15 @@ func addTools(server *sdk.Server, c *client) error {
 	return nil
 }
 
-// call is called by the SDK. An error is the text of a failed call, from which a model can learn what is right.
+// call is called by the SDK. An error is the text of a failed call, from which a model can learn what is right. The JSON is text alone,
+// which every host gives to its model. As structuredContent, which no outputSchema here describes, it would come a second time, and
+// some hosts give a model both.
 func (t *tool) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	text, err := t.answer(ctx, req.Params.Arguments)
 	if err != nil {
 		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: err.Error()}}, IsError: true}, nil
 	}
-	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}, StructuredContent: json.RawMessage(text)}, nil
+	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil
 }
 
 // answer returns the compact answer for arguments. An argument that is null or "" is as absent, because some clients send these for it.
