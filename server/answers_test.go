@@ -32,11 +32,11 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 		cacheControl string
 	}{
 		"/api/v1/gex/spx":                                      {s.editions["gex/spx"].Default, gamma},
-		"/api/v1/gex/spx?anything=ignored&dates=x":             {s.editions["gex/spx"].Default, gamma},
+		"/api/v1/gex/spx?anything=ignored&_=1":                 {s.editions["gex/spx"].Default, gamma},
 		"/api/v1/gex/spx/series":                               {s.editions["gex/spx/series"].Default, minute},
 		"/api/v1/gex/spx/historical":                           {s.past["gex/spx"]["2026-11-20"], gamma},
 		"/api/v1/gex/spx/historical?date=2026-11-20":           {s.past["gex/spx"]["2026-11-20"], gamma}, // today
-		"/api/v1/gex/spx/historical?limits=0&date=2026-11-19":  {s.past["gex/spx"]["2026-11-19"], gamma}, // immutable from 00:15
+		"/api/v1/gex/spx/historical?offset=0&date=2026-11-19":  {s.past["gex/spx"]["2026-11-19"], gamma}, // immutable from 00:15
 		"/api/v1/gex/spx/historical?date=2026-11-17":           {s.past["gex/spx"]["2026-11-17"], closed},
 		"/api/v1/gex/spx/historical?date=2026%2D11%2d17":       {s.past["gex/spx"]["2026-11-17"], closed},
 		"/api/v1/gex/spx/intraday":                             {s.editions["gex/spx/intraday"].Default, minute}, // current, so that its freshness is told

@@ -207,6 +207,8 @@ func inputsOfTargets() (inputs []input) {
 	for target, message := range map[string]string{
 		"/api/v1/options/flow/unusual?limit=0":                          "limit must be a whole number from 1 to 100",
 		"/api/v1/options/flow/unusual?limit=20&limit=20":                "limit is given more than once",
+		"/api/v1/options/flow/unusual?limt=5":                           "limt must be written limit",
+		"/api/v1/options/flow/unusual?_=1&limits=5":                     "limits must be written limit",
 		"/api/v1/options/flow/unusual?limit=0&format=json":              "limit must be a whole number from 1 to 100",
 		"/api/v1/options/flow/unusual?limit=1&format=csv":               "limit must be 20 or 100 with format=csv",
 		"/api/v1/options/flow/unusual?expiration=2026-12-18":            "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",

@@ -33,8 +33,8 @@ type query struct {
 	form        string // the requested format, "" for JSON
 }
 
-// parse returns what a query asks for. A parameter of another route, or one with upper-case letters, is an error: without it, the client
-// would get an answer that it did not request. Unknown parameters are ignored.
+// parse returns what a query asks for. A parameter of another route, or one that is misspelled, is an error: without it, the client
+// would get an answer that it did not request. Other unknown parameters are ignored: caches are passed by with them.
 func (r *route) parse(text []byte) (q query, _ *apiError) {
 	var asked []byte
 	for len(text) > 0 {
@@ -48,7 +48,7 @@ func (r *route) parse(text []byte) (q query, _ *apiError) {
 			}
 		}
 		for _, known := range parameters {
-			if !equalFold(key, known) {
+			if !near(key, known) {
 				continue
 			}
 			into := &q.value
@@ -85,8 +85,21 @@ func (r *route) parse(text []byte) (q query, _ *apiError) {
 	return q, invalid(format, "format must be "+strings.Join(append([]string{"json"}, r.formats[:last]...), ", ")+" or "+r.formats[last]+" on "+r.path)
 }
 
-// misplaced returns the error for a parameter that the route does not take, or that has upper-case letters. given is its name in the
-// query, known the name in small letters. The error names the paths that take the parameter, with the underlying of this route.
+// near says whether given is the name of a known parameter in letters of any case, or a slip away from it: one letter is missing, too
+// many or another, or two have changed places.
+func near(given []byte, known string) bool {
+	same := func(a, b byte) bool { return a|' ' == b } // of a letter, the blank's bit is that of a small one
+	for len(given) > 0 && len(known) > 0 && same(given[0], known[0]) {
+		given, known = given[1:], known[1:]
+	}
+	for len(given) > 0 && len(known) > 0 && same(given[len(given)-1], known[len(known)-1]) {
+		given, known = given[:len(given)-1], known[:len(known)-1]
+	}
+	return len(given) < 2 && len(known) < 2 || len(given) == 2 && len(known) == 2 && same(given[0], known[1]) && same(given[1], known[0])
+}
+
+// misplaced returns the error for a parameter that the route does not take, or that is misspelled. given is its name in the query,
+// known the right name. The error names the paths that take the parameter, with the underlying of this route.
 func (r *route) misplaced(given, known string) *apiError {
 	message := given + " must be written " + known
 	if !r.takes(known) {

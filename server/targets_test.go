@@ -64,10 +64,11 @@ func queriesOf(n, v string) map[string][]string {
 	all := map[string][]string{
 		"200": {
 			n + "=" + v, n + "=" + escaped(v), n + "=" + strings.ToLower(escaped(v)), escaped(n) + "=" + v, "&&" + n + "=" + v + "&", "x=1&" + n + "=" + v + "&y", "", "&", "=", "=" + v, "%",
-			"%zz=1", "x", n + "[]=x", n + ".=x", "x" + n + "=x", n + "x=x", "+" + n + "=x", "%20" + n + "=x", n + "%00=x", "x=" + n + "=1", "x=%26" + n + "=x",
+			"%zz=1", "x", n + "[]=x", "_=1&" + n[:len(n)-2] + "=x", n[2:] + "=x", "max" + n + "=x", n + n + "=x", "x=" + n + "=1", "x=%26" + n + "=x",
 			"x=" + strings.Repeat("9", 3900), strings.Repeat("a&", 1900), "x=../../etc/passwd", "x=http://a/b?" + n + "=c",
 		},
 		"400 invalid_parameter": {
+			n + ".=x", "x" + n + "=x", n + "s=" + v, n[:len(n)-1] + "=" + v, "x" + n[1:] + "=" + v, n[:1] + n[2:3] + n[1:2] + strings.ToUpper(n[3:]) + "=" + v, "+" + n + "=x", n + "%00=x", // slips
 			strings.ToUpper(n) + "=x", n, n + "=", n + "&x", "x&" + n, n + "=" + v + "&" + n + "=" + v, n + "=" + v + "&" + n + "=x", n + "=" + v + "&" + n + "=", n + "=" + v + "&" + n, n + "&" + n,
 			n + "=&" + n + "=" + v, n + "=" + v + "&" + escaped(n) + "=" + v, strings.Repeat(n+"="+v+"&", 100), n + "=" + v + ";" + n + "=" + v, n + "==" + v, n + "=" + v + "=", n + "=" + v + "?" + n + "=" + v,
 		},
