@@ -177,7 +177,7 @@ func inputsOfTargets() (inputs []input) {
 	const (
 		flows  = "/api/v1/options/flow/spx, /api/v1/options/flow/unusual"
 		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/strikes, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/spx-max-pain, " + flows + ", /api/public/vix-term-structure"
-		formed = "/api/v1/gex/spx, /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/open-interest, /api/v1/gex/spx/strikes, /api/v1/gex/spx/series, /api/v1/volatility/spx/series, /api/v1/underlyings, /api/v1/sectors/rotation, /api/v1/sectors/rotation/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure/series"
+		formed = "/api/v1/gex/spx, /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/open-interest, /api/v1/gex/spx/strikes, /api/v1/gex/spx/series, /api/v1/volatility/spx, /api/v1/volatility/spx/historical, /api/v1/volatility/spx/series, /api/v1/underlyings, /api/v1/sectors/rotation, /api/v1/sectors/rotation/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure, /api/public/vix-term-structure/series"
 	)
 	for _, e := range []struct {
 		target         string
@@ -233,7 +233,6 @@ func inputsOfTargets() (inputs []input) {
 		"/api/v1/gex/spx/historical?Date=2026-11-19":                    "Date must be written date",
 		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":           "dAte must be written date",
 		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; it is a parameter of " + flows,
-		"/api/v1/volatility/spx/historical?format=json&date=2026-11-17": "/api/v1/volatility/spx/historical takes no format; it is a parameter of " + formed,
 		"/api/v1/gex/spx/intraday?date=today":                           "date must be YYYY-MM-DD, a UTC calendar date",
 		"/api/v1/gex/spx/intraday?date=2000-01-01&format=x":             "format must be json or csv on /api/v1/gex/spx/intraday",
 		"/api/v1/gex/spx/levels?format=xml":                             "format must be json, csv or line on /api/v1/gex/spx/levels",

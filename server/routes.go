@@ -37,8 +37,8 @@ var routes = []route{
 	{path: "/api/v1/gex/{u}/strikes", endpoint: "gex/{u}/strikes", dated: "gex/{u}/strikes", formats: table},
 	{path: "/api/v1/gex/{u}/series", endpoint: "gex/{u}/series", formats: table},
 	{path: "/api/v1/gex/{u}/summary", endpoint: "gex/{u}/summary", longest: gammaInterval},
-	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}"},
-	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", dated: "volatility/{u}", past: true},
+	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}", formats: table},
+	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", dated: "volatility/{u}", past: true, formats: table},
 	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},
 	{path: "/api/v1/underlyings", endpoint: "underlyings", formats: table},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", dated: "sectors/rotation", formats: table},
@@ -47,7 +47,7 @@ var routes = []route{
 	{path: "/api/public/{u}-max-pain/series", endpoint: "{u}-max-pain/series", formats: table},
 	{path: flowPath, endpoint: "options/flow/{u}", parameter: "limit", unknown: noLimit, dated: "options/flow/{u}", formats: table, formed: allForms},
 	{path: "/api/v1/options/flow/unusual", endpoint: "options/flow/unusual", parameter: "limit", unknown: noLimit, dated: "options/flow/unusual", ofOne: flowPath, formats: table, formed: allForms},
-	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", dated: "vix-term-structure"},
+	{path: "/api/public/vix-term-structure", endpoint: "vix-term-structure", dated: "vix-term-structure", formats: table},
 	{path: "/api/public/vix-term-structure/series", endpoint: "vix-term-structure/series", formats: table},
 }
 

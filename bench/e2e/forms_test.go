@@ -16,7 +16,7 @@ import (
 var forms = []string{
 	gammaPath + "?format=csv", datePath + marketDay + "&format=csv", trackPath + "?format=csv", trackPath + "?date=" + marketDay + "&format=csv", seriesPath + "?format=csv", matrixPath + "?format=csv",
 	levelsPath + "?format=csv", gammaPath + "/open-interest?format=csv", gammaPath + "/strikes?format=csv", "/api/v1/underlyings?format=csv", levelsPath + "?format=line", flowPath + "?format=csv", flowPath + "?format=csv&limit=100", chainFlowPath + "?format=csv",
-	volPath + "/series?format=csv", painPath + "?format=csv", painPath + "?date=" + marketDay + "&format=csv", painPath + "/series?format=csv", curvesPath + "?format=csv", sectorsPath + "?format=csv", sectorsPath + "/series?format=csv",
+	volPath + "?format=csv", volPath + "/historical?format=csv", vixPath + "?format=csv", volPath + "/series?format=csv", painPath + "?format=csv", painPath + "?date=" + marketDay + "&format=csv", painPath + "/series?format=csv", curvesPath + "?format=csv", sectorsPath + "?format=csv", sectorsPath + "/series?format=csv",
 }
 
 const levelsPath = "/api/v1/gex/spx/levels"

@@ -183,7 +183,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{404, flowPath + "?date=2000-01-01", true}, {404, chainFlowPath + "?date=2000-01-01", true}, {400, flowPath + "?underlying=SPX", true},
 		{404, sectorsPath + "?date=2000-01-01", true}, {400, sectorsPath + "?date=2999-01-01", true}, {400, sectorsPath + "?date=today", false},
 		{404, vixPath + "?date=2000-01-01", true}, {400, vixPath + "?date=2999-01-01", true}, {400, vixPath + "?date=2026-1-1", false},
-		{400, "/api/v1/gex/spx?date=2026-11-19", true}, {400, volPath + "?format=csv", true}, {400, "/api/v1/underlyings?limit=5", true},
+		{400, "/api/v1/gex/spx?date=2026-11-19", true}, {400, "/api/v1/underlyings?limit=5", true},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 		{404, painPath + "?date=2000-01-01", true}, {404, painPath + "?expiration=2000-01-01&date=" + dates[0], true}, {400, painPath + "?expiration=2026-12-18&format=csv", true},
 	} {

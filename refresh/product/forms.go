@@ -77,8 +77,8 @@ var tableCSV = csvForm(func(table struct {
 	}
 })
 
-// listCSV is the CSV of a list of objects in a field of data. item is a zero value of an object's Go type: its fields are the columns.
-// The field b of an object in the field a is the column a_b.
+// listCSV is the CSV of a list of objects in a field of data. item is a zero value of an object's Go type: its fields are the columns,
+// except maps. The field b of an object in the field a is the column a_b.
 func listCSV(field string, item any) Form {
 	paths := pathsOf(nil, reflect.TypeOf(item))
 	var names []string
@@ -108,7 +108,7 @@ func listCSV(field string, item any) Form {
 // pathsOf returns the paths to the values of a struct and of the structs in it, in the order of the JSON.
 func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
 	for f := range t.Fields() {
-		if !f.IsExported() {
+		if !f.IsExported() || f.Type.Kind() == reflect.Map {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")

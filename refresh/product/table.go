@@ -78,7 +78,7 @@ var table = []*Row{
 	},
 	{
 		pattern: "volatility/{u}", Feed: Chains, Method: compute.VolatilityMethod, notice: derivedNotice,
-		gather: gatherVolatility, Compute: ofGamma(computeVolatility), Dated: true,
+		gather: gatherVolatility, Compute: ofGamma(computeVolatility), Dated: true, Forms: []Form{listCSV("expirations", compute.ExpirationVolatility{})},
 		Data: compute.Volatility{}, Quality: volatilityQuality{},
 	},
 	series("volatility/{u}", Chains, seriesMethod, derivedNotice, volatilityColumns, volatilitySeriesData{}),
@@ -112,7 +112,7 @@ var table = []*Row{
 	{
 		pattern: VIXResource, Feed: Settlements, Method: compute.VIXMethod,
 		notice: "Derived from daily settlement prices of VIX futures; cash quotes are delayed 15 minutes" + notAdvice,
-		gather: gatherVIX, Compute: computeVIX, Dated: true,
+		gather: gatherVIX, Compute: computeVIX, Dated: true, Forms: []Form{listCSV("curve", compute.VIXFuture{})},
 		Data: compute.VIXCurve{}, Quality: vixQuality{},
 	},
 	series(VIXResource, Settlements, vixSeriesMethod, "Derived from daily settlement prices of VIX futures"+notAdvice, vixSeriesColumns, vixSeries{}),
