@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -11,6 +12,12 @@ var snake = strings.NewReplacer("/{u}", "", "{u}-", "", "/", "_", "-", "_")
 
 // withoutUnderlying makes the path of a widget of a resource's name: gex/historical.
 var withoutUnderlying = strings.NewReplacer("/{u}", "", "{u}-", "")
+
+// kilobytes is how large the answers of tools are with the default of rows, by name; those of others have about 3 KB.
+var kilobytes = map[string]int{
+	"gex": 8, "gex_historical": 8, "gex_strikes": 4, "gex_matrix": 5, "gex_open_interest": 2, "gex_summary": 1, "max_pain": 5, "options_flow": 6,
+	"options_flow_unusual": 7, "sectors_rotation": 5, "sectors_rotation_series": 5, "volatility": 4, "volatility_historical": 4, "volatility_series": 2,
+}
 
 // tools returns a tool of the Model Context Protocol for each resource, so that a new resource becomes a tool. The name of a tool
 // is that of the resource without the underlying, which is an argument. A model reads all of them before its first question: so no
@@ -46,8 +53,9 @@ func (p *page) tools() (tools []object) {
 				arguments["underlying"] = argument
 			}
 		}
+		name := snake.Replace(e.Resource)
 		tools = append(tools, object{
-			"path": e.Path, "name": snake.Replace(e.Resource), "title": e.Get.Summary, "description": e.Get.Description,
+			"path": e.Path, "name": name, "title": e.Get.Summary, "description": fmt.Sprintf("%s About %d KB.", e.Get.Description, cmp.Or(kilobytes[name], 3)),
 			"annotations": object{"readOnlyHint": true, "idempotentHint": true, "openWorldHint": false},
 			"inputSchema": object{"type": "object", "properties": arguments, "additionalProperties": false},
 		})

@@ -102,5 +102,5 @@ const instructions = `Options market structure from a strikecache server: dealer
 	`freshness and a notice. When source is "simulated", no number is real: say so. Numbers are delayed, derived and modelled; they are no ` +
 	`forecast and no investment advice. null means unknown, never 0. A name ends with its unit: _dollars, _pct (percent), _days; other prices are in USD or index points, ` +
 	`volatilities in points. A table has columns and rows. "cut" names the tables that lack rows. ` +
-	`Begin with underlyings (all in 3 KB), gex_summary (1 KB) and gex_levels (3 KB); the others have 2 to 15 KB, and more with a larger rows. ` +
+	`Begin with underlyings, gex_summary and gex_levels. A description ends with the size of the answer, and a larger rows makes it larger. ` +
 	`The resource strikecache://methods defines every number.`

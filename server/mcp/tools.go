@@ -16,7 +16,7 @@ import (
 	"strikecache/server/openapi"
 )
 
-// maxRows is the largest number of rows of a table. The default of 12 keeps each answer below 8 KB.
+// maxRows is the largest number of rows of a table. With the default of 12, an answer is as large as the description of its tool says.
 const maxRows = 500
 
 // tool is a public resource as a tool. tools.json says how it is called.
