@@ -80,50 +80,45 @@ var tableCSV = csvForm(func(table struct {
 // listCSV is the CSV of a list of objects in a field of data. item is a zero value of an object's Go type: its fields are the columns,
 // except maps. The field b of an object in the field a is the column a_b.
 func listCSV(field string, item any) Form {
-	paths := pathsOf(nil, reflect.TypeOf(item))
-	var names []string
-	for _, path := range paths {
-		names = append(names, strings.Join(path, "_"))
-	}
+	names, places, object := columnsOf(reflect.TypeOf(item))
 	return csvForm(func(data map[string]json.RawMessage, write func([]string)) {
 		write(names)
-		var items []any
-		_ = decode(data[field], &items) // it is a list
+		items := reflect.New(reflect.SliceOf(object))
+		_ = decode(data[field], items.Interface()) // it is a list
 		var row []string
-		for _, value := range items {
+		for _, item := range items.Elem().Seq2() {
 			row = row[:0]
-			for _, path := range paths {
-				v := value
-				for _, name := range path {
-					object, _ := v.(map[string]any)
-					v = object[name]
-				}
-				row = append(row, text(v))
+			for _, place := range places {
+				row = append(row, text(item.FieldByIndex(place).Interface()))
 			}
 			write(row)
 		}
 	})
 }
 
-// pathsOf returns the paths to the values of a struct and of the structs in it, in the order of the JSON.
-func pathsOf(prefix []string, t reflect.Type) (paths [][]string) {
+// columnsOf returns the columns of a struct, in the order of the JSON: their names and places in the struct object. It has the fields of t
+// with values of any type, which keep their digits, and is decoded with half the allocations of a map.
+func columnsOf(t reflect.Type) (names []string, places [][]int, object reflect.Type) {
+	var fields []reflect.StructField
 	for f := range t.Fields() {
 		if !f.IsExported() || f.Type.Kind() == reflect.Map {
 			continue
 		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		path := append(prefix[:len(prefix):len(prefix)], name)
-		inner := f.Type
+		inner, columns, at := f.Type, []string{""}, [][]int{nil}
 		if inner.Kind() == reflect.Pointer {
 			inner = inner.Elem()
 		}
-		if inner.Kind() == reflect.Struct && !inner.Implements(reflect.TypeFor[json.Marshaler]()) {
-			paths = append(paths, pathsOf(path, inner)...)
-		} else {
-			paths = append(paths, path)
+		if f.Type = reflect.TypeFor[any](); inner.Kind() == reflect.Struct && !inner.Implements(reflect.TypeFor[json.Marshaler]()) {
+			columns, at, f.Type = columnsOf(inner)
 		}
+		for i, column := range columns {
+			names = append(names, strings.TrimSuffix(name+"_"+column, "_"))
+			places = append(places, append([]int{len(fields)}, at[i]...))
+		}
+		fields = append(fields, reflect.StructField{Name: f.Name, Type: f.Type, Tag: f.Tag})
 	}
-	return paths
+	return names, places, reflect.StructOf(fields)
 }
 
 // matrixCSV is the CSV of a matrix: one row for each of its cells, strike by strike.
