@@ -23,8 +23,7 @@ const maxRows = 500
 type tool struct {
 	Path string // {u} stands for the argument underlying
 	sdk.Tool
-	arguments map[string]struct{ Default any } // by name
-	client    *client
+	client *client
 }
 
 func addTools(server *sdk.Server, c *client) error {
@@ -34,10 +33,6 @@ func addTools(server *sdk.Server, c *client) error {
 		return fmt.Errorf("read tools.json: %w", err)
 	}
 	for _, t := range tools {
-		input, _ := json.Marshal(t.InputSchema.(map[string]any)["properties"]) // what was decoded can be encoded
-		if err := json.Unmarshal(input, &t.arguments); err != nil {
-			return fmt.Errorf("read the arguments of %s: %w", t.Name, err)
-		}
 		t.client = c
 		server.AddTool(&t.Tool, t.call)
 	}
@@ -55,19 +50,20 @@ func (t *tool) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToo
 	return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(text)}}}, nil
 }
 
-// answer returns the compact answer for arguments. An argument that is null or "" is as absent, because some clients send these for it.
+// answer returns the compact answer for the arguments asked. An argument that is null or "" is as absent, because some clients send these for it.
 // The server checks the values of all but rows.
-func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, error) {
+func (t *tool) answer(ctx context.Context, asked json.RawMessage) ([]byte, error) {
 	given := map[string]any{}
-	if len(arguments) > 0 && json.Unmarshal(arguments, &given) != nil {
+	if len(asked) > 0 && json.Unmarshal(asked, &given) != nil {
 		return nil, errors.New("the arguments must be an object")
 	}
 	path, rows, query := t.Path, maxRows, url.Values{}
-	for name, argument := range t.arguments {
+	arguments := t.InputSchema.(map[string]any)["properties"].(map[string]any)
+	for name, argument := range arguments {
 		value := given[name]
 		delete(given, name)
 		if value == nil || value == "" {
-			value = argument.Default
+			value = argument.(map[string]any)["default"]
 		}
 		text := fmt.Sprint(value) // a whole number below 10^6 has neither point nor exponent
 		switch {
@@ -84,7 +80,7 @@ func (t *tool) answer(ctx context.Context, arguments json.RawMessage) ([]byte, e
 		}
 	}
 	for name := range given {
-		return nil, fmt.Errorf("%s takes no %s; its arguments are %s", t.Name, name, strings.Join(slices.Sorted(maps.Keys(t.arguments)), ", "))
+		return nil, fmt.Errorf("%s takes no %s; its arguments are %s", t.Name, name, strings.Join(slices.Sorted(maps.Keys(arguments)), ", "))
 	}
 	text, err := t.client.get(ctx, path, query)
 	if err != nil {
