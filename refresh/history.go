@@ -44,12 +44,8 @@ func (j *jobs) playHistory(ctx context.Context) {
 			return nil
 		}}
 	}
-	begin := func(context.Context) error {
-		j.played.Store(new(fmt.Sprintf("0 of %d", len(j.sessions()))))
-		return nil
-	}
 	for _, one := range []job{
-		{name: "backfill", run: begin}, track(groups[:first], j.playTrack), {name: "backfill", run: j.playSessions}, track(groups[:first], j.playTracks), track(groups[first:], j.playTrack),
+		track(groups[:first], j.playTrack), {name: "backfill", run: j.playSessions}, track(groups[:first], j.playTracks), track(groups[first:], j.playTrack),
 	} {
 		j.runJob(ctx, one)
 	}
@@ -65,6 +61,11 @@ func (j *jobs) History() string {
 		return *p
 	}
 	return ""
+}
+
+// countSessions sets [jobs.History] before the first session is played, so that a client that waits for all answers sees that there is a past.
+func (j *jobs) countSessions() {
+	j.played.CompareAndSwap(nil, new(fmt.Sprintf("0 of %d", len(j.cfg.Past.Sessions(j.cfg.Clock.Now())))))
 }
 
 // sayEvery is the time between two lines of the log about the progress of history.

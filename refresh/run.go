@@ -93,6 +93,9 @@ func (j *jobs) Run(ctx context.Context) {
 	j.scheduled.Store(&retries)
 	defer j.scheduled.Store(nil)
 	running.Go(func() { j.keepTime(ctx, runner, retries, &running, time.Now) })
+	if j.cfg.Past != nil {
+		running.Go(j.countSessions)
+	}
 	var all sync.WaitGroup
 	for _, one := range once {
 		all.Go(one.Run)

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"time"
 )
 
 // IsPage says whether a path belongs to a page or to a file that a page loads.
@@ -18,8 +17,9 @@ func IsPage(path string) bool {
 func ExemptNobody(s *Server) { s.connections.Exempt = func(netip.Addr) bool { return false } }
 
 // AskReadyOver asks a server with connections that dial makes.
-func AskReadyOver(ctx context.Context, wait time.Duration, out io.Writer, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
+func AskReadyOver(ctx context.Context, flags ReadyFlags, out io.Writer, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
 	defer func(old func(context.Context, string, string) (net.Conn, error)) { askTransport.DialContext = old }(askTransport.DialContext)
 	askTransport.DialContext = dial
-	return ReadyFlags{Ready: "http://127.0.0.1:1", Wait: wait}.AskReady(ctx, out)
+	flags.Ready = "http://127.0.0.1:1"
+	return flags.AskReady(ctx, out)
 }

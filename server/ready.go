@@ -79,12 +79,13 @@ const (
 type ReadyFlags struct {
 	Ready string        `help:"Check no files. Ask the server at this URL whether it is ready, and print the reason when it is not." placeholder:"URL"`
 	Wait  time.Duration `help:"With --ready: ask every second until the server is ready, at most for this time, and print how many resources wait when the number changes, such as \"5 of 21 wait\"." placeholder:"DURATION"`
+	Past  bool          `help:"With --ready: the server is not ready before the past sessions have been played, which ranks and older dates need."`
 }
 
 // Validate is called by the parser.
 func (f ReadyFlags) Validate() error {
-	if f.Wait < 0 || f.Wait > 0 && f.Ready == "" {
-		return errors.New("--wait must be a positive time, such as 5m, and needs --ready")
+	if f.Wait < 0 || (f.Wait > 0 || f.Past) && f.Ready == "" {
+		return errors.New("--wait must be a positive time, such as 5m; it and --past need --ready")
 	}
 	return nil
 }
@@ -101,7 +102,7 @@ func (f ReadyFlags) AskReady(ctx context.Context, out io.Writer) error {
 	u.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/"), "/readyz") + "/readyz"
 	told, most := "", 0 // the last line, and the most resources that have waited
 	for end := time.Now().Add(f.Wait); ; {
-		body, waiting, err := askReady(ctx, u.String())
+		body, waiting, err := f.askReady(ctx, u.String())
 		if err == nil {
 			_, err = fmt.Fprintf(out, "ready: %s\n", body)
 			return err
@@ -128,7 +129,7 @@ func (f ReadyFlags) AskReady(ctx context.Context, out io.Writer) error {
 var askTransport = &http.Transport{}
 
 // askReady returns the body of /readyz of a server that is ready, else an error and how many resources wait, as far as the server says.
-func askReady(ctx context.Context, address string) (body []byte, waiting int, err error) {
+func (f ReadyFlags) askReady(ctx context.Context, address string) (body []byte, waiting int, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, 0, err
@@ -147,14 +148,20 @@ func askReady(ctx context.Context, address string) (body []byte, waiting int, er
 	var d struct {
 		Ready   *bool
 		Waiting []string
+		History string
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, 0, err
-	case json.Unmarshal(body, &d) != nil || d.Ready == nil || statusOf(*d.Ready) != resp.StatusCode:
+	}
+	malformed := json.Unmarshal(body, &d)
+	done, all, _ := strings.Cut(d.History, " of ")
+	switch {
+	case malformed != nil || d.Ready == nil || statusOf(*d.Ready) != resp.StatusCode:
 		return nil, 0, fmt.Errorf("%s answers with status %d, not as strikecache does", address, resp.StatusCode)
 	case !*d.Ready:
 		return nil, len(d.Waiting), errors.New(string(body))
+	case f.Past && done != all:
+		return nil, 0, errors.New("history: " + d.History)
 	}
 	return body, 0, nil
 }

@@ -79,27 +79,32 @@ func TestNotifyOfAManagerThatIsGone(t *testing.T) {
 // change is told once. The clock is that of the bubble.
 func TestAskIsBounded(t *testing.T) {
 	const all, two, ready = `{"ready":false,"waiting":["a","b","c"]}`, `{"ready":false,"waiting":["b","c"]}`, `{"ready":true,"waiting":[]}`
+	const some, past = `{"ready":true,"history":"9 of 65"}`, `{"ready":true,"history":"65 of 65"}`
 	for _, c := range []struct {
-		wait    time.Duration
+		flags   server.ReadyFlags
 		answers []string // the last one again and again: a body of /readyz, "" for none, or the error of a connection
 		took    time.Duration
 		tells   string
 		fails   string
 	}{
-		{0, []string{""}, 5 * time.Second, "", "not ready: "},
-		{time.Minute, []string{"refused", "refused", all, all, two, ready}, 5 * time.Second, "Get \"http://127.0.0.1:1/readyz\": refused\n3 of 3 wait\n2 of 3 wait\nready: " + ready + "\n", ""},
-		{3 * time.Second, []string{all}, 3 * time.Second, "3 of 3 wait\n", "not ready: " + all},
+		{server.ReadyFlags{}, []string{""}, 5 * time.Second, "", "not ready: "},
+		{server.ReadyFlags{Wait: time.Minute}, []string{"refused", "refused", all, all, two, ready}, 5 * time.Second, "Get \"http://127.0.0.1:1/readyz\": refused\n3 of 3 wait\n2 of 3 wait\nready: " + ready + "\n", ""},
+		{server.ReadyFlags{Wait: 3 * time.Second}, []string{all}, 3 * time.Second, "3 of 3 wait\n", "not ready: " + all},
+		{server.ReadyFlags{Wait: time.Minute}, []string{some}, 0, "ready: " + some + "\n", ""},
+		{server.ReadyFlags{Wait: time.Minute, Past: true}, []string{all, some, some, past}, 3 * time.Second, "3 of 3 wait\nhistory: 9 of 65\nready: " + past + "\n", ""},
+		{server.ReadyFlags{Past: true}, []string{some}, 0, "", "not ready: history: 9 of 65"},
+		{server.ReadyFlags{Past: true}, []string{ready}, 0, "ready: " + ready + "\n", ""}, // no past session is played
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			began, asked, out := time.Now(), 0, strings.Builder{}
-			err := server.AskReadyOver(t.Context(), c.wait, &out, func(context.Context, string, string) (net.Conn, error) {
+			err := server.AskReadyOver(t.Context(), c.flags, &out, func(context.Context, string, string) (net.Conn, error) {
 				answer := c.answers[min(asked, len(c.answers)-1)]
 				if asked++; answer == "refused" {
 					return nil, errors.New(answer)
 				}
 				client, server := net.Pipe()
 				go func() {
-					status := map[bool]int{true: 200, false: 503}[answer == ready]
+					status := map[bool]int{true: 200, false: 503}[strings.HasPrefix(answer, `{"ready":true`)]
 					if _, err := http.ReadRequest(bufio.NewReader(server)); err == nil && answer != "" {
 						fmt.Fprintf(server, "HTTP/1.1 %d x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s", status, len(answer), answer)
 					}
