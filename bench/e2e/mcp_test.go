@@ -290,6 +290,7 @@ func TestModelEnds(t *testing.T) {
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 `
+	const listen = `{"jsonrpc":"2.0","id":3,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}` + "\n"
 	const call = `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"gex","arguments":{}}}` + "\n"
 	for _, c := range []struct {
 		name, input, path string
@@ -300,6 +301,7 @@ func TestModelEnds(t *testing.T) {
 		{"signal in a call", hello + call, "/hangs/", syscall.SIGTERM, 1},
 		{"end of input", hello, "/proxy/", nil, 1},
 		{"end of input in a call", hello + call, "/proxy/", nil, 2},
+		{"end of input while it listens", hello + listen, "/proxy/", nil, 1},
 		{"end of input after a number that is used", hello + call + call, "/proxy/", nil, 2},
 		{"end of input before a session", "", "/proxy/", nil, 0},
 	} {

@@ -32,7 +32,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := c.Connection.Read(ctx)
 	c.changed.L.Lock()
 	defer c.changed.L.Unlock()
-	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() {
+	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() && request.Method != "subscriptions/listen" { // which has no answer before the end
 		c.waiting[request.ID] = true
 	}
 	for errors.Is(err, io.EOF) && len(c.waiting) > 0 && !c.closed {
