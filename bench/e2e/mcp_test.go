@@ -256,6 +256,7 @@ func (m model) parameters(p *process) {
 		{"options_flow_unusual", map[string]any{"limit": 500}, []string{"limit must be a whole number from 1 to 100"}},
 		{"options_flow_unusual", map[string]any{"limit": 1.5}, []string{"limit must be a whole number from 1 to 100"}},
 		{"options_flow_unusual", map[string]any{"rows": 5}, []string{"options_flow_unusual takes no rows; its arguments are date, limit"}},
+		{"gex", map[string]any{"underlying": 5}, []string{"underlying must be a string, not 5"}},
 		{"gex", map[string]any{"rows": 0}, []string{"rows must be a whole number from 1 to 500"}},
 		{"gex", map[string]any{"rows": 2.5}, []string{"rows must be a whole number from 1 to 500"}},
 		{"gex", map[string]any{"underlying": "nope"}, []string{`404 Not Found: {"code":"unknown_underlying"`, `"spx"`}},

@@ -101,6 +101,6 @@ const instructions = `Options market structure from a strikecache server: dealer
 	`options flow, sector rotation, VIX futures. Every answer is JSON with data and, in meta, its source, as_of (the last trade of the underlying, in UTC), ` +
 	`freshness and a notice. When source is "simulated", no number is real: say so. Numbers are delayed, derived and modelled; they are no ` +
 	`forecast and no investment advice. null means unknown, never 0. A name ends with its unit: _dollars, _pct (percent), _days; other prices are in USD or index points, ` +
-	`volatilities in points. A table has columns and rows. "cut" names the tables that lack rows. ` +
+	`volatilities in points, but the implied_volatility of a contract is a fraction. A table has columns and rows. "cut" names the tables that lack rows. ` +
 	`Begin with underlyings, gex_summary and gex_levels. A description ends with the size of the answer, and a larger rows makes it larger. ` +
 	`The resource strikecache://methods defines every number.`

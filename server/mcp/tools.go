@@ -66,8 +66,11 @@ func (t *tool) answer(ctx context.Context, asked json.RawMessage) ([]byte, error
 			value = argument.(map[string]any)["default"]
 		}
 		text := fmt.Sprint(value) // a whole number below 10^6 has neither point nor exponent
+		_, isText := value.(string)
 		switch {
 		case value == nil:
+		case !isText && argument.(map[string]any)["type"] == "string":
+			return nil, fmt.Errorf("%s must be a string, not %s", name, text)
 		case name == "underlying":
 			path = strings.Replace(path, "{u}", url.PathEscape(strings.NewReplacer(".", "", "/", "", "^", "", "$", "").Replace(strings.ToLower(text))), 1)
 		case name == "rows":
