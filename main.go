@@ -258,6 +258,7 @@ func (c *serveCommand) Run(ctx context.Context, out *lines.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	refreshes.Expect(refresher.Observable())
 	stopRefreshing := refresher.Close
 	defer func() {
 		if err = errors.Join(err, stopRefreshing()); err == nil {

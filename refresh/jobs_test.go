@@ -185,11 +185,12 @@ func TestObserve(t *testing.T) {
 			}},
 			{name: "xlf", run: func(context.Context) error { return errors.Join(&upstream.Error{Reason: upstream.Older, Err: io.EOF}) }},
 			{name: "sectors", run: func(context.Context) error { panic("a fault") }},
+			{name: "ndx", run: func(context.Context) error { return &partialFailure{fmt.Errorf("compute: %w: a fault", product.ErrPanic)} }},
 			{name: "spx", run: func(ctx context.Context) error { cancel(); return ctx.Err() }},
 		} {
 			r.runJob(ctx, j)
 		}
-		want := []string{"spx ok [] 1s", "vix upstream_timeout [] 0s", "xlf upstream_older [upstream_older] 0s", "sectors panic [] 0s"}
+		want := []string{"spx ok [] 1s", "vix upstream_timeout [] 0s", "xlf upstream_older [upstream_older] 0s", "sectors panic [] 0s", "ndx panic [] 0s"}
 		if !slices.Equal(told, want) {
 			t.Errorf("%q, want %q", told, want)
 		}

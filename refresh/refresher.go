@@ -21,6 +21,7 @@ import (
 
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/product"
+	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
 
@@ -43,6 +44,17 @@ func (r *Refresher) Store() *snapshots.Store { return r.cfg.Store }
 
 // Now returns the market's time.
 func (r *Refresher) Now() time.Time { return r.cfg.Clock.Now() }
+
+// Observable returns the names of the jobs, and the reasons to refuse a document, that [Config.Observe] may get.
+func (r *Refresher) Observable() (jobs, refusals []string) {
+	for _, one := range r.list() {
+		jobs = append(jobs, one.name)
+	}
+	for _, reason := range upstream.Refusals {
+		refusals = append(refusals, string(reason))
+	}
+	return append(jobs, "backfill", "track"), refusals
+}
 
 // DiskError returns why files are not written yet, nil when all are. It never waits for the disk.
 func (r *Refresher) DiskError() error { return r.cfg.Store.DiskError() }

@@ -2,7 +2,9 @@ package refresh
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -205,7 +207,7 @@ func (j *jobs) runJob(ctx context.Context, one job) (ok bool) {
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			j.log.Error("refresh panicked", "job", one.name, "panic", p)
+			j.log.Error("refresh panicked", "job", one.name, "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	own := j.own
@@ -237,12 +239,13 @@ func (j *jobs) observed(ctx context.Context, one job) (err error) {
 			j.cfg.Observe(one.name, code, refusals(err), time.Since(began))
 		}
 	}()
-	if err = one.run(ctx); err != nil {
+	switch err = one.run(ctx); {
+	case err == nil:
+		code = "ok"
+	case !errors.Is(err, product.ErrPanic):
 		code = string(reasonOf(err))
-		return err
 	}
-	code = "ok"
-	return nil
+	return err
 }
 
 // longestBreak is longer than any time between two sessions.

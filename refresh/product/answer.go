@@ -2,8 +2,10 @@ package product
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -241,9 +243,12 @@ func (p *Product) computed(in *Inputs) (a *Answer, err error) {
 	return a, p.Compute(a, in, d)
 }
 
+// ErrPanic says that the computation of a product panicked.
+var ErrPanic = errors.New("panic")
+
 // recovered makes an error of a panic: it ends the computation of this product alone.
 func (p *Product) recovered(err *error) {
 	if panicked := recover(); panicked != nil {
-		*err = fmt.Errorf("compute %s: panic: %v", p.Name, panicked)
+		*err = fmt.Errorf("compute %s: %w: %v\n%s", p.Name, ErrPanic, panicked, debug.Stack())
 	}
 }

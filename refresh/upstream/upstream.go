@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -139,14 +140,11 @@ const (
 	TooMany       Reason = "too_many_expirations"  // a chain with more expirations or strikes than are served
 )
 
-// Refuses says whether a document arrived and was refused for this reason. For every other reason, no document arrived.
-func (r Reason) Refuses() bool {
-	switch r {
-	case HTML, Truncated, TooLarge, Malformed, Empty, Older, ClockAhead, Backwards, Shrunk, QuotesMissing, OIMissing, PriceJump, TooMany:
-		return true
-	}
-	return false
-}
+// Refusals are the reasons to refuse a document that arrived. For every other reason, no document arrived.
+var Refusals = []Reason{HTML, Truncated, TooLarge, Malformed, Empty, Older, ClockAhead, Backwards, Shrunk, QuotesMissing, OIMissing, PriceJump, TooMany}
+
+// Refuses says whether a document arrived and was refused for this reason.
+func (r Reason) Refuses() bool { return slices.Contains(Refusals, r) }
 
 // Error says why there is no usable document.
 type Error struct {

@@ -92,6 +92,7 @@ func sources(t testing.TB) admin.Sources {
 func TestMetrics(t *testing.T) {
 	from := sources(t)
 	synctest.Test(t, func(t *testing.T) { // the clock stands still
+		from.Refreshes.Expect([]string{"spx"}, []string{"price_jump", "shrunk"})
 		from.Refreshes.Observe("spx", "ok", nil, 300*time.Millisecond)
 		from.Refreshes.Observe("spx", "upstream_timeout", []string{"price_jump", "clock_ahead", "price_jump"}, 3*time.Second)
 		answer := httptest.NewRecorder()

@@ -36,6 +36,17 @@ func NewRefreshes() *Refreshes {
 	}
 }
 
+// Expect lets the counts of panics and of refused documents begin at 0, for each feed and reason: the functions of Prometheus do not
+// see a count that begins at 1.
+func (r *Refreshes) Expect(feeds, reasons []string) {
+	for _, feed := range feeds {
+		r.runs.WithLabelValues(feed, "panic")
+		for _, reason := range reasons {
+			r.refused.WithLabelValues(feed, reason)
+		}
+	}
+}
+
 // Observe counts a run of a feed's job. code is ok, or the reason of the failure. refused has the reason for each document that
 // the run refused. took is the duration of the run. Observe is safe for concurrent use.
 func (r *Refreshes) Observe(feed, code string, refused []string, took time.Duration) {

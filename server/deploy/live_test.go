@@ -107,12 +107,20 @@ func TestLevelsDashboard(t *testing.T) {
 }
 
 // A running server exposes every metric with the labels that the alerts and the operator's dashboard use, but for those of a fleet,
-// of TLS, of a fault, and of requests that this test does not make.
+// of TLS, of a fault, and of keys. The series of what has not happened yet are there: increase and rate do not see a first 1.
 func TestMetricsOfARunningServer(t *testing.T) {
 	public, admin := live(t)
 	fetched(t, public+"/api/v1/gex/spx")
-	there := exposedBy(t, fetched(t, admin+"/metrics"))
-	absent := regexp.MustCompile(`strikecache_(fleet_|tls_cert|degraded|documents_refused_total|key_requests)`)
+	scrape := fetched(t, admin+"/metrics")
+	there := exposedBy(t, scrape)
+	for _, feed := range []string{"spx", "qqq", "sectors", "vix", "expiry", "backfill", "track"} {
+		for _, metric := range []string{`refreshes_total{code="panic"`, `documents_refused_total{code="price_jump"`} {
+			if series := "\nstrikecache_" + metric + `,feed="` + feed + `"} 0` + "\n"; !strings.Contains(scrape, series) {
+				t.Errorf("no %s", series)
+			}
+		}
+	}
+	absent := regexp.MustCompile(`strikecache_(fleet_|tls_cert|degraded|key_requests)`)
 	for name, labels := range exposed(t) {
 		if absent.MatchString(name) {
 			continue

@@ -101,14 +101,16 @@ func TestAlerts(t *testing.T) {
 	var file struct{ Groups []struct{ Rules []rule } }
 	must(t, yaml.Unmarshal([]byte(text(t, "alerts.yml")), &file))
 	series, tests, readme := text(t, scraped), text(t, "alerts_test.yml"), text(t, "README.md")
-	metrics, code := exposed(t), regexp.MustCompile(`strikecache_api_errors_total{code="[a-z_]+"}`)
+	metrics, code := exposed(t), regexp.MustCompile(`strikecache_\w+_total{code="[a-z_]+"`)
 	rules := slices.Concat(file.Groups[0].Rules, file.Groups[1].Rules, file.Groups[2].Rules)
 	for _, r := range rules {
 		if _, err := check(r.Expr, metrics); err != nil {
 			t.Errorf("%s: %v", r.Alert, err)
 		}
-		if one := code.FindString(r.Expr); !strings.Contains(series, one) {
-			t.Errorf("%s: there is no %s", r.Alert, one)
+		for _, one := range code.FindAllString(r.Expr, -1) {
+			if !strings.Contains(series, one) {
+				t.Errorf("%s: there is no %s", r.Alert, one)
+			}
 		}
 		market := slices.ContainsFunc(file.Groups[2].Rules, func(m rule) bool { return m.Alert == r.Alert })
 		if s := r.Labels["severity"]; (s == "info") != market || s != "warning" && s != "critical" && !market || r.Annotations["summary"] == "" || r.Annotations["description"] == "" {

@@ -59,9 +59,7 @@ func (t *Table) Lookup(secret []byte, nowNanos int64) (*Entry, bool) {
 func (t *Table) Refused() map[string]uint64 {
 	out := map[string]uint64{}
 	for _, e := range *t.entries.Load() {
-		if n := e.usage.Refused.Load(); n > 0 {
-			out[e.ID] = n
-		}
+		out[e.ID] = e.usage.Refused.Load()
 	}
 	return out
 }
