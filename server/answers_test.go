@@ -33,6 +33,7 @@ func TestEveryResourceSendsItsSnapshot(t *testing.T) {
 	}{
 		"/api/v1/gex/spx":                                      {s.editions["gex/spx"].Default, gamma},
 		"/api/v1/gex/spx?anything=ignored&_=1":                 {s.editions["gex/spx"].Default, gamma},
+		"/api/v1/gex/spx?symbol=%5ESPX&underlying=Spx":         {s.editions["gex/spx"].Default, gamma},
 		"/api/v1/gex/spx/series":                               {s.editions["gex/spx/series"].Default, minute},
 		"/api/v1/gex/spx/historical":                           {s.past["gex/spx"]["2026-11-20"], gamma},
 		"/api/v1/gex/spx/historical?date=2026-11-20":           {s.past["gex/spx"]["2026-11-20"], gamma}, // today

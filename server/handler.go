@@ -15,7 +15,7 @@ type target struct {
 	route     *route
 	page      *page
 	probe     func() (int, []byte)
-	of        map[string]*target // of a path with a parameter for the underlying: the targets, by symbol in small letters and in capitals, and ""
+	of        map[string]*target // of a path with a parameter for the underlying: the targets, by symbol in small letters, and ""
 	counts    *counts            // of its responses
 	countdown countdown          // to the next change of the resource
 }
@@ -34,7 +34,7 @@ func (s *Server) newTargets() map[string]*target {
 		if all[r.widget] == nil { // of the first underlying
 			all[r.widget] = &target{of: map[string]*target{"": all[r.path]}}
 		}
-		all[r.widget].of[r.underlying], all[r.widget].of[strings.ToUpper(r.underlying)] = all[r.path], all[r.path]
+		all[r.widget].of[r.underlying] = all[r.path]
 	}
 	counts := s.traffic.newCounts("page")
 	for _, p := range sealedPages(s.cfg.Source, s.cfg.Fleet, pathsOf(s.underlyings[0]), s.underlyings) {
@@ -57,8 +57,12 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 		rep.keepAlive = h.http10
 	}()
 	if t != nil && t.of != nil {
-		if t = t.of[string(named(h.query))]; t == nil {
-			s.fail(rep, s.noUnderlying())
+		symbol := named(h.query)
+		if t.of[string(symbol)] == nil {
+			symbol = []byte(nameOf(string(symbol)))
+		}
+		if t = t.of[string(symbol)]; t == nil {
+			s.fail(rep, noUnderlying(s.underlyings))
 			return
 		}
 	}

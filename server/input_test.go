@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 	var log testkit.Text
 	web, secrets := withKeys(t, s, func(c *server.Config) {
 		unfedSectors(c)
-		c.Log = log.Logger(slog.LevelDebug)
+		c.Log, c.Underlyings = log.Logger(slog.LevelDebug), []string{"SPX", "QQQ", "BRK.B"}
 	}, keys.Key{Name: "input", PerMinute: 6000})
 	address := listen(t, web)
 	for _, in := range slices.Concat(inputsOfTargets(), inputsOfMethods(), inputsOfFields(secrets["input"]), inputsOfFrames()) {
@@ -154,9 +154,12 @@ func TestErrors(t *testing.T) {
 		}
 		if r.StatusCode == 405 || r.StatusCode == 204 {
 			allow = "GET, HEAD"
-			if strings.Contains(in.raw, " /api/") || strings.Contains(in.raw, " /healthz") || strings.Contains(in.raw, " /openapi") { // pages do not answer OPTIONS
+			if strings.Contains(in.raw, " /api/") || strings.Contains(in.raw, " /healthz") || strings.Contains(in.raw, " /openapi") || strings.HasPrefix(in.raw, "CONNECT a") { // pages do not answer OPTIONS
 				allow = "GET, HEAD, OPTIONS"
 			}
+		}
+		if phrase := map[int]string{413: "413 Content Too Large", 414: "414 URI Too Long"}[r.StatusCode]; phrase != "" && r.Status != phrase { // RFC 9110
+			t.Errorf("%.300q: %s", in.raw, r.Status)
 		}
 		if r.Header.Get("Allow") != allow {
 			t.Errorf("%.300q: Allow %q", in.raw, r.Header.Get("Allow"))
@@ -174,11 +177,6 @@ func asked(method, target, fields string) string {
 // inputsOfTargets returns requests whose errors have details of their own. A parameter of another resource, or in other letters,
 // would otherwise give an answer that nobody asked for.
 func inputsOfTargets() (inputs []input) {
-	const (
-		flows  = "/api/v1/options/flow/spx, /api/v1/options/flow/unusual"
-		dated  = "/api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/strikes, /api/v1/volatility/spx/historical, /api/v1/sectors/rotation, /api/public/spx-max-pain, " + flows + ", /api/public/vix-term-structure"
-		formed = "/api/v1/gex/spx, /api/v1/gex/spx/historical, /api/v1/gex/spx/intraday, /api/v1/gex/spx/levels, /api/v1/gex/spx/matrix, /api/v1/gex/spx/open-interest, /api/v1/gex/spx/strikes, /api/v1/gex/spx/series, /api/v1/volatility/spx, /api/v1/volatility/spx/historical, /api/v1/volatility/spx/series, /api/v1/underlyings, /api/v1/sectors/rotation, /api/v1/sectors/rotation/series, /api/public/spx-max-pain, /api/public/spx-max-pain/series, " + flows + ", /api/public/vix-term-structure, /api/public/vix-term-structure/series"
-	)
 	for _, e := range []struct {
 		target         string
 		status         int
@@ -188,6 +186,9 @@ func inputsOfTargets() (inputs []input) {
 		{"/api/v1/gex/TSLA/levels", 404, "unknown_underlying", `served, in small letters","underlyings":["spx"`},
 		{"/api/public/SPX-max-pain", 404, "unknown_underlying", `served, in small letters","underlyings":["spx"`},
 		{"/api/v1/gex/brk.b", 404, "unknown_underlying", `"underlyings":["spx"`},
+		{"/api/v1/gex/spx?underlying=zzz", 404, "unknown_underlying", `"underlyings":["spx"`},
+		{"/api/v1/options/flow/unusual?symbol=%00", 404, "unknown_underlying", `"underlyings":["spx"`},
+		{"/api/widgets/gex?underlying=zzz", 404, "unknown_underlying", `"underlyings":["spx"`},
 		{"/api/public/spx-max-pain?expiration=2026-12-19", 404, "expiration_not_found", `"expirations":["2026-11-27","2026-12-18"]`},
 		{"/api/public/spx-max-pain?date=2026-11-19&expiration=2026-11-27", 404, "expiration_not_found", `"expirations":["2026-12-18"]`},
 		{"/api/v1/gex/spx/historical?date=2026-11-18", 404, "snapshot_not_found", `"nearest":{"earlier":"2026-11-17","later":"2026-11-19"}`},
@@ -211,35 +212,39 @@ func inputsOfTargets() (inputs []input) {
 		"/api/v1/options/flow/unusual?_=1&limits=5":                     "limits must be written limit",
 		"/api/v1/options/flow/unusual?limit=0&format=json":              "limit must be a whole number from 1 to 100",
 		"/api/v1/options/flow/unusual?limit=1&format=csv":               "limit must be 20 or 100 with format=csv",
-		"/api/v1/options/flow/unusual?expiration=2026-12-18":            "/api/v1/options/flow/unusual takes no expiration; it is a parameter of /api/public/spx-max-pain",
+		"/api/v1/options/flow/unusual?expiration=2026-12-18":            "/api/v1/options/flow/unusual takes no expiration; /api/public/spx-max-pain takes it",
 		"/api/v1/options/flow/unusual?limit=0&date=2026-11-18":          "limit must be a whole number from 1 to 100",
 		"/api/v1/options/flow/unusual?underlying=QQQ":                   "/api/v1/options/flow/unusual takes no underlying; one underlying is at /api/v1/options/flow/qqq",
 		"/api/v1/options/flow/unusual?limit=5&Symbol=%5eSPX":            "/api/v1/options/flow/unusual takes no symbol; one underlying is at /api/v1/options/flow/spx",
 		"/api/v1/gex/spx/levels?symbol=QQQ":                             "/api/v1/gex/spx/levels takes no symbol; one underlying is at /api/v1/gex/qqq/levels",
+		"/api/v1/gex/spx?symbol=brk.b":                                  "/api/v1/gex/spx takes no symbol; one underlying is at /api/v1/gex/brkb",
+		"/api/v1/gex/spx?underlying=spx&x=1&underlying=qqq":             "underlying is given more than once",
+		"/api/widgets/gex?underlying=spx&underlying=qqq":                "underlying is given more than once",
+		"/api/v1/options/flow/unusual?underlying=":                      "/api/v1/options/flow/unusual takes no underlying; one underlying is at /api/v1/options/flow/spx",
 		"/api/public/spx-max-pain?expiration=2026-12-32":                "expiration must be YYYY-MM-DD, a calendar date",
 		"/api/public/spx-max-pain?EXPIRATION=2026-12-18":                "EXPIRATION must be written expiration",
 		"/api/public/spx-max-pain?format=csv&expiration=2026-11-27":     "format=csv takes no expiration: it has them all",
 		"/api/public/spx-max-pain?date=2026-11-21&expiration=x":         "date must not be in the future by the market's clock",
 		"/api/public/spx-max-pain?date=2026-11-19&expiration=x":         "expiration must be YYYY-MM-DD, a calendar date",
 		"/api/public/vix-term-structure?date=2026-11-21":                "date must not be in the future by the market's clock",
-		"/api/public/vix-term-structure/series?date=%32026-11-19&date=": "/api/public/vix-term-structure/series takes no date; it is a parameter of " + dated,
+		"/api/public/vix-term-structure/series?date=%32026-11-19&date=": "/api/public/vix-term-structure/series takes no date; /api/public/vix-term-structure takes it",
 		"/api/v1/sectors/rotation?date=":                                "date must be YYYY-MM-DD, a UTC calendar date",
-		"/api/v1/gex/spx?date=2026-11-19":                               "/api/v1/gex/spx takes no date; it is a parameter of " + dated,
-		"/api/v1/gex/spx?x=1&Date":                                      "/api/v1/gex/spx takes no date; it is a parameter of " + dated,
-		"/api/v1/gex/spx/summary?format=csv":                            "/api/v1/gex/spx/summary takes no format; it is a parameter of " + formed,
+		"/api/v1/gex/spx?date=2026-11-19":                               "/api/v1/gex/spx takes no date; /api/v1/gex/spx/historical takes it",
+		"/api/v1/gex/spx?x=1&Date":                                      "/api/v1/gex/spx takes no date; /api/v1/gex/spx/historical takes it",
+		"/api/v1/gex/spx/summary?format=csv":                            "/api/v1/gex/spx/summary takes no format; /api/v1/gex/spx takes it",
 		"/api/v1/gex/spx/historical?date=2026-11-21":                    "date must not be in the future by the market's clock",
 		"/api/v1/gex/spx/historical?date=2026-11-17&date=2026-11-17":    "date is given more than once",
 		"/api/v1/gex/spx/historical?date=" + strings.Repeat("9", 4000):  "date must be YYYY-MM-DD, a UTC calendar date",
 		"/api/v1/gex/spx/historical?Date=2026-11-19":                    "Date must be written date",
 		"/api/v1/gex/spx/historical?date=2026-11-19&d%41te=x":           "dAte must be written date",
-		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; it is a parameter of " + flows,
+		"/api/v1/gex/spx/historical?limit=0&date=2026-11-19":            "/api/v1/gex/spx/historical takes no limit; /api/v1/options/flow/spx takes it",
 		"/api/v1/gex/spx/intraday?date=today":                           "date must be YYYY-MM-DD, a UTC calendar date",
 		"/api/v1/gex/spx/intraday?date=2000-01-01&format=x":             "format must be json or csv on /api/v1/gex/spx/intraday",
 		"/api/v1/gex/spx/levels?format=xml":                             "format must be json, csv or line on /api/v1/gex/spx/levels",
 		"/api/v1/gex/spx/levels?format=csv%0d%0aX-Injected:%201":        "format must be json, csv or line on /api/v1/gex/spx/levels",
 		"/api/v1/gex/spx/levels?format=csv&format=csv":                  "format is given more than once",
 		"/api/v1/gex/spx/levels?Format=csv":                             "Format must be written format",
-		"/api/v1/gex/spx/levels?format=csv&limit=5":                     "/api/v1/gex/spx/levels takes no limit; it is a parameter of " + flows,
+		"/api/v1/gex/spx/levels?format=csv&limit=5":                     "/api/v1/gex/spx/levels takes no limit; /api/v1/options/flow/spx takes it",
 		"/api/v1/gex/spx/series?format=line":                            "format must be json or csv on /api/v1/gex/spx/series",
 		"/api/v1/gex/spx/series?format=":                                "format must be json or csv on /api/v1/gex/spx/series",
 		"/api/v1/gex/spx/series?format=CSV":                             "format must be json or csv on /api/v1/gex/spx/series",
@@ -266,6 +271,8 @@ func inputsOfMethods() (inputs []input) {
 		inputs = append(inputs, input{raw: asked("OPTIONS", target, ""), status: 405, code: "method_not_allowed", contains: "only GET and HEAD are"})
 	}
 	return append(inputs,
+		input{raw: asked("CONNECT", "a:443", ""), status: 405, code: "method_not_allowed", ends: true},
+		input{raw: asked("GET", "/api/widgets/gex/series?underlying=^Spx", ""), status: 200},
 		input{raw: asked("OPTIONS", "/api/v1/gex/spx", ""), status: 204},
 		input{raw: asked("OPTIONS", "/api/v1/options/flow/unusual?limit=x", ""), status: 204},
 		input{raw: asked("OPTIONS", "/nowhere", ""), status: 404, code: "not_found"})

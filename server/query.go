@@ -36,16 +36,20 @@ type query struct {
 // parse returns what a query asks for. A parameter of another route, or one that is misspelled, is an error: without it, the client
 // would get an answer that it did not request. Other unknown parameters are ignored: caches are passed by with them.
 func (r *route) parse(text []byte) (q query, _ *apiError) {
-	var asked []byte
+	var asked, by []byte // by: the parameter that has named the underlying
 	for len(text) > 0 {
 		var pair []byte
 		pair, text, _ = bytes.Cut(text, []byte{'&'})
 		key, v, _ := bytes.Cut(pair, []byte{'='})
 		key = unescape(key)
 		if r.ofOne != "" && (equalFold(key, "underlying") || equalFold(key, "symbol")) {
-			if symbol := unescape(v); r.underlying == "" || len(symbol) > 0 && !equalFold(symbol, r.underlying) {
-				return q, r.ofAnother(string(key), string(symbol))
+			switch symbol := unescape(v); {
+			case bytes.Equal(key, by):
+				return q, invalid(strings.ToLower(string(key)), string(key)+" is given more than once")
+			case r.underlying == "" || len(symbol) > 0 && !equalFold(symbol, r.underlying) && nameOf(string(symbol)) != r.underlying:
+				return q, r.ofAnother(strings.ToLower(string(key)), nameOf(string(symbol)))
 			}
+			by = key
 		}
 		for _, known := range parameters {
 			if !near(key, known) {
@@ -99,39 +103,49 @@ func near(given []byte, known string) bool {
 }
 
 // misplaced returns the error for a parameter that the route does not take, or that is misspelled. given is its name in the query,
-// known the right name. The error names the paths that take the parameter, with the underlying of this route.
+// known the right name. The error names the path that takes the parameter and has most segments of this route's.
 func (r *route) misplaced(given, known string) *apiError {
 	message := given + " must be written " + known
 	if !r.takes(known) {
-		var takers []string
+		nearest, most := "", 0
 		for i := range routes {
-			if routes[i].takes(known) {
-				takers = append(takers, routes[i].of(cmp.Or(r.underlying, example)).path)
+			path, same := routes[i].of(cmp.Or(r.underlying, example)).path, 0
+			for own := strings.Split(r.path, "/"); same < len(own) && strings.HasPrefix(path+"/", strings.Join(own[:same+1], "/")+"/"); {
+				same++
+			}
+			if routes[i].takes(known) && same > most {
+				nearest, most = path, same
 			}
 		}
-		message = r.path + " takes no " + known + "; it is a parameter of " + strings.Join(takers, ", ")
+		message = r.path + " takes no " + known + "; " + nearest + " takes it"
 	}
 	return invalid(known, message)
 }
 
-// ofAnother returns the error for a parameter that names an underlying on a route of all or of another. It names the path of that underlying.
-func (r *route) ofAnother(given, symbol string) *apiError {
-	if !symbolForm.MatchString(symbol) {
-		symbol = example
+// ofAnother returns the error for a parameter, in small letters, that names an underlying on a route of all or of another. It names the path
+// of that underlying, of the first one for "".
+func (r *route) ofAnother(given, underlying string) *apiError {
+	if underlying = cmp.Or(underlying, r.served[0]); !slices.Contains(r.served, underlying) {
+		return noUnderlying(r.served)
 	}
-	return invalid(strings.ToLower(given), r.path+" takes no "+strings.ToLower(given)+"; one underlying is at "+strings.Replace(r.ofOne, placeholder, strings.ToLower(symbol), 1))
+	return invalid(given, r.path+" takes no "+given+"; one underlying is at "+strings.Replace(r.ofOne, placeholder, underlying, 1))
 }
 
-// named returns the value of the parameter underlying in a query, "" without it.
-func named(query []byte) (symbol []byte) {
+// nameOf returns the name of an underlying in paths: spx for SPX and ^SPX, brkb for BRK.B.
+func nameOf(symbol string) string {
+	return strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(symbol, "^"), ".", ""))
+}
+
+// named returns the first value of the parameter underlying in a query, "" without it.
+func named(query []byte) []byte {
 	for len(query) > 0 {
 		var pair []byte
 		pair, query, _ = bytes.Cut(query, []byte{'&'})
 		if value, found := bytes.CutPrefix(pair, []byte("underlying=")); found {
-			symbol = unescape(value)
+			return unescape(value)
 		}
 	}
-	return symbol
+	return nil
 }
 
 // unescape decodes %XX and +. It never returns nil. It returns b itself when there is nothing to decode or an escape is malformed:

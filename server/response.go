@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -95,9 +96,10 @@ const (
 
 // firstLines holds the status line and Server of each status.
 var firstLines = func() (lines [maxStatus - minStatus + 1]string) {
+	renamed := map[int]string{413: "Content Too Large", 414: "URI Too Long"} // since RFC 9110
 	for i := range lines {
 		status := minStatus + i
-		lines[i] = fmt.Sprintf("HTTP/1.1 %d %s\r\nServer: %s\r\n", status, fasthttp.StatusMessage(status), serverName)
+		lines[i] = fmt.Sprintf("HTTP/1.1 %d %s\r\nServer: %s\r\n", status, cmp.Or(renamed[status], fasthttp.StatusMessage(status)), serverName)
 	}
 	return lines
 }()

@@ -19,6 +19,7 @@ type route struct {
 	formats    []string // the values of the parameter format besides json
 	formed     []string // the values of parameter whose answers have these formats, besides the default
 	dated      string   // the resource whose stored dates are the values of the parameter date; "" for none
+	served     []string // the underlyings of the server
 	ofOne      string   // the path of the same rows of one underlying, with {u} in its place; "" if there is none
 	past       bool     // also without the parameter date, the answer is that of a stored date
 	longest    int      // the largest max-age in seconds, for the first underlying only; 0: the refresh interval
@@ -77,6 +78,7 @@ func (r route) of(underlying string) route {
 // routesOf returns the routes of the table for underlyings, which are in small letters.
 func routesOf(underlyings []string) (all []route) {
 	for _, r := range routes {
+		r.served = underlyings
 		if !strings.Contains(r.path, placeholder) {
 			all = append(all, r)
 			continue
@@ -119,18 +121,21 @@ var errNoUnderlying = define(apiError{status: 404, code: "unknown_underlying", m
 var symbolForm = regexp.MustCompile(`^[A-Za-z]{1,6}(\.[A-Za-z])?$`) // SPX and brk.b name no path
 
 func (s *Server) noTarget(path []byte) *apiError {
+	if len(path) == 0 { // CONNECT a:443
+		return errMethod
+	}
 	for i := range routes {
 		before, after, isOf := strings.Cut(routes[i].path, placeholder)
 		symbol, found := bytes.CutPrefix(path, []byte(before))
 		if symbol, ends := bytes.CutSuffix(symbol, []byte(after)); isOf && found && ends && symbolForm.Match(symbol) {
-			return s.noUnderlying()
+			return noUnderlying(s.underlyings)
 		}
 	}
 	return errNotFound
 }
 
-func (s *Server) noUnderlying() *apiError {
+func noUnderlying(served []string) *apiError {
 	e := *errNoUnderlying
-	e.underlyings = s.underlyings
+	e.underlyings = served
 	return e.rendered()
 }

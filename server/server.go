@@ -116,7 +116,7 @@ func New(cfg Config) *Server {
 		cfg.Log.Warn("connections limited by the limit of open files", "max_connections", cfg.MaxConnections, "served", room)
 		cfg.MaxConnections = room
 	}
-	s := &Server{cfg: cfg, traffic: newTraffic(), underlyings: strings.Split(strings.ToLower(strings.ReplaceAll(cmp.Or(strings.Join(cfg.Underlyings, ","), "SPX"), ".", "")), ",")}
+	s := &Server{cfg: cfg, traffic: newTraffic(), underlyings: strings.Split(nameOf(cmp.Or(strings.Join(cfg.Underlyings, ","), "SPX")), ",")}
 	s.routes = routesOf(s.underlyings)
 	s.connections.Max = cfg.MaxConnections
 	s.connections.Exempt = func(from netip.Addr) bool { return from.IsLoopback() || cfg.Proxies.Trusts(from) }

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -82,4 +83,33 @@ func TestStatsCountEveryResponse(t *testing.T) {
 		t.Errorf("%d connections of %d, %d addresses, %d keys", got.ConnectionsAccepted, connections, got.AddressesHeld, got.KeysKnown)
 	}
 	until(t, "every connection is closed", func() bool { return web.Stats().ConnectionsOpen == 0 })
+}
+
+// Each GET and HEAD of a resource counts against the limits of its key, whatever its answer is, but no other request does.
+func TestRequestsThatCount(t *testing.T) {
+	s := newFinder(t)
+	delete(s.editions, "sectors/rotation")
+	web, secrets := withKeys(t, s, nil, keys.Key{Name: "k"})
+	c, n := clientOf(t, web), 0
+	for _, r := range []struct {
+		method, path string
+		status       int
+		counts       bool
+		fields       []string
+	}{
+		{"GET", "/api/v1/gex/spx", 200, true, nil}, {"HEAD", "/api/v1/gex/spx", 200, true, nil}, {"GET", "/api/v1/gex/spx/levels?format=csv", 200, true, nil},
+		{"GET", "/api/v1/gex/spx", 304, true, []string{"If-None-Match", "*"}}, {"GET", "/api/v1/gex/spx", 412, true, []string{"If-Match", `"x"`}},
+		{"GET", "/api/v1/gex/spx?date=x", 400, true, nil}, {"GET", "/api/v1/gex/spx?symbol=qqq", 404, true, nil},
+		{"GET", "/api/v1/gex/spx/historical?date=2020-01-01", 404, true, nil}, {"GET", "/api/v1/sectors/rotation", 503, true, nil}, {"GET", "/api/v1/gex/spx/nothing", 404, false, nil}, {"GET", "/api/v1/gex/qqq", 404, false, nil},
+		{"POST", "/api/v1/gex/spx", 405, false, nil}, {"OPTIONS", "/api/v1/gex/spx", 204, false, nil}, {"GET", "/healthz", 200, false, nil}, {"GET", "/openapi.json", 200, false, nil},
+	} {
+		if resp, body := do(t, c, r.method, r.path, append(r.fields, "X-API-Key", secrets["k"])...); resp.StatusCode != r.status || r.counts == bytes.Contains(body, []byte(`"anonymous"`)) && r.status >= 400 {
+			t.Errorf("%s %s: %d %s", r.method, r.path, resp.StatusCode, body)
+		}
+		_, body := do(t, c, "GET", "/api/v1/gex/spx", "X-API-Key", secrets["k"])
+		if n++; r.counts {
+			n++
+		}
+		equal(t, usageOf(t, body).RequestsToday, n, "requests after %s %s", r.method, r.path)
+	}
 }
