@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,10 +69,9 @@ func untilSignal() context.Context {
 
 const about = `An edge cache for options market structure.
 
-strikecache fetches delayed option chains, quotes and VIX futures settlements. From these documents it computes dealer
-gamma exposure, max pain, unusual flow, sector rotation and the VIX curve. It prepares every answer as the bytes that
-clients receive, and serves these bytes. "strikecache serve" without flags serves a simulated market. Then meta.source
-of every answer is "simulated".
+strikecache fetches delayed option chains, quotes and VIX futures settlements. From these documents it computes dealer gamma exposure, max
+pain, unusual flow, sector rotation and the VIX curve. It prepares every answer as the bytes that clients receive, and serves these bytes.
+"strikecache serve" without flags serves a simulated market. Then meta.source of every answer is "simulated".
 
 Each flag has an environment variable, which its help names. When both are set, the flag counts.`
 
@@ -98,8 +98,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *line
 	if err := unknownVariable(parser.Model.Node); err != nil {
 		return err
 	}
-	if len(args) == 0 {
-		args = []string{"--help"}
+	first := append(args, "")[0]
+	if word := map[string]string{"": "--help", "help": "--help", "--version": "version"}[first]; word != "" {
+		args = append(args[min(1, len(args)):], word)
 	}
 	selected, err := parser.Parse(args)
 	if err != nil {
@@ -144,13 +145,10 @@ var release string
 
 // version returns the version of a release, or else of the module. In a development build it contains the commit.
 func version() string {
-	if release != "" {
-		return release
-	}
-	if info, ok := debug.ReadBuildInfo(); ok {
+	if info, ok := debug.ReadBuildInfo(); ok && release == "" {
 		return info.Main.Version
 	}
-	return "(devel)"
+	return cmp.Or(release, "(devel)")
 }
 
 type mcpCommand struct {

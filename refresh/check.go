@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"math"
@@ -24,7 +25,7 @@ import (
 // CheckCommand is `strikecache check`, in the form that the kong parser reads. It takes files the way of any document, through
 // [folder.Read], the decoder and the guard, and prints what a server would use of them.
 type CheckCommand struct {
-	Files []string `arg:"" name:"file" help:"Documents. The end of the path says which, as in options/_SPX.json. Two files of one document are compared as if they came in this order. Or a folder as --history takes it." type:"path"`
+	Files []string `arg:"" name:"file" help:"Documents. The end of the path says which, as in options/_SPX.json. Two files of one document are compared as if they came in this order. Or a folder as --folder or --history takes it." type:"path"`
 	CalendarFlags
 }
 
@@ -44,7 +45,15 @@ func (c *CheckCommand) Run(out io.Writer) error {
 		return err
 	}
 	k := &checker{out: out, Intake: feed.NewIntake(feed.MachineClock(), cal, slog.New(slog.DiscardHandler))}
+	var files []string
 	for _, path := range c.Files {
+		if inside := documentsIn(path); inside != nil {
+			files = append(files, inside...)
+		} else {
+			files = append(files, path)
+		}
+	}
+	for _, path := range files {
 		if info, err := os.Stat(path); err == nil && info.IsDir() {
 			if err := k.past(path); err != nil {
 				return fmt.Errorf("check: %w", err)
@@ -103,6 +112,19 @@ func (k *checker) accepts(path string, err error) bool {
 	fmt.Fprintf(k.out, "%s: REFUSED as %s: %v\n", path, e.Reason, e.Err)
 	k.say("%s", cmp.Or(advice[e.Reason], "see server/deploy/SOURCE.md"))
 	return false
+}
+
+// documentsIn returns the paths of the documents in a folder as --folder takes it, nil if it has none.
+func documentsIn(dir string) (paths []string) {
+	for _, depth := range []string{"*/*", "*/*/*"} {
+		names, _ := fs.Glob(os.DirFS(dir), depth) // the pattern is valid
+		for _, name := range names {
+			if kind, _ := upstream.Name(strings.TrimSuffix(name, ".gz")).Split(); kind != upstream.Unknown {
+				paths = append(paths, filepath.Join(dir, name))
+			}
+		}
+	}
+	return paths
 }
 
 // past says what a server would play of a folder with a folder for each date.

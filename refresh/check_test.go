@@ -21,13 +21,26 @@ import (
 // checked runs `strikecache check` on files of a folder, each given as name and content, in order.
 func checked(t testing.TB, files ...string) (report string, err error) {
 	t.Helper()
-	var c refresh.CheckCommand
+	var paths []string
 	for i := 0; i < len(files); i += 2 {
-		path := filepath.Join(t.TempDir(), filepath.FromSlash(files[i]))
-		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		must(t, os.WriteFile(path, []byte(files[i+1]), 0o600))
-		c.Files = append(c.Files, path)
+		paths = append(paths, written(t, t.TempDir(), files[i], files[i+1]))
 	}
+	return checkedIn(t, paths...)
+}
+
+// written writes a file below a folder, and returns its path.
+func written(t testing.TB, dir, name, content string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, filepath.FromSlash(name))
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+// checkedIn runs `strikecache check` on files and folders.
+func checkedIn(t testing.TB, paths ...string) (report string, err error) {
+	t.Helper()
+	c := refresh.CheckCommand{Files: paths}
 	must(t, c.Validate())
 	var out bytes.Buffer
 	err = c.Run(&out)
@@ -223,7 +236,7 @@ func TestCheckEveryKind(t *testing.T) {
 	}
 }
 
-// The files that server/deploy/SOURCE.md shows are accepted.
+// The files that server/deploy/SOURCE.md shows are accepted, by name and with their folder. What is no document of the folder is passed over.
 func TestCheckDocumentedFiles(t *testing.T) {
 	text, err := os.ReadFile("../server/deploy/SOURCE.md")
 	must(t, err)
@@ -239,5 +252,14 @@ func TestCheckDocumentedFiles(t *testing.T) {
 	says(t, "documented", report, "gex/spx rests on", "2 contracts with delta", "price history: 2 closes, from 2026-11-18", "vix-term-structure has 2 months")
 	if err != nil || len(files) != 6 {
 		t.Errorf("%q: %v\n%s", files, err, report)
+	}
+	dir := t.TempDir()
+	for i := 0; i < len(files); i += 2 {
+		written(t, dir, files[i], files[i+1])
+		written(t, dir, files[i]+".tmp", files[i+1][:9])
+	}
+	whole, err := checkedIn(t, dir)
+	if says(t, "folder", whole, "options/_SPX.json: accepted as options/_SPX.json", "gex/spx rests on", "price history: 2 closes", "vix-term-structure has 2 months"); err != nil {
+		t.Errorf("%v\n%s", err, whole)
 	}
 }

@@ -185,7 +185,9 @@ func TestObserve(t *testing.T) {
 			}},
 			{name: "xlf", run: func(context.Context) error { return errors.Join(&upstream.Error{Reason: upstream.Older, Err: io.EOF}) }},
 			{name: "sectors", run: func(context.Context) error { panic("a fault") }},
-			{name: "ndx", run: func(context.Context) error { return &partialFailure{fmt.Errorf("compute: %w: a fault", product.ErrPanic)} }},
+			{name: "ndx", run: func(context.Context) error {
+				return &partialFailure{fmt.Errorf("compute: %w: a fault", product.ErrPanic)}
+			}},
 			{name: "spx", run: func(ctx context.Context) error { cancel(); return ctx.Err() }},
 		} {
 			r.runJob(ctx, j)

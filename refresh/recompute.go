@@ -68,7 +68,7 @@ func (o *Outcome) ExitCode() int {
 // Validate is called by the parser.
 func (c *RecomputeCommand) Validate() error {
 	if _, err := compute.ParseDate(c.Date); err != nil && c.Date != "current" {
-		return fmt.Errorf("--date: %w", err)
+		return fmt.Errorf("--date must be YYYY-MM-DD, a UTC date, or current, not %.40q", c.Date)
 	}
 	if c.Product != allProducts && product.Named(c.Product) == nil {
 		return fmt.Errorf("--product: no resource is named %.40q; it is all or a name such as %s", c.Product, product.GammaResource)
@@ -107,6 +107,8 @@ func (c *RecomputeCommand) Run(out io.Writer) error {
 		}
 	}
 	switch {
+	case stored == 0 && c.Product != allProducts:
+		return fmt.Errorf("recompute: no %s of %s is stored in %s by source %s", c.Product, c.Date, c.DataDir, c.Source)
 	case stored == 0:
 		return fmt.Errorf("recompute: nothing of %s is stored in %s by source %s", c.Date, c.DataDir, c.Source)
 	case len(outcome.Products) > 0:

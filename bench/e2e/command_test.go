@@ -64,7 +64,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"check", []string{`expected "<file> ..."`}},
 		{"check -", []string{"it reads files, not standard input"}},
 		{"check " + file, []string{"a server would refuse 1 of 1 files"}},
-		{"recompute", []string{"--date"}},
+		{"recompute", []string{"--date must be YYYY-MM-DD, a UTC date, or current"}},
 		{"recompute --date=2026-11-31", []string{"--date", "YYYY-MM-DD"}},
 		{"recompute --date=2026-11-20 --product=gex", []string{"--product", "gex/spx", "all"}},
 		{"recompute --date=2026-11-20 --data-dir=/nonexistent", []string{"2026-11-20", "/nonexistent"}},
@@ -96,12 +96,14 @@ func TestBadFlagsAreNamed(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for _, args := range []string{"", "--help", "serve --help", "verify --help", "recompute --help", "check --help"} {
+	for _, args := range []string{"", "--help", "help", "help serve", "serve --help", "verify --help", "recompute --help", "check --help"} {
 		if out := does(t, strings.Fields(args)...); !strings.Contains(out, "Usage: strikecache") {
 			t.Errorf("%q: %s", args, out)
 		}
 	}
-	if out := does(t, "version"); !strings.HasPrefix(out, "strikecache ") || !strings.Contains(out, "go1.") {
-		t.Errorf("version: %s", out)
+	for _, args := range []string{"version", "--version"} {
+		if out := does(t, args); !strings.HasPrefix(out, "strikecache ") || !strings.Contains(out, "go1.") {
+			t.Errorf("%s: %s", args, out)
+		}
 	}
 }

@@ -29,6 +29,7 @@ func TestRecompute(t *testing.T) {
 		{3, []string{"recompute", "--data-dir", dir, "--date", marketDay, "--product", "gex/spx"}, []string{"gex/spx inputs_gone\n  " + chain.SHA256, "altered", "inputs_gone: gex/spx"}},
 		{0, []string{"recompute", "--data-dir", dir, "--date", marketDay, "--product", "sectors/rotation"}, []string{"sectors/rotation identical\n"}},
 		{1, []string{"recompute", "--data-dir", dir, "--date", "2001-01-01"}, []string{"nothing of 2001-01-01 is stored"}},
+		{1, []string{"recompute", "--data-dir", dir, "--date", marketDay, "--product", "gex/zzz"}, []string{"no gex/zzz of " + marketDay + " is stored"}},
 		{1, []string{"verify", "--data-dir", dir}, []string{input, ", 1 bad"}},
 	} {
 		out, errs, code := run(t, command(t, c.args...))
