@@ -5,7 +5,7 @@ The program reads answers and the documents that their receipts name, and checks
 again from the documents, as the methods page says (compute/METHODS.md; § names a section of that page). It prints a table of
 what was served, what was recomputed and the difference. Of a list, it prints the worst cell of each column.
 
-Exit code: 0 if all agrees, 1 if something differs or a document is missing, 2 if the usage is bad or there is no answer.
+Exit code: 0 if all agrees, 1 if something differs or a document is missing, 2 if the usage is bad or an answer could not be read.
 """
 import argparse
 import collections
@@ -21,6 +21,7 @@ import pathlib
 import re
 import statistics
 import sys
+import time
 import traceback
 import types
 import urllib.error
@@ -2633,9 +2634,23 @@ def verify_head(table, answer, chain, skipped):
 METHODS = "gex/7 track/3 strikes/1 series/3 underlyings/3 levels/4 summary/1 volatility/2 maxpain/4 flow/5 sectors/4 vix/6 vixseries/3".split()
 
 
+KEY = []  # the API key of the command line, if there is one
+
+
 def fetch(where):
-    with urllib.request.urlopen(where if "://" in where else pathlib.Path(where).resolve().as_uri(), timeout=60) as response:
-        return response.read().decode()
+    """Returns the text of an answer. Over a limit, it waits for as long as the server asks, but not for the next day."""
+    request = urllib.request.Request(where if "://" in where else pathlib.Path(where).resolve().as_uri())
+    for key in KEY:
+        request.add_unredirected_header("X-API-Key", key)
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=60) as response:
+                return response.read().decode()
+        except urllib.error.HTTPError as e:
+            after = e.headers.get("Retry-After", "")
+            if e.code != 429 or not after.isdecimal() or int(after) > 60:
+                raise
+            time.sleep(int(after))
 
 
 def read(where):
@@ -2651,7 +2666,9 @@ def exists(url):
     """Says whether there is an answer. A date that was filled in later has no track."""
     try:
         return bool(fetch(url))
-    except urllib.error.HTTPError:
+    except urllib.error.HTTPError as e:
+        if e.code != 404:
+            raise
         return False
 
 
@@ -2709,8 +2726,9 @@ class Run:
                 self.known.setdefault(meta["receipt"]["data_sha256"], {"data": short, "meta": meta})
         for where, answer, data in self.later:
             self.one(where, answer, data)
-        if self.several:
-            print(f"{self.count} answers: {self.checks} checks, {self.differing} differ")
+        if self.several or self.missing:
+            found = f"{self.checks} checks, {self.differing} differ" if self.count else "nothing was verified"
+            print(f"{self.count} answers: {found}" + (f", {self.missing} could not be read" if self.missing else ""))
         return 2 if self.missing else 1 if self.differing else 0
 
     def one(self, where, answer, data):
@@ -2737,11 +2755,13 @@ def main():
     parser.add_argument("--documents", metavar="DIR", required=True, help="documents of the server, <data-dir>/<source>/objects, or a folder "
                         "of decoded files <sha256>")
     parser.add_argument("--all", metavar="URL", help="verify every current answer of a server, such as http://127.0.0.1:8080")
+    parser.add_argument("--key", default=os.environ.get("API_KEY"), help="API key of the server; default: API_KEY of the environment, which other users do not see")
     parser.add_argument("--history", action="store_true", help="with --all, verify the answers of each stored date, too")
     parser.add_argument("--quiet", action="store_true", help="print only figures that differ")
     parser.add_argument("--strike", type=float, help="show volatility and gamma of this strike in every expiration; default: "
                         "of the strike nearest to the spot, in the first expiration")
     args = parser.parse_args()
+    KEY.extend(filter(None, [args.key]))
     if not args.answers and not args.all:
         parser.error("name an answer, or a server with --all")
     try:

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,6 +73,41 @@ func TestVerifierArguments(t *testing.T) {
 	}
 	if stdout, _, code := run(t, verifier(t, "--help")); code != 0 || !strings.Contains(stdout, "--strike") {
 		t.Errorf("--help: exit %d, %s", code, stdout)
+	}
+}
+
+// The verifier sends its key, and waits as long as a server asks over a limit. It does not wait for the next day.
+func TestVerifierWaits(t *testing.T) {
+	t.Parallel()
+	p, asked := shared(t), 0
+	limited := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked++ // one request at a time
+		_, body := p.get(r.URL.Path)
+		switch {
+		case r.Header.Get("X-API-Key") != "secret":
+			w.WriteHeader(http.StatusUnauthorized)
+		case r.URL.Path == flowPath, asked == 1:
+			w.Header().Set("Retry-After", map[bool]string{true: "40000", false: "1"}[r.URL.Path == flowPath])
+			w.WriteHeader(http.StatusTooManyRequests)
+		default:
+			_, _ = w.Write(body) // the program says whether it has arrived
+		}
+	}))
+	defer limited.Close()
+	for _, c := range []struct {
+		key, path, says string
+		code            int
+	}{
+		{"secret", levelsPath, "checks, 0 differ", 0}, {"secret", flowPath, "0 answers: nothing was verified, 1 could not be read", 2}, {"", levelsPath, "0 answers: nothing was verified, 1 could not be read", 2},
+	} {
+		cmd := verifier(t, "--quiet", "--documents", filepath.Join(market.dir, "simulated", "objects"), limited.URL+c.path)
+		cmd.Env = append(cmd.Env, "API_KEY="+c.key)
+		if stdout, stderr, code := run(t, cmd); code != c.code || !strings.Contains(stdout, c.says) {
+			t.Errorf("%s: exit %d, %s%s", c.path, code, stdout, stderr)
+		}
+	}
+	if asked != 4 {
+		t.Errorf("%d requests", asked)
 	}
 }
 
