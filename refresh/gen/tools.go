@@ -114,6 +114,12 @@ func (p *page) widgets() object {
 
 func title(name string) string { return capital(strings.ReplaceAll(name, "_", " ")) }
 
+// heading makes the heading of a column, such as Net GEX $.
+func heading(name string) string { return capital(strings.TrimSpace(headings.Replace("_" + name))) }
+
+var headings = strings.NewReplacer("_gex", " GEX", "_dollars", " $", "_pct", " %", "_oi", " OI", "_iv", " IV", "_dte", " DTE", "_rs", " RS", "_atm", " ATM",
+	"_id", " ID", "_1d", " 1 day", "_30d", " 30 days", "_1y", " 1 year", "_", " ")
+
 // widgetTable returns the table of a list of objects, nil if it would say too little: without a chart, fewer than two columns of
 // numbers, or with tables in its rows. A table whose first column has numbers or dates is shown as a chart of the next columns
 // that share a unit other than that of price levels.
@@ -133,7 +139,7 @@ func (p *page) widgetTable(list *schema) object {
 		case kind == "object" || strings.HasPrefix(kind, "array") || strings.HasSuffix(name, "sha256"):
 			continue
 		}
-		column := object{"field": name, "headerName": title(name), "headerTooltip": r.Unit, "cellDataType": "text", "chartDataType": "excluded"}
+		column := object{"field": name, "headerName": heading(name), "headerTooltip": r.Unit, "cellDataType": "text", "chartDataType": "excluded"}
 		switch {
 		case r.Unit != "":
 			numbers++

@@ -123,6 +123,12 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("README.md does not name %s", r.Alert)
 		}
 	}
+	for _, m := range regexp.MustCompile(`(?:Impaired\(|Degraded, )"(\w+)"`).FindAllStringSubmatch(text(t, "../../main.go"), -1) {
+		degraded := rules[slices.IndexFunc(rules, func(r rule) bool { return r.Alert == "StrikecacheDegraded" })].Annotations["description"]
+		if code := m[1]; !strings.Contains(readme, "| `"+code+"` |") || !strings.Contains(degraded, code) || !strings.Contains(text(t, "../openapi/openapi.yaml"), "`"+code+"`,") {
+			t.Errorf("README.md, alerts.yml or openapi.yaml lacks the code %s of degraded", code)
+		}
+	}
 	if n := strings.Count(readme, "| `Strikecache"); n != len(rules) || n < 10 {
 		t.Errorf("%d alerts, %d in README.md", len(rules), n)
 	}
