@@ -35,7 +35,7 @@ const past = await json.GET("/api/v1/gex/{u}/historical", { params: { ...params,
 const track = await json.GET("/api/v1/gex/{u}/intraday", { params });
 const then: number | null | undefined = track.data?.data.rows.at(-1)?.[4]; // zero_gamma_flip
 const again = await json.GET("/api/v1/gex/{u}", { params, headers: { "If-None-Match": gamma.response.headers.get("ETag") ?? "" } });
-const unchanged: boolean = again.response.status === 304 && again.data === undefined;
+const unchanged: boolean = again.response.status === 304 && again.data === undefined && String(again.error) === "";
 
 // A client of all content types has a choice of types to narrow.
 const all = createClient<paths>({ baseUrl });
