@@ -57,7 +57,7 @@ func (i *Intake) Since(name upstream.Name) *upstream.Document {
 }
 
 // Take decodes a document that has arrived. The error says why it is not valid. Take refuses a document of the future, one that the guard
-// refuses, and a chain without a contract to compute with.
+// refuses, a history whose dates are a day off, and a chain without a contract to compute with.
 func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 	d, err := New(doc)
 	if err != nil {
@@ -81,6 +81,10 @@ func (i *Intake) validate(d *Document) error {
 		}
 	}
 	switch c := d.Chain; {
+	case d.Closes != nil:
+		if without, missing, is := compute.Misdated(d.Closes, i.Calendar); is {
+			return upstream.Refuse(upstream.Malformed, "%d of the latest closes have a date without a session, and %d sessions have none: the dates are a day off", without, missing)
+		}
 	case c == nil:
 	case len(c.Unread) > len(c.Contracts):
 		return upstream.Refuse(upstream.OIMissing, "the open interest of %d of %d contracts cannot be read", len(c.Unread), len(c.Unread)+len(c.Contracts))
