@@ -179,16 +179,16 @@ func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Duration, []Contract] {
 type UnsettledCounts struct {
 	Contracts, TwoSided int    // all, and those with a quote that is [Quote.TwoSided]
 	Held                [2]int // with open interest, by right
-	// HeldOf is Held of each expiration that has contracts with T > 0.
-	HeldOf map[Date][2]int
+	// HeldOf is Held of each series that has contracts with T > 0.
+	HeldOf map[Series][2]int
 }
 
 // Unsettled counts the contracts of a chain with T > 0.
 func Unsettled(c *Chain, cal *Calendar) (n UnsettledCounts) {
-	n.HeldOf = map[Date][2]int{}
+	n.HeldOf = map[Series][2]int{}
 	for _, contracts := range c.unsettled(cal) {
 		n.Contracts += len(contracts)
-		held := n.HeldOf[contracts[0].Expiration]
+		var held [2]int
 		for i := range contracts {
 			o := &contracts[i]
 			if o.TwoSided() {
@@ -199,7 +199,7 @@ func Unsettled(c *Chain, cal *Calendar) (n UnsettledCounts) {
 				held[o.Right]++
 			}
 		}
-		n.HeldOf[contracts[0].Expiration] = held
+		n.HeldOf[Series{contracts[0].Root, contracts[0].Expiration}] = held
 	}
 	return n
 }

@@ -138,7 +138,7 @@ const (
 	documentsToAgree = 3
 	// maxJump is the largest change of a price between two documents, as a part of the price before.
 	maxJump = 0.20
-	// leastHeld is how many calls or puts of an expiration have open interest that is not gone by trades within a session.
+	// leastHeld is how many calls or puts of a root and expiration have open interest that is not gone by trades within a session.
 	leastHeld = 5
 	// MaxAhead is how far ahead of the market's clock a document may be.
 	MaxAhead = 10 * time.Minute
@@ -151,7 +151,7 @@ const (
 //   - is a chain or a history with less than half of the readable rows (shrunk),
 //   - has a price that differs by more than 20 % (price_jump),
 //   - is a chain with less than a quarter of the usable quotes (quotes_missing),
-//   - is a chain in which open interest is left to at most a tenth of the calls, or of the puts, that had some, of all or of an expiration
+//   - is a chain in which open interest is left to at most a tenth of the calls, or of the puts, that had some, of all or of a root and expiration
 //     with at least leastHeld of them (open_interest_missing).
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
@@ -165,13 +165,13 @@ type guard struct {
 
 // mark is the part of a document that the guard compares.
 type mark struct {
-	captured time.Time               // the document's timestamp, or the last date of a history
-	sha256   string                  // of the document; of a history, the hour in which it was received
-	rows     int                     // of a chain: listed and not skipped; of a history: usable
-	price    float64                 // of the underlying
-	quotes   int                     // of a chain: usable quotes with T > 0
-	held     [2]int                  // of a chain: contracts with T > 0 and open interest, by right
-	heldOf   map[compute.Date][2]int // the same of each expiration
+	captured time.Time                 // the document's timestamp, or the last date of a history
+	sha256   string                    // of the document; of a history, the hour in which it was received
+	rows     int                       // of a chain: listed and not skipped; of a history: usable
+	price    float64                   // of the underlying
+	quotes   int                       // of a chain: usable quotes with T > 0
+	held     [2]int                    // of a chain: contracts with T > 0 and open interest, by right
+	heldOf   map[compute.Series][2]int // the same of each root and expiration
 }
 
 // maxHistoryAge is for how long a history that arrives again counts as the same one.
@@ -236,11 +236,11 @@ func (m mark) against(accepted mark) *upstream.Error {
 			return upstream.Refuse(upstream.OIMissing, "%d %ss with open interest, at most a tenth of the %d of the accepted document", now, compute.Right(right), before)
 		}
 	}
-	for _, date := range slices.Sorted(maps.Keys(m.heldOf)) { // one that has settled is not among them
-		for right, before := range accepted.heldOf[date] {
-			if now := m.heldOf[date][right]; before >= leastHeld && vanished(now, before) {
-				return upstream.Refuse(upstream.OIMissing, "%d %ss of %s with open interest, at most a tenth of the %d of the accepted document",
-					now, compute.Right(right), date, before)
+	for series, held := range m.heldOf { // one that has settled is not among them
+		for right, before := range accepted.heldOf[series] {
+			if before >= leastHeld && vanished(held[right], before) {
+				return upstream.Refuse(upstream.OIMissing, "%d %ss of %s %s with open interest, at most a tenth of the %d of the accepted document",
+					held[right], compute.Right(right), series.Root, series.Expiration, before)
 			}
 		}
 	}
