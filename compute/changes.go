@@ -65,7 +65,7 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	switch {
 	case ref == nil:
 		return nil, new(noReference)
-	case e.Chain.splitSince(ref.listed(), e.level/ref.Spot, e.Calendar):
+	case e.Chain.splitSince(ref.listed(), ref.AsOf, e.level/ref.Spot, e.Calendar):
 		return nil, new(split)
 	case net == nil:
 		return nil, new("net_unknown")
@@ -91,11 +91,15 @@ type held struct{ interest, volume float64 }
 // others. On recorded chains of sessions that follow each other it is 0.002 to 0.03, with strikes that are shifted 0.51 to 0.77.
 const movedShare = 0.25
 
+// endOfSession is how long before the close of its session a document may be whose volume counts as that of the session.
+const endOfSession = 5 * time.Minute
+
 // splitSince says whether the shares of a fund or stock were split between an earlier document, of some contracts, and c, or the strikes
 // adjusted: most of these that have not settled are then no longer listed. After a price change of over 20 %, as from a split in half or
 // more, it is enough that a tenth is gone, because some new strikes are equal to old ones. Options of a stock that only fell stay listed.
-// ratio is that of the prices. It is a split, too, when open interest has changed by more than the volume in between, at symbols of both.
-func (c *Chain) splitSince(earlier iter.Seq2[contractKey, held], ratio float64, cal *Calendar) bool {
+// ratio is that of the prices. It is a split, too, when open interest at symbols of both has changed by more than the volume in between: that
+// of a whole session, so the earlier document must be of its end.
+func (c *Chain) splitSince(earlier iter.Seq2[contractKey, held], asOf time.Time, ratio float64, cal *Calendar) bool {
 	u, q := UnderlyingOf(c.Symbol), c.QuoteInstant(cal)
 	if u.Kind == KindIndex {
 		return false
@@ -122,7 +126,8 @@ func (c *Chain) splitSince(earlier iter.Seq2[contractKey, held], ratio float64, 
 	if math.Abs(ratio-1) > 0.2 && 10*gone > gone+listed {
 		return true
 	}
-	return gone > listed || traded > 0 && moved > movedShare*open
+	whole := !asOf.Before(cal.Close(cal.SessionDate(asOf)).Add(-endOfSession))
+	return gone > listed || whole && traded > 0 && moved > movedShare*open
 }
 
 // The steps of the repricing between the reference and today. The net after each step begins from the state that the step

@@ -1374,7 +1374,8 @@ def was_split(now, before, price, price_before):
     both = [(now.contracts[symbol], row) for symbol, row in listed if symbol in now.contracts]
     known = [(new.oi, row.oi, row.volume) for new, row in both if row.counted]
     moved = sum(max(abs(new - old) - volume, 0) for new, old, volume in known)
-    other = any(volume for *_, volume in known) and moved > 0.25 * sum(max(new, old) for new, old, _ in known)
+    whole = before.as_of >= at(before.session, closing(before.session)) - dt.timedelta(minutes=5)
+    other = whole and any(volume for *_, volume in known) and moved > 0.25 * sum(max(new, old) for new, old, _ in known)
     return now.shares and (len(both) < len(listed) * (0.9 if abs(price / price_before - 1) > 0.2 else 0.5) or other)
 
 
