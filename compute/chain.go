@@ -179,12 +179,16 @@ func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Duration, []Contract] {
 type UnsettledCounts struct {
 	Contracts, TwoSided int    // all, and those with a quote that is [Quote.TwoSided]
 	Held                [2]int // with open interest, by right
+	// HeldOf is Held of each series that has contracts with T > 0.
+	HeldOf map[Series][2]int
 }
 
 // Unsettled counts the contracts of a chain with T > 0.
 func Unsettled(c *Chain, cal *Calendar) (n UnsettledCounts) {
+	n.HeldOf = map[Series][2]int{}
 	for _, contracts := range c.unsettled(cal) {
 		n.Contracts += len(contracts)
+		var held [2]int
 		for i := range contracts {
 			o := &contracts[i]
 			if o.TwoSided() {
@@ -192,8 +196,10 @@ func Unsettled(c *Chain, cal *Calendar) (n UnsettledCounts) {
 			}
 			if o.OpenInterest > 0 {
 				n.Held[o.Right]++
+				held[o.Right]++
 			}
 		}
+		n.HeldOf[Series{contracts[0].Root, contracts[0].Expiration}] = held
 	}
 	return n
 }

@@ -65,7 +65,7 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	switch {
 	case ref == nil:
 		return nil, new(noReference)
-	case e.Chain.splitSince(ref.listed(), e.level/ref.Spot, e.Calendar):
+	case e.Chain.splitSince(ref.listed(), ref.AsOf, e.level/ref.Spot, e.Calendar):
 		return nil, new(split)
 	case net == nil:
 		return nil, new("net_unknown")
@@ -84,29 +84,50 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	}, nil
 }
 
-// splitSince says whether the shares of a fund or stock were split between an earlier document, of some contracts, and c: most of these that
-// have not settled are then no longer listed. After a price change of over 20 %, as from a split in half or more, it is enough that a tenth
-// is gone, because some new strikes are equal to old ones. Options of a stock that only fell stay listed. ratio is that of the prices.
-func (c *Chain) splitSince(earlier iter.Seq2[contractKey, float64], ratio float64, cal *Calendar) bool {
+// held is the open interest of a contract and its volume of the session, NaN where not known.
+type held struct{ interest, volume float64 }
+
+// movedShare is the share of open interest beyond which the changes that no trade explains show that contracts of the same symbols are
+// others. On recorded chains of sessions that follow each other it is 0.002 to 0.03, with strikes that are shifted 0.51 to 0.77.
+const movedShare = 0.25
+
+// endOfSession is how long before the close of its session a document may be whose volume counts as that of the session.
+const endOfSession = 5 * time.Minute
+
+// splitSince says whether the shares of a fund or stock were split between an earlier document, of some contracts, and c, or the strikes
+// adjusted: most of these that have not settled are then no longer listed. After a price change of over 20 %, as from a split in half or
+// more, it is enough that a tenth is gone, because some new strikes are equal to old ones. Options of a stock that only fell stay listed.
+// ratio is that of the prices. It is a split, too, when open interest at symbols of both has changed by more than the volume in between: that
+// of a whole session, so the earlier document must be of its end.
+func (c *Chain) splitSince(earlier iter.Seq2[contractKey, held], asOf time.Time, ratio float64, cal *Calendar) bool {
 	u, q := UnderlyingOf(c.Symbol), c.QuoteInstant(cal)
 	if u.Kind == KindIndex {
 		return false
 	}
 	listed, gone := 0, 0
-	for k := range earlier {
+	traded, open, moved := 0.0, 0.0, 0.0 // of contracts that both list
+	for k, was := range earlier {
 		if settlement, _ := u.settlement(k.Root); !settlement.Instant(k.Expiration, cal).After(q) {
 			continue
 		}
-		if _, found := slices.BinarySearchFunc(c.Contracts, k.contract(), func(x, y Contract) int { return compareListing(&x, &y) }); found {
-			listed++
-		} else {
+		i, found := slices.BinarySearchFunc(c.Contracts, k.contract(), func(x, y Contract) int { return compareListing(&x, &y) })
+		if !found {
 			gone++
+			continue
+		}
+		listed++
+		if was.interest >= 0 && was.volume >= 0 {
+			now := c.Contracts[i].OpenInterest
+			traded += was.volume
+			open += max(now, was.interest)
+			moved += max(math.Abs(now-was.interest)-was.volume, 0)
 		}
 	}
-	if math.Abs(ratio-1) > 0.2 {
-		return 10*gone > gone+listed
+	if math.Abs(ratio-1) > 0.2 && 10*gone > gone+listed {
+		return true
 	}
-	return gone > listed
+	whole := !asOf.Before(cal.Close(cal.SessionDate(asOf)).Add(-endOfSession))
+	return gone > listed || whole && traded > 0 && moved > movedShare*open
 }
 
 // The steps of the repricing between the reference and today. The net after each step begins from the state that the step
@@ -197,8 +218,8 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 	}
 	type change struct{ from, to float64 }
 	changes := map[contractKey]change{}
-	for k, held := range (&GammaState{Series: e.compared()}).listed() {
-		changes[k] = change{from: held}
+	for k, was := range (&GammaState{Series: e.compared()}).listed() {
+		changes[k] = change{from: was.interest}
 	}
 	for _, s := range e.series {
 		for _, c := range s.all() {
@@ -254,6 +275,7 @@ type StrikeState struct {
 	Strike       float64
 	Volatility   float64    // total volatility v of both rights, 0 for none
 	OpenInterest [2]float64 // by right; NaN where not listed
+	Volume       [2]float64 // of the session, by right; NaN where not known
 }
 
 // state returns the reference of the next session. net and flip are the figures as served.
@@ -263,10 +285,10 @@ func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
 		held := make([]StrikeState, 0, len(s.strikes))
 		for i := range s.strikes {
 			row := &s.strikes[i]
-			was := StrikeState{row.k, row.v, [2]float64{math.NaN(), math.NaN()}}
+			was := StrikeState{row.k, row.v, [2]float64{math.NaN(), math.NaN()}, [2]float64{}}
 			for right, c := range row.contracts {
 				if c != nil {
-					was.OpenInterest[right] = c.OpenInterest
+					was.OpenInterest[right], was.Volume[right] = c.OpenInterest, c.Volume
 				}
 			}
 			held = append(held, was)
@@ -277,12 +299,12 @@ func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
 }
 
 // listed yields the contracts of a state and their open interest.
-func (g *GammaState) listed() iter.Seq2[contractKey, float64] {
-	return func(yield func(contractKey, float64) bool) {
+func (g *GammaState) listed() iter.Seq2[contractKey, held] {
+	return func(yield func(contractKey, held) bool) {
 		for _, s := range g.Series {
 			for _, row := range s.Strikes {
-				for right, held := range row.OpenInterest {
-					if !math.IsNaN(held) && !yield(contractKey{s.Series, row.Strike, Right(right)}, held) {
+				for right, interest := range row.OpenInterest {
+					if !math.IsNaN(interest) && !yield(contractKey{s.Series, row.Strike, Right(right)}, held{interest, row.Volume[right]}) {
 						return
 					}
 				}

@@ -13,6 +13,21 @@ type Close struct {
 	Price float64 // official close, USD or index points, > 0
 }
 
+// Misdated returns how many of the closes of the last 400 days have a date without a session, and how many sessions among them have no
+// close. is says that both are more than a tenth: then the dates are those of another time zone, a day off.
+func Misdated(closes []Close, cal *Calendar) (without, missing int, is bool) {
+	i, _ := slices.BinarySearchFunc(closes, closes[len(closes)-1].Date-400, byDate)
+	closes = closes[i:]
+	for _, c := range closes {
+		if !cal.IsSession(c.Date) {
+			without++
+		}
+	}
+	sessions := cal.SessionsBetween(closes[0].Date-1, closes[len(closes)-1].Date)
+	missing = sessions - (len(closes) - without)
+	return without, missing, 10*without > len(closes) && 10*missing > sessions
+}
+
 // Fund is the quote and the history of one fund.
 type Fund struct {
 	Quote  UnderlyingQuote

@@ -9,7 +9,7 @@ import (
 )
 
 // FlowMethod names the method of [UnusualFlow] in receipts.
-const FlowMethod = "flow/5"
+const FlowMethod = "flow/6"
 
 // MaxFlowItems is the greatest number of observations in a [Flow].
 const MaxFlowItems = 100
@@ -129,6 +129,8 @@ type FlowInput struct {
 // ChainBefore is what the flow needs of the last chain of the previous session. It is immutable.
 type ChainBefore struct {
 	spot float64
+	asOf time.Time
+	held map[contractKey]held
 	iv   map[contractKey]float64 // published implied volatility of each contract, NaN or 0 without one
 }
 
@@ -149,9 +151,10 @@ func (k contractKey) contract() Contract {
 
 // NewChainBefore returns what the flow of the next session needs of a chain.
 func NewChainBefore(c *Chain) *ChainBefore {
-	b := &ChainBefore{c.Spot, make(map[contractKey]float64, len(c.Contracts))}
+	b := &ChainBefore{c.Spot, c.AsOf, make(map[contractKey]held, len(c.Contracts)), make(map[contractKey]float64, len(c.Contracts))}
 	for i := range c.Contracts {
-		b.iv[c.Contracts[i].key()] = c.Contracts[i].IV
+		o := &c.Contracts[i]
+		b.held[o.key()], b.iv[o.key()] = held{o.OpenInterest, o.Volume}, o.IV
 	}
 	return b
 }
@@ -166,7 +169,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	chain := in.Chain
 	session := chain.Session(in.Calendar)
 	out := ChainFlow{Flow: Flow{Universe: []string{chain.Symbol}, SessionDate: session}}
-	if b := in.Before; b != nil && chain.splitSince(maps.All(b.iv), chain.Spot/b.spot, in.Calendar) {
+	if b := in.Before; b != nil && chain.splitSince(maps.All(b.held), b.asOf, chain.Spot/b.spot, in.Calendar) {
 		out.Split, in.Before = true, nil
 	}
 	var live []*Contract

@@ -27,7 +27,7 @@ type GammaQuality struct {
 	// Why `effective_spot` is a price of another moment than the quotes. Absent when it belongs to them.
 	SpotNote string `json:"spot_note,omitempty" jsonschema:"example=The price is 105 minutes newer than the quotes; too few forwards agree on a spot."`
 	// Why `changes` is `null`. `no_reference`: no snapshot of the previous session is stored. `split`: the shares of a fund or stock
-	// were split, so the contracts of the reference are no longer listed. `net_unknown`: net exposure is not known.
+	// were split, or their strikes adjusted, so symbols of the reference are gone or are of other contracts. `net_unknown`: net exposure is not known.
 	// `reference_net_unknown`: that of the reference is not known. `null` when there are changes.
 	ChangesReason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=split,enum=net_unknown,enum=reference_net_unknown"`
 	// Why the figures of `zero_dte` are `null`. `settled`: the session is over. `not_listed`: the document has no contract of the session

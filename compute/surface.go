@@ -80,6 +80,7 @@ type strike struct {
 	contradicts bool         // its out-of-the-money quote cannot stand beside the others
 	v           float64      // total volatility σ√T, > 0 unless step is volNone
 	step        volStep
+	usual       float64 // published volatility of the strikes around, 0 where unknown
 	gex         float64 // unsigned GEX of one contract at the spot, set by [exposure.sum]; 0 if step is volNone
 }
 
@@ -201,6 +202,10 @@ const (
 	// chains, 0 to 10 of about 1,000 published volatilities are worth more. It is also how many times lower than its bid the value may
 	// be, and how many times lower than that of the nearest quote nearer the money the volatility.
 	mostValue = 2
+	// usualReach is how many published volatilities on each side one is compared with, as many on both, at least leastUsual. usualFactor is how
+	// many times it may be their median. On 16 recorded chains, 14 of 137,000 are further off, all of dates over 1,500 days away.
+	usualReach, leastUsual = 4, 2
+	usualFactor            = 1.25
 )
 
 // findVolatilities gives every strike its total volatility, and counts the strikes scaled to the floor.
@@ -214,6 +219,7 @@ func (s *series) findVolatilities() {
 		}
 	}
 	s.findWrong()
+	s.findUsual()
 	for _, otm := range [...]Right{Put, Call} {
 		ceiling, nearest := math.Inf(1), 0.0 // the lowest ask and the last v of a quote so far
 		for row := range s.outward(otm) {
@@ -233,6 +239,40 @@ func (s *series) findVolatilities() {
 	s.interpolateVolatilities()
 }
 
+// findUsual gives every strike the median of the published volatilities around it, where more than half of these are near it.
+func (s *series) findUsual() {
+	var ivs []float64 // of the strikes that have one, rising
+	var rows []*strike
+	for i := range s.strikes {
+		row, otm := &s.strikes[i], s.outOf(s.strikes[i].k)
+		for _, right := range [...]Right{otm, Call + Put - otm} {
+			if c := row.contracts[right]; c != nil && c.IV >= leastPublished {
+				ivs, rows = append(ivs, c.IV), append(rows, row)
+				break
+			}
+		}
+	}
+	var around [2 * usualReach]float64
+	for i, row := range rows {
+		n := min(usualReach, i, len(ivs)-1-i)
+		if row.step == volImplied || n < leastUsual {
+			continue
+		}
+		near := append(append(around[:0], ivs[i-n:i]...), ivs[i+1:i+1+n]...)
+		usual, agree := median(near), 0
+		for _, iv := range near {
+			if isUsual(iv, usual) {
+				agree++
+			}
+		}
+		if agree > n {
+			row.usual = usual
+		}
+	}
+}
+
+func isUsual(iv, usual float64) bool { return iv <= usual*usualFactor && usual <= iv*usualFactor }
+
 // published returns the published volatility of a strike, of the out-of-the-money side if both have one; 0 where none can be true.
 func (s *series) published(row *strike, otm Right, ceiling, nearest float64) float64 {
 	bid := 0.0
@@ -241,7 +281,7 @@ func (s *series) published(row *strike, otm Right, ceiling, nearest float64) flo
 	}
 	for _, right := range [...]Right{otm, Call + Put - otm} {
 		c := row.contracts[right]
-		if c == nil || !(c.IV >= leastPublished) || c.IV*math.Sqrt(max(s.years, floorYears))*mostValue < nearest {
+		if c == nil || !(c.IV >= leastPublished) || row.usual > 0 && !isUsual(c.IV, row.usual) || c.IV*math.Sqrt(max(s.years, floorYears))*mostValue < nearest {
 			continue
 		}
 		value := 0.0

@@ -112,22 +112,24 @@ func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due comp
 	return nil
 }
 
-// checkMonths refuses a file without a month of the curve, and one whose unreadable rows include a month. Without that month, each later month would
-// move one rank forward, so that M2 would be taken for M1.
+// serialMonths is how many months in a row the futures exchange lists; those after them are of February, May, August and November.
+//
+// Source: Cboe Futures Exchange, contract specifications of VX: "up to nine near-term serial months".
+const serialMonths = 9
+
+// checkMonths refuses a file without a month of the curve, one that lacks a serial month, and one whose unreadable rows include a month.
+// Without that month, each later month would move one rank forward, so that M2 would be taken for M1.
 func checkMonths(f *feed.Settlement, cal *compute.Calendar, now time.Time) error {
 	curve, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: cal, Now: now})
 	if !ok {
 		return upstream.Refuse(upstream.Empty, "settlement file of %s has no monthly VIX future", f.Date)
 	}
-	if f.Bad == 0 {
-		return nil
-	}
 	month := compute.NewDate(f.Date.Year(), f.Date.Month(), 1)
-	for cal.VIXExpiration(month.Year(), month.Month()) <= f.Date {
+	if curve.FinalSettlement != nil || cal.VIXExpiration(month.Year(), month.Month()) <= f.Date {
 		month = month.AddMonths(1)
 	}
-	for _, c := range curve.Curve {
-		if want := month.String()[:len("2006-01")]; c.Month != want {
+	for i, c := range curve.Curve {
+		if want := month.String()[:len("2006-01")]; c.Month != want && (i < serialMonths || f.Bad > 0) {
 			return upstream.Refuse(upstream.Malformed, "settlement file of %s lacks %s and has %d unreadable rows", f.Date, want, f.Bad)
 		}
 		month = month.AddMonths(1)

@@ -3,9 +3,12 @@ package refresh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
+	"strikecache/compute"
 	"strikecache/refresh/feed"
 	"strikecache/refresh/upstream"
 )
@@ -65,6 +68,10 @@ func TestFetchSettlement(t *testing.T) {
 	failed := func(reason upstream.Reason) oneFile {
 		return oneFile{err: &upstream.Error{Reason: reason, Err: errors.New("x")}}
 	}
+	nine := december
+	for month := compute.NewDate(2027, time.January, 1); month.Month() < time.September; month = month.AddMonths(1) {
+		nine += fmt.Sprintf("VX,VX/%c7,%s,20\r\n", "FGHJKMNQ"[month.Month()-1], cal.VIXExpiration(2027, month.Month()))
+	}
 	for _, c := range []struct {
 		name        string
 		source      oneFile
@@ -83,7 +90,9 @@ func TestFetchSettlement(t *testing.T) {
 		{"garbage for the last month", file("2026-11-20", december+january+"VX,VX/G7,2027-02-17,n/a\r\n"), "", "", "2026-11-20"},
 		{"garbage for the first month", file("2026-11-20", "VX,VX/Z6,2026-12-16,n/a\r\n"+january+february), upstream.Malformed, upstream.Malformed, ""},
 		{"garbage between", file("2026-11-20", december+"VX,VX/F7,2027-01-20,n/a\r\n"+february), upstream.Malformed, upstream.Malformed, ""},
-		{"a gap of its own", file("2026-11-20", december+february), "", "", "2026-11-20"},
+		{"no row between", file("2026-11-20", december+february), upstream.Malformed, upstream.Malformed, ""},
+		{"no row for the first month", file("2026-11-20", january+february), upstream.Malformed, upstream.Malformed, ""},
+		{"a quarter after nine months", file("2026-11-20", nine+"VX,VX/X7,2027-11-17,21\r\n"), "", "", "2026-11-20"},
 	} {
 		for at, want := range map[string]upstream.Reason{"2026-11-23 10:59:00": c.early, "2026-11-23 11:01:00": c.late} {
 			now := ny(t, at)

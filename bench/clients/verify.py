@@ -205,7 +205,7 @@ class Contract:
 
 class Strike:
     """A strike of a series: call and put, and the volatility v = σ√T of both, 0 without one. off and wrong: §1.1."""
-    __slots__ = "series K call put v step floored off wrong".split()
+    __slots__ = "series K call put v step floored off wrong usual".split()
 
     @property
     def rows(self):
@@ -511,7 +511,7 @@ def other_forward(series, parity, S, beyond):
     T, (t0, y0) = series.T, (0, 0)
     for other in parity:
         t1, y1 = other.T, math.log(other.F / S)
-        if T < t1:
+        if T <= t1:
             return S * math.exp(y0 + (y1 - y0) * (T - t0) / (t1 - t0)), "interpolated"
         t0, y0 = t1, y1
     return S * math.exp(y0 + beyond * (T - t0)), "extrapolated"
@@ -575,13 +575,33 @@ def wrong_beside(series, growth):
                 strike.wrong, strike.v = True, None
 
 
+def is_usual(iv, usual):
+    return iv <= 1.25 * usual and usual <= 1.25 * iv
+
+
+def usual_volatilities(series):
+    """Sets usual of each strike: the median of the published iv around it, 0 where they do not agree."""
+    known = []
+    for strike in series.strikes:
+        strike.usual = 0
+        near, far = (strike.call, strike.put) if strike.K >= series.F else (strike.put, strike.call)
+        iv = next((row.iv for row in (near, far) if row and (row.iv or 0) >= 0.01), None)
+        if iv:
+            known.append((strike, iv))
+    for i, (strike, _) in enumerate(known):
+        reach = min(4, i, len(known) - 1 - i)
+        around = [iv for _, iv in known[i - reach:i] + known[i + 1:i + 1 + reach]]
+        if reach >= 2 and 2 * sum(is_usual(iv, statistics.median(around)) for iv in around) > len(around):
+            strike.usual = statistics.median(around)
+
+
 def published(strike, side, far, T, D, ceiling, near_v):
     """Returns the published iv of a strike that is possible, or 0. side is the option out of the money."""
     F, call = strike.series.F, strike.K >= strike.series.F
     bid = side.bid or 0 if side and not strike.wrong and side.ask is not None and side.bid is not None and side.ask >= side.bid else 0
     for row in (side, far):
         iv = row and row.iv or 0
-        if iv < 0.01 or 2 * iv * math.sqrt(max(T, 900 / YEAR)) < near_v:
+        if iv < 0.01 or strike.usual and not is_usual(iv, strike.usual) or 2 * iv * math.sqrt(max(T, 900 / YEAR)) < near_v:
             continue
         worth = D * black(F, strike.K, iv * math.sqrt(T), call) if strike.K else 0
         if not strike.K or worth <= 2 * ceiling and 2 * worth >= bid:
@@ -602,6 +622,7 @@ def volatilities(series, rate):
             if near and near.mid and not strike.wrong:
                 strike.v = implied_volatility(near.mid * growth, F, strike.K, side is calls)
     wrong_beside(series, growth)
+    usual_volatilities(series)
     for side in puts, calls:
         ceiling, near_v = math.inf, 0
         for strike, near, far in side:
@@ -1349,10 +1370,14 @@ def net_parts(now, before, was):
 
 
 def was_split(now, before, price, price_before):
-    """§1.5: says whether the shares were split between two documents: their contracts are gone."""
-    listed = [symbol for symbol, row in before.contracts.items() if row.strike.series.settles > now.q]
-    kept = sum(symbol in now.contracts for symbol in listed)
-    return now.shares and kept < len(listed) * (0.9 if abs(price / price_before - 1) > 0.2 else 0.5)
+    """§1.5: says whether the shares were split between two documents: their contracts are gone, or are others."""
+    listed = [(symbol, row) for symbol, row in before.contracts.items() if row.strike.series.settles > now.q]
+    both = [(now.contracts[symbol], row) for symbol, row in listed if symbol in now.contracts]
+    known = [(new.oi, row.oi, row.volume) for new, row in both if row.counted]
+    moved = sum(max(abs(new - old) - volume, 0) for new, old, volume in known)
+    whole = before.as_of >= at(before.session, closing(before.session)) - dt.timedelta(minutes=5)
+    other = whole and any(volume for *_, volume in known) and moved > 0.25 * sum(max(new, old) for new, old, _ in known)
+    return now.shares and (len(both) < len(listed) * (0.9 if abs(price / price_before - 1) > 0.2 else 0.5) or other)
 
 
 def verify_open_interest(table, answer, now, before):
@@ -2631,7 +2656,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/7 track/3 strikes/1 series/3 underlyings/3 levels/4 summary/1 volatility/2 maxpain/4 flow/5 sectors/4 vix/6 vixseries/3".split()
+METHODS = "gex/8 track/4 strikes/2 series/3 underlyings/3 levels/5 summary/2 volatility/3 maxpain/4 flow/6 sectors/4 vix/6 vixseries/3".split()
 
 
 KEY = []  # the API key of the command line, if there is one

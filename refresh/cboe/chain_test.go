@@ -64,7 +64,7 @@ func TestDecodeChain(t *testing.T) {
 	}
 }
 
-// A number of a row counts as absent when it is no number, and as bad when it is outside the range of its kind. The other numbers are still read.
+// A number of a row may be written as a text. It counts as absent when it is no number, and as bad when it is outside the range of its kind. The other numbers are still read.
 func TestNumbersOfARow(t *testing.T) {
 	for field, c := range map[string]struct {
 		good, bad string
@@ -94,11 +94,13 @@ func TestNumbersOfARow(t *testing.T) {
 			if _, err := fmt.Sscan(text, &want); err != nil {
 				t.Fatal(err)
 			}
-			if q, chain := read(text); c.of(q) != want || chain.BadNumbers != 0 {
-				t.Errorf("%s %s: %v, %d bad", field, text, c.of(q), chain.BadNumbers)
+			for _, text := range []string{text, `"` + text + `"`} {
+				if q, chain := read(text); c.of(q) != want || chain.BadNumbers != 0 {
+					t.Errorf("%s %s: %v, %d bad", field, text, c.of(q), chain.BadNumbers)
+				}
 			}
 		}
-		for i, text := range append(strings.Fields(c.bad), "null", `"x"`, `"1.5"`, "true", `{"a":1}`, "[1,2]") {
+		for i, text := range append(strings.Fields(c.bad), "null", `"x"`, `""`, `"1,5"`, "true", `{"a":1}`, "[1,2]") {
 			bad := 0
 			if i < len(strings.Fields(c.bad)) {
 				bad = 1

@@ -97,7 +97,7 @@ func outside(text []byte) iter.Seq2[int, byte] {
 	}
 }
 
-// number is a JSON number. One that is missing or not a number is zero: absent.
+// number is a JSON number, or a string that holds one. One that is missing or not a number is zero: absent.
 type number struct {
 	value float64 // an infinity if the number overflows a float64
 	given bool
@@ -105,9 +105,9 @@ type number struct {
 
 // UnmarshalJSON implements [json.Unmarshaler]. It accepts any value, so that a bad number does not make the document unreadable.
 func (n *number) UnmarshalJSON(raw []byte) error {
-	*n = number{}
-	if raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9' {
-		*n = number{parseFloat(raw), true}
+	x := parseFloat(bytes.Trim(raw, `"`))
+	if *n = (number{x, true}); math.IsNaN(x) {
+		*n = number{}
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ func (i *Intake) Since(name upstream.Name) *upstream.Document {
 }
 
 // Take decodes a document that has arrived. The error says why it is not valid. Take refuses a document of the future, one that the guard
-// refuses, and a chain without a contract to compute with.
+// refuses, a history whose dates are a day off, and a chain without a contract to compute with.
 func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 	d, err := New(doc)
 	if err != nil {
@@ -81,6 +81,10 @@ func (i *Intake) validate(d *Document) error {
 		}
 	}
 	switch c := d.Chain; {
+	case d.Closes != nil:
+		if without, missing, is := compute.Misdated(d.Closes, i.Calendar); is {
+			return upstream.Refuse(upstream.Malformed, "%d of the latest closes have a date without a session, and %d sessions have none: the dates are a day off", without, missing)
+		}
 	case c == nil:
 	case len(c.Unread) > len(c.Contracts):
 		return upstream.Refuse(upstream.OIMissing, "the open interest of %d of %d contracts cannot be read", len(c.Unread), len(c.Unread)+len(c.Contracts))
@@ -134,6 +138,8 @@ const (
 	documentsToAgree = 3
 	// maxJump is the largest change of a price between two documents, as a part of the price before.
 	maxJump = 0.20
+	// leastHeld is how many calls or puts of a root and expiration have open interest that is not gone by trades within a session.
+	leastHeld = 5
 	// MaxAhead is how far ahead of the market's clock a document may be.
 	MaxAhead = 10 * time.Minute
 )
@@ -145,7 +151,8 @@ const (
 //   - is a chain or a history with less than half of the readable rows (shrunk),
 //   - has a price that differs by more than 20 % (price_jump),
 //   - is a chain with less than a quarter of the usable quotes (quotes_missing),
-//   - is a chain in which open interest is left to at most a tenth of the calls, or of the puts, that had some (open_interest_missing).
+//   - is a chain in which open interest is left to at most a tenth of the calls, or of the puts, that had some, of all or of a root and expiration
+//     with at least leastHeld of them (open_interest_missing).
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
@@ -158,12 +165,13 @@ type guard struct {
 
 // mark is the part of a document that the guard compares.
 type mark struct {
-	captured time.Time // the document's timestamp, or the last date of a history
-	sha256   string    // of the document; of a history, the hour in which it was received
-	rows     int       // of a chain: listed and not skipped; of a history: usable
-	price    float64   // of the underlying
-	quotes   int       // of a chain: usable quotes with T > 0
-	held     [2]int    // of a chain: contracts with T > 0 and open interest, by right
+	captured time.Time                 // the document's timestamp, or the last date of a history
+	sha256   string                    // of the document; of a history, the hour in which it was received
+	rows     int                       // of a chain: listed and not skipped; of a history: usable
+	price    float64                   // of the underlying
+	quotes   int                       // of a chain: usable quotes with T > 0
+	held     [2]int                    // of a chain: contracts with T > 0 and open interest, by right
+	heldOf   map[compute.Series][2]int // the same of each root and expiration
 }
 
 // maxHistoryAge is for how long a history that arrives again counts as the same one.
@@ -175,7 +183,7 @@ func markOf(d *Document, cal *compute.Calendar) mark {
 	switch {
 	case d.Chain != nil:
 		n := compute.Unsettled(d.Chain, cal)
-		m.rows, m.quotes, m.held = d.Chain.Listed-d.Chain.Skipped.Total(), n.TwoSided, n.Held
+		m.rows, m.quotes, m.held, m.heldOf = d.Chain.Listed-d.Chain.Skipped.Total(), n.TwoSided, n.Held, n.HeldOf
 	case d.Closes != nil:
 		m.rows = len(d.Closes)
 		m.sha256 = d.Received.Truncate(maxHistoryAge).String() // the same one counts again each hour: a history changes once a day
@@ -224,12 +232,22 @@ func (m mark) against(accepted mark) *upstream.Error {
 		return upstream.Refuse(upstream.QuotesMissing, "%d two-sided quotes, under a quarter of the %d of the accepted document", m.quotes, accepted.quotes)
 	}
 	for right, before := range accepted.held {
-		if now := m.held[right]; before > 0 && 10*now <= before {
+		if now := m.held[right]; vanished(now, before) {
 			return upstream.Refuse(upstream.OIMissing, "%d %ss with open interest, at most a tenth of the %d of the accepted document", now, compute.Right(right), before)
+		}
+	}
+	for series, held := range m.heldOf { // one that has settled is not among them
+		for right, before := range accepted.heldOf[series] {
+			if before >= leastHeld && vanished(held[right], before) {
+				return upstream.Refuse(upstream.OIMissing, "%d %ss of %s %s with open interest, at most a tenth of the %d of the accepted document",
+					held[right], compute.Right(right), series.Root, series.Expiration, before)
+			}
 		}
 	}
 	return nil
 }
+
+func vanished(now, before int) bool { return before > 0 && 10*now <= before }
 
 func halved(rows, before int) bool { return 2*rows < before }
 

@@ -157,7 +157,7 @@ func computeMatrix(a *Answer, in *Inputs, _ *feed.Document) error {
 type openInterestQuality struct {
 	matrixQuality
 	// Why `contracts` is `null`. `no_reference`: no snapshot of the previous session is stored. `split`: the shares of a fund or stock
-	// were split, so the contracts of the reference are no longer listed. `null` when there are changes.
+	// were split, or their strikes adjusted, so symbols of the reference are gone or are of other contracts. `null` when there are changes.
 	Reason *string `json:"changes_reason" jsonschema:"enum=no_reference,enum=split,example=no_reference"`
 	// Contracts left out, because their open interest is not known in one of the two documents. `null` when `contracts` is.
 	Unread *int `json:"open_interest_unread" jsonschema:"minimum=0" unit:"contracts"`

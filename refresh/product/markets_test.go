@@ -347,6 +347,7 @@ func (g *generator) later(t *testing.T, m synthetic) synthetic {
 	u.Spot *= moved
 	var rows []contractRow
 	gone := m.chain.Contracts[g.IntN(len(m.chain.Contracts))] // its series is no longer listed
+	explained := g.chance(2)
 	for _, c := range m.chain.Contracts {
 		if c.Root == gone.Root && c.Expiration == gone.Expiration {
 			continue
@@ -359,6 +360,11 @@ func (g *generator) later(t *testing.T, m synthetic) synthetic {
 			q.OpenInterest = float64(g.IntN(100_000))
 		case 1:
 			q.OpenInterest = 0
+		}
+		if traded := c.Volume; explained && traded >= 0 { // by the trades of the session before
+			q.OpenInterest = max(c.OpenInterest-traded, min(q.OpenInterest, c.OpenInterest+traded))
+		}
+		switch g.IntN(12) {
 		case 2:
 			q.Bid, q.IV = 0, 0
 		case 3:
