@@ -112,10 +112,11 @@ func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due comp
 	return nil
 }
 
-// serialMonths is how many months in a row the futures exchange lists; those after them are of February, May, August and November.
+// serialMonths is how many months in a row the futures exchange lists at any time; those after them are of February, May, August and November.
 //
-// Source: Cboe Futures Exchange, contract specifications of VX: "up to nine near-term serial months".
-const serialMonths = 9
+// Source: Cboe Futures Exchange, contract specifications of VX: "up to nine near-term serial months". The ninth is listed some days
+// after an expiration.
+const serialMonths = 8
 
 // checkMonths refuses a file without a month of the curve, one that lacks a serial month, and one whose unreadable rows include a month.
 // Without that month, each later month would move one rank forward, so that M2 would be taken for M1.

@@ -68,9 +68,9 @@ func TestFetchSettlement(t *testing.T) {
 	failed := func(reason upstream.Reason) oneFile {
 		return oneFile{err: &upstream.Error{Reason: reason, Err: errors.New("x")}}
 	}
-	nine := december
-	for month := compute.NewDate(2027, time.January, 1); month.Month() < time.September; month = month.AddMonths(1) {
-		nine += fmt.Sprintf("VX,VX/%c7,%s,20\r\n", "FGHJKMNQ"[month.Month()-1], cal.VIXExpiration(2027, month.Month()))
+	eight := december
+	for month := compute.NewDate(2027, time.January, 1); month.Month() < time.August; month = month.AddMonths(1) {
+		eight += fmt.Sprintf("VX,VX/%c7,%s,20\r\n", "FGHJKMNQ"[month.Month()-1], cal.VIXExpiration(2027, month.Month()))
 	}
 	for _, c := range []struct {
 		name        string
@@ -92,7 +92,7 @@ func TestFetchSettlement(t *testing.T) {
 		{"garbage between", file("2026-11-20", december+"VX,VX/F7,2027-01-20,n/a\r\n"+february), upstream.Malformed, upstream.Malformed, ""},
 		{"no row between", file("2026-11-20", december+february), upstream.Malformed, upstream.Malformed, ""},
 		{"no row for the first month", file("2026-11-20", january+february), upstream.Malformed, upstream.Malformed, ""},
-		{"a quarter after nine months", file("2026-11-20", nine+"VX,VX/X7,2027-11-17,21\r\n"), "", "", "2026-11-20"},
+		{"a quarter after eight months", file("2026-11-20", eight+"VX,VX/X7,2027-11-17,21\r\n"), "", "", "2026-11-20"},
 	} {
 		for at, want := range map[string]upstream.Reason{"2026-11-23 10:59:00": c.early, "2026-11-23 11:01:00": c.late} {
 			now := ny(t, at)
