@@ -65,7 +65,7 @@ func grouped(x float64) string {
 // percent writes a percentage as the page does: +0.61 %, with a real minus.
 func percent(x float64) string {
 	text := strings.Replace(fmt.Sprintf("%+.2f %%", x), "-", "−", 1)
-	return strings.TrimPrefix(text, map[bool]string{true: "+"}[math.Round(x*100) == 0])
+	return strings.TrimLeft(text, map[bool]string{true: "+−"}[math.Round(x*100) == 0])
 }
 
 // hundredths rounds a figure of 4 decimals to 2, a tie away from zero, as the page does.
@@ -276,7 +276,7 @@ func (b *browser) volatility(p *process) {
 		change := strings.TrimSuffix(percent(hundredths(now.ATM-before.ATM)), " %")
 		return strings.Contains(b.text("#volatility .facts"), fmt.Sprintf("ATM, 30 days %.2f %% %s since %s", hundredths(now.ATM), change, strings.TrimSuffix(writtenDate(before.Session), before.Session[:4])))
 	})
-	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 delta: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("of the last %d sessions", now.Sessions), fmt.Sprintf("Realised, 20 s. %.2f %%", hundredths(now.Realised)))
+	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 Δ: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("of %d sessions", now.Sessions), fmt.Sprintf("Realised, 20 s. %.2f %%", hundredths(now.Realised)))
 	b.press("#volatility .tell", kb.Enter)
 	eval[bool](b, `[...document.querySelectorAll("#volatility details")].every(d => d.open = true)`)
 	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)
@@ -342,7 +342,7 @@ func (b *browser) zeroDTE(p *process) {
 			want = append(want, far("Pin", l.Price))
 		}
 	}
-	b.has("#zero-dte .facts", append(want, fmt.Sprintf("±%.2f", option.Move))...)
+	b.has("#zero-dte .facts", append(want, fmt.Sprintf("±%.3g", option.Move))...)
 	if len(want) != 6 {
 		b.t.Errorf("the levels lack the walls: %q", want)
 	}
@@ -624,11 +624,14 @@ func (b *browser) address(p *process) {
 	b.until("every panel has its answer", allLoaded)
 	b.press("#history .plot", kb.Home, kb.ArrowRight, kb.Enter)
 	shown("enter on a chart opens its date", dates[1])
+	b.until("what has no track is one line, and what has no data cannot be chosen", `document.querySelector("#heat.gone")?.innerText.includes("No track of this date is stored.") && document.querySelector("#heat").offsetHeight < 60 &&
+		document.querySelector("#events li")?.textContent === "Events of this date are not stored." && document.querySelector("#zero-dte [value=volume]").disabled`)
 
 	const saturday, friday, monday = "2026-11-14", "2026-11-13", "2026-11-16"
 	b.do(chromedp.Navigate(p.url + "/?date=" + saturday + "&span=nonsense"))
 	want := "No snapshot of that date is stored. The nearest stored dates are " + writtenDate(friday) + " and " + writtenDate(monday) + "."
 	b.eventually(want, func() bool { return b.text("#today .notice:not([hidden])") == want })
+	b.until("it is said once, and the others are one line", `document.querySelectorAll(".notice:not([hidden]) button").length === 2 && ["levels", "zero-dte"].every(id => document.querySelector("#" + id + ".gone")?.offsetHeight < 60)`)
 	b.press("#today .notice:not([hidden]) button:last-child", kb.Enter)
 	b.until("the nearest date is shown", fmt.Sprintf(`new URLSearchParams(location.search).get("date") === %q && !document.querySelector("#today.missing, #today[aria-busy=true]")`, monday))
 

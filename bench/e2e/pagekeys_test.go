@@ -22,11 +22,14 @@ func TestPageKeys(t *testing.T) {
 		b.until(keys+" "+what, holds)
 	}
 	dates := p.sessions()
-	key("[", "shows the newest date", `location.search === "?date=`+dates[len(dates)-1]+`" && document.title === "SPX `+writtenDate(dates[len(dates)-1])+`"`)
-	key("[", "shows the date before", `location.search === "?date=`+dates[len(dates)-2]+`"`)
-	key("]", "shows the date after", `location.search === "?date=`+dates[len(dates)-1]+`"`)
+	b.until("now shows the newest date", `document.querySelector("#today[aria-busy=false]")`)
+	key("[", "shows the date before that of now", `location.search === "?date=`+dates[len(dates)-2]+`" && document.title === "SPX `+writtenDate(dates[len(dates)-2])+`"`)
+	key("[", "shows the date before", `location.search === "?date=`+dates[len(dates)-3]+`"`)
+	key("]", "shows the date after", `location.search === "?date=`+dates[len(dates)-2]+`"`)
 	key("]", "shows now", `location.search === ""`)
-	key("9", "leads to VIX", `location.hash === "#vix"`)
+	key("9", "leads to VIX", `location.hash === "#vix" && document.activeElement.id === "vix" && document.querySelector("#vix[aria-busy=false]")`)
+	key("i", "explains the panel of the last key", `document.querySelector("#vix.told")`)
+	key(kb.ArrowRight, "reaches its chart", `document.activeElement.matches("#vix .plot:has(.hint:not([hidden]))")`)
 	key("1", "leads to today", `location.hash === "#today"`)
 	key(".", "shows the next underlying", `document.querySelector("#underlying").value === "SPY"`)
 	key(",", "shows the one before", `document.querySelector("#underlying").value === "SPX"`)
@@ -52,10 +55,10 @@ func TestPageKeys(t *testing.T) {
 	b.view(390, 844, "light")
 	b.press("#menu", kb.Enter)
 	b.until("the menu opens", `document.querySelector("#views:popover-open")`)
-	if small := eval[[]string](b, `[...document.querySelectorAll("header.top :is(button, input, select), #views a, #strip a, main > section:not(.folded) > header button")].filter(e => e.checkVisibility() && e.offsetHeight < 40).map(e => e.id || e.className || e.textContent)`); len(small) > 0 {
-		t.Errorf("lower than 40 px: %q", small)
+	if small := eval[[]string](b, `[...document.querySelectorAll("header.top :is(button, input, select), #views a, #strip a, main > section:not(.folded) > header button, .bottom a")].filter(e => e.checkVisibility() && (e.offsetHeight < 40 || e.offsetWidth < 40)).map(e => e.id || e.className || e.textContent)`); len(small) > 0 {
+		t.Errorf("below 40 px: %q", small)
 	}
 	b.press(`#views a[href="#history"]`, kb.Enter)
-	b.until("a link of the menu unfolds its panel", `!document.querySelector("#views:popover-open") && document.querySelector("#history:not(.folded)[aria-busy=false]")`)
+	b.until("a link of the menu unfolds its panel at the top", `!document.querySelector("#views:popover-open") && document.querySelector("#history:not(.folded)[aria-busy=false]") && Math.abs(document.querySelector("#history").getBoundingClientRect().top) < 20`)
 	b.clean()
 }

@@ -78,9 +78,9 @@ func TestPageUnderlyings(t *testing.T) {
 	for _, r := range rows {
 		want = append(want, r.Symbol+" "+dollars(*r.Net))
 	}
-	b.until("the table is closed at first", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#overview").hidden`)
+	b.until("the table is closed at first", `!document.querySelector("#overview").checkVisibility()`)
 	b.press("#compare", kb.Enter)
-	b.until("the table is open", fmt.Sprintf(`document.querySelectorAll("#overview:not([hidden]) tbody tr").length === %d`, len(rows)))
+	b.until("the table is open", fmt.Sprintf(`document.querySelectorAll("#overview:popover-open tbody tr").length === %d`, len(rows)))
 	b.press("#overview thead th:nth-child(4) button", kb.Enter)
 	b.until("the table is sorted", `document.querySelector("#overview thead th:nth-child(4)[aria-sort=descending]")`)
 	got := eval[[]string](b, `[...document.querySelectorAll("#overview tbody tr")].map(r => (r.querySelector("a").textContent + " " + r.children[3].textContent).replace(/\u2060/g, "").replace(/\s+/g, " "))`)
@@ -88,14 +88,11 @@ func TestPageUnderlyings(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	b.press(`#overview tbody a[href*="u=xlf"]`, kb.Enter)
-	b.until("a row opens its underlying", `location.search === "?span=hour&u=xlf&flow-symbol=XLF" && document.querySelector("#underlying")?.value === "XLF"`)
+	b.until("a row opens its underlying, and the table goes", `!document.querySelector("#overview:popover-open") && location.search === "?span=hour&u=xlf&flow-symbol=XLF" && document.querySelector("#underlying")?.value === "XLF"`)
 	b.see("#matrix")
 	b.until("its matrix shows more than its few strikes near the spot", `document.querySelector("#matrix .choice [aria-pressed=true]")?.value === "10"`)
 	b.see("#flow")
 	b.until("flow shows it alone", `[...document.querySelectorAll("#flow tbody th b")].every(e => e.textContent === "XLF") && document.querySelector("#flow[aria-busy=false]")`)
-	b.press("#compare", kb.Enter)
-	b.do(chromedp.Reload())
-	b.until("the table stays closed", `document.querySelector("#compare[aria-expanded=false]") && document.querySelector("#underlying")?.value === "XLF" && document.querySelector("#overview").hidden`)
 	b.do(chromedp.Navigate(p.url + "/?u=AAPL"))
 	b.until("capital letters are the same symbol", `document.querySelector("#underlying")?.value === "AAPL"`)
 	b.do(chromedp.Navigate(p.url + "/?u=zzz"))

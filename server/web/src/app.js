@@ -44,7 +44,11 @@ async function start() {
       if (section.matches('.folded')) near.observe(section);
     }
   };
-  const unfold = () => folds.get(location.hash.slice(1))?.(true);
+  const unfold = () => {
+    const id = location.hash.slice(1);
+    folds.get(id)?.(true);
+    if (phone.matches) document.getElementById(id)?.scrollIntoView(); // the page was too short for it
+  };
   phone.addEventListener('change', look);
   addEventListener('hashchange', unfold);
   look();

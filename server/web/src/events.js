@@ -2,9 +2,10 @@
 // all underlyings, and flow. It is shown as marks, in a list, in the title, and as notifications for those who want them.
 
 import { h, say } from './dom.js';
+import { notable, sided } from './flow.js';
 import { dollars, level, number, shortDate, time, words } from './format.js';
 import { day, follow } from './panel.js';
-import { recall, remember, underlying } from './state.js';
+import { choose, recall, remember, underlying } from './state.js';
 
 /** kinds are the sign, the colour and the name of each kind of event. The kind that counts most is first. */
 const kinds = { flip: ['◆', '--flip', 'Flip crossed'], regime: ['●', '--positive', 'Regime'], wall: ['■', '--accent', 'Wall moved'], flow: ['★', '--part-4', 'Large flow'] };
@@ -49,12 +50,20 @@ export function tracked({ columns, rows }) {
   return rows.flatMap((row) => of({ at: Date.parse(row[at]), spot: row[spot], flip: row[flip], call: row[call], put: row[put], regime: row[regime] }));
 }
 
-const unusual = 65; // the score from which flow is an event: about one contract in 5,000 of an index
-
-/** large returns the events of flow, largest first, of the few contracts with the highest scores. Each is one event, at its last trade. */
-export const large = (items) => items.filter((x) => x.score >= unusual).toSorted((a, b) => b.score - a.score).slice(0, few).map((x) => ({
-  at: Date.parse(x.observed_at), kind: 'flow', id: x.id, price: x.strike, size: x.score, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
+/** large returns the events of flow, largest first, of the few notable contracts with the highest scores. Each is one event, at its last trade. */
+export const large = (items) => notable(items).toSorted((a, b) => b.score - a.score).slice(0, few).map((x) => ({
+  at: Date.parse(x.observed_at), kind: 'flow', id: x.id, side: x.side, price: x.strike, size: x.score, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
 }));
+
+/** firstSeen gives events of flow the time of the trade with which this browser first saw them in the session: a later trade tells less. */
+function firstSeen(events, session) {
+  const name = `flow ${underlying()}`;
+  const old = JSON.parse(recall(name) ?? '{}');
+  const seen = old.session === session ? old.seen : {};
+  for (const e of events) e.at = seen[e.id] ??= e.at;
+  remember(name, JSON.stringify({ session, seen }));
+  return events;
+}
 
 /**
  * placed returns the glyphs of the events of a session up to a moment, as paint.js draws them, and a text for each point of xs, which
@@ -97,9 +106,9 @@ export function watchEvents() {
   let unread = 0;
 
   const show = () => {
-    const all = [...marks.map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...others].sort((a, b) => b.at - a.at);
-    list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind), h('time', null, `${e.kind === 'flow' ? '≤\u202f' : ''}${time(e.at, true)}`), h('b', null, e.symbol), ` ${e.text}`)));
-    if (all.length === 0) list.append(h('li', null, 'Nothing has happened yet: no flip crossed, no wall moved, no regime changed, no large flow.'));
+    const all = [...marks.map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...day() ? [] : others].sort((a, b) => b.at - a.at);
+    list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind), h('time', null, `${e.kind === 'flow' ? '≤\u202f' : ''}${time(e.at, true)}`), h('b', null, e.symbol), ' ', e.kind === 'flow' ? h('a', { href: '#flow', click: () => { choose({ 'flow-symbol': e.symbol }); box.hidePopover(); } }, e.text) : e.text)));
+    if (all.length === 0) list.append(h('li', null, day() && !own.track ? 'Events of this date are not stored.' : `No flip crossed, no wall moved, no regime changed${day() ? ' on this date' : ', no large flow yet'}.`));
     count.hidden = unread === 0;
     say(count, String(unread));
     wish.hidden = !('Notification' in window) || Notification.permission === 'denied';
@@ -114,10 +123,10 @@ export function watchEvents() {
   /** owned takes new own events. Those of the first answer of an address have happened before the page looked. */
   const owned = (name, events, isFirst) => {
     own[name] = events;
-    marks.splice(0, marks.length, ...own.track, ...own.flow);
+    marks.splice(0, marks.length, ...own.track ?? [], ...own.flow ?? []);
     marks.sort((a, b) => a.at - b.at);
     const symbol = underlying().toUpperCase();
-    const fresh = events.map((e) => ({ ...e, symbol })).filter((e) => !known.has(key(e)));
+    const fresh = (events ?? []).map((e) => ({ ...e, symbol })).filter((e) => !known.has(key(e)));
     for (const e of fresh) known.add(key(e));
     if (!isFirst && !day()) tell(fresh);
     dispatchEvent(new Event('marks'));
@@ -132,17 +141,17 @@ export function watchEvents() {
   const take = (name, path, events) => {
     let shown = '';
     follow(path, (feed, fresh) => {
-      if (!fresh) return;
       const isFirst = shown !== feed.url;
-      shown = feed.url;
-      owned(name, feed.document ? events(feed.document.data, isFirst) : [], isFirst);
+      if (!fresh && !(isFirst && feed.failure)) return; // no events of another address stay
+      shown = feed.document && feed.url;
+      owned(name, feed.document && events(feed.document, isFirst), isFirst);
     });
   };
-  take('track', () => `/api/v1/gex/{u}/intraday${day() && `?date=${day()}`}`, tracked);
-  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), (d, isFirst) => {
+  take('track', () => `/api/v1/gex/{u}/intraday${day() && `?date=${day()}`}`, ({ data }) => tracked(data));
+  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), ({ data, meta }, isFirst) => {
     if (isFirst) trades.clear();
-    for (const e of large(d.items)) if (!trades.has(e.id)) trades.set(e.id, e);
-    return [...trades.values()].slice(-most);
+    for (const e of firstSeen(large(data.items), meta.session_date)) if (!trades.has(e.id)) trades.set(e.id, e);
+    return sided([...trades.values()]).slice(-most);
   });
   follow('/api/v1/underlyings', (feed, fresh) => {
     if (!fresh || !feed.document) return;

@@ -62,6 +62,11 @@ export const matching = (items) => items.filter((x) => active().every(([name, va
 /** sided returns the rows of a known side. All, if the user has chosen so, or asks for a direction that only others have. */
 export const sided = (items) => (chosen('flow-sides') === 'all' || filter('direction') === 'unknown' ? items : items.filter((x) => x.side !== 'unknown'));
 
+const [unusual, big] = [65, 1e6]; // about one contract in 5,000 of an index has this score
+
+/** notable returns those rows of the table that are events. */
+export const notable = (items) => sided(items).filter((x) => x.score >= unusual && x.premium >= big);
+
 /** unmatched says why no row is shown, although there are rows. */
 export function unmatched() {
   const [from, to] = ['from', 'to'].map(filter);
@@ -78,7 +83,11 @@ export function flowPanel() {
   const seen = new Map(); // when each row first came, by its id
   const tip = tooltip();
   const rows = picker('Rows', (n) => choose({ 'flow-rows': n === '20' ? '' : n }));
-  options(rows.select, ['20', '50', '100'].map((n) => [n, n]));
+  options(rows.select, ['20', '50', '100'].map((n) => [n, `${n} rows`]));
+  const order = picker('Sort by', (v) => choose({ 'flow-sort': v })); // on a phone, where the table has no heads
+  options(order.select, columns.flatMap(([key, name]) => [[`${key}.desc`, `${name} ↓`], [`${key}.asc`, `${name} ↑`]]));
+  order.element.classList.add('order');
+  const fold = h('button', { type: 'button', class: 'unfold', 'aria-expanded': 'false', click: () => fold.setAttribute('aria-expanded', String(controls.element.classList.toggle('open'))) }, 'Filters');
   const controls = filterControls();
   const sides = h('button', { type: 'button', click: () => choose({ 'flow-sides': chosen('flow-sides') === 'all' ? '' : 'all' }) });
   const reset = h('button', {
@@ -95,7 +104,7 @@ export function flowPanel() {
   const place = scroller('Unusual activity', h('table', { class: 'flow', role: 'table' }, h('caption', { class: 'unseen' }, 'Unusual options activity'),
     h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, heads)), body));
   const panel = new Panel({
-    id: 'flow', controls: [rows.element],
+    id: 'flow', controls: [order.element, rows.element, fold],
     render(data, meta) {
       market = marketNow(meta.source);
       // The rows of the first answer are not new: they may be old.
@@ -114,6 +123,8 @@ export function flowPanel() {
     rows.select.value = String(most());
     reset.hidden = active().length === 0;
     const [key, way] = sorted();
+    order.select.value = `${key}.${way}`;
+    say(fold, active().length ? `Filters: ${active().length}` : 'Filters');
     for (const head of heads) {
       if (head.dataset.key === key) head.setAttribute('aria-sort', `${way}ending`);
       else head.removeAttribute('aria-sort');
@@ -141,7 +152,7 @@ export function flowPanel() {
   const legend = h('ul', { class: 'key about', 'aria-label': 'Parts of a score' }, parts.map(([key, name, best]) => h('li', { class: key }, `${name} (${best})`)),
     h('li', { class: 'fresh' }, 'New in the last minute'));
   const explained = h('p', { class: 'about' }, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
-    ' is inferred from the side of the last trade.');
+    ` is inferred from the side of the last trade. A row is an event, ★, from a score of ${unusual} and ${dollars(big, true)} of premium: what services that sell flow call a golden sweep or a whale begins there.`);
   panel.body.append(controls.element, h('div', { class: 'counted' }, count, sides, reset), explained, legend, none, place);
   panel.element.append(tip.element); // it is fixed to the window, and body contains what is
   draw();

@@ -2,7 +2,7 @@
 
 export const unknown = '–';
 const gap = '\u00a0'; // no line break between a number and its unit
-const minus = (text) => text.replace('-', '\u2212');
+const minus = (text) => text.replace('-', /[1-9]/.test(text) ? '\u2212' : ''); // zero has no sign
 const known = (x) => typeof x === 'number' && Number.isFinite(x);
 
 /** number writes x with at most so many decimals, or with exactly so many if fixed. */
@@ -25,7 +25,7 @@ export function percent(x, decimals = 2) {
 }
 
 /** points writes a difference with its sign. */
-export const points = (x, decimals = 2) => (known(x) ? signed(x, number(x, decimals, true)) : unknown);
+export const points = (x, decimals = 2) => (known(x) ? signed(Number(x.toFixed(decimals)), number(x, decimals, true)) : unknown);
 
 const scales = [[1e12, 'tn'], [1e9, 'bn'], [1e6, 'm'], [1e3, 'k']];
 
@@ -42,7 +42,8 @@ export function short(x, brief = false) {
 /** dollars writes an amount: −$6.40 bn. A word joiner keeps the sign on the line of the amount. */
 export function dollars(x, brief = false) {
   if (!known(x)) return unknown;
-  return x < 0 ? `\u2212\u2060$${short(-x, brief)}` : `$${short(x, brief)}`;
+  const text = `$${short(Math.abs(x), brief)}`;
+  return x < 0 && /[1-9]/.test(text) ? `\u2212\u2060${text}` : text;
 }
 
 /** axisDollars and axisShort write the numbers of an axis. */

@@ -15,7 +15,7 @@ export function heatPanel() {
   const chart = new Chart('Net gamma by strike', 380, { untitled: true, right: true, pad: [20, 14] });
   let track = null; // the hero follows it, too
   const show = () => { if (panel.document) draw(chart, panel.document.data, track); };
-  const panel = new Panel({ id: 'heat', render: show });
+  const panel = new Panel({ id: 'heat', dated: 'track', render: show });
   panel.body.append(chart.element);
   panel.followDay('/api/v1/gex/{u}/strikes', '/api/v1/gex/{u}/strikes');
   followTrack((document) => {

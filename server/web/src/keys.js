@@ -1,6 +1,7 @@
 // The keys of the page, and the dialog that lists them. A key with a modifier, or typed into a field, is left alone.
 
 import { h } from './dom.js';
+import { day, panels } from './panel.js';
 import { underlying } from './state.js';
 import { open } from './underlyings.js';
 
@@ -9,10 +10,19 @@ export function watchKeys() {
   const views = document.getElementById('views');
   const links = [...views.querySelectorAll('a')];
   views.addEventListener('click', (event) => { if (event.target.closest('a') && views.matches(':popover-open')) views.hidePopover(); });
+  const goTo = (a) => () => {
+    a.click();
+    const place = document.querySelector(a.hash);
+    place.tabIndex = -1;
+    place.focus({ preventScroll: true });
+  };
   const click = (id) => () => document.getElementById(id)?.click();
+  let now; // the session that now shows
   const rows = (step) => () => {
     const select = document.querySelector('.pick select');
-    const next = (select?.selectedIndex ?? -1) + step;
+    if (!day()) now = panels[0]?.document?.meta.session_date;
+    let next = (select?.selectedIndex ?? -1) + step;
+    if (select?.options[next]?.value === now) next += step; // now shows that session
     if (!select?.options[next] || select.selectedIndex < 0) return;
     select.selectedIndex = next;
     select.dispatchEvent(new Event('change'));
@@ -29,7 +39,7 @@ export function watchKeys() {
     ['.', ['The underlying after', symbols(1)]],
     ['[', ['The date before', rows(1)]],
     [']', ['The date after', rows(-1)]],
-    ...links.map((a) => [a.getAttribute('aria-keyshortcuts'), [a.textContent, () => a.click()]]),
+    ...links.map((a) => [a.getAttribute('aria-keyshortcuts'), [a.textContent, goTo(a)]]),
     ['c', ['Compare all underlyings', click('compare')]],
     ['e', ['Events', click('bell')]],
     ['i', ['Explain the panel that has the focus', () => document.activeElement.closest('section')?.querySelector('.tell')?.click()]],
@@ -43,6 +53,12 @@ export function watchKeys() {
   document.getElementById('theme').after(h('button', { type: 'button', id: 'keys', 'aria-label': 'Keys', 'aria-keyshortcuts': '?', title: 'Keys: ?', click: () => help.showModal() }, '?'));
   addEventListener('keydown', (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented || event.target.closest?.('input, select, textarea')) return;
+    const chart = /^Arrow(Left|Right)$/.test(event.key) && event.target.matches?.('main [tabindex="-1"]') && event.target.querySelector('.plot');
+    if (chart) { // the panel has the focus, by its key
+      chart.focus({ preventScroll: true });
+      chart.dispatchEvent(new KeyboardEvent('keydown', { key: event.key, cancelable: true }));
+      event.preventDefault();
+    }
     const [, act] = keys.get(event.key) ?? [];
     if (!act || help.open && event.key !== '?') return;
     event.preventDefault();

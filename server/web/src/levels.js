@@ -45,7 +45,7 @@ export function rungs(d, maxPain) {
     (walls ?? []).forEach((w, i) => add(kind, i ? `${name} ${i + 1}` : name, w.strike));
   }
   const pin = d.zero_dte?.pin_strike;
-  add(...outside(pin, d) ? ['far', '0DTE pin, outside its move'] : ['pin', '0DTE pin'], pin);
+  add(...outside(pin, d) ? ['far', '0DTE pin, outside'] : ['pin', '0DTE pin'], pin);
   add('flip', 'Flip band, high', d.flip_band?.high);
   add('flip', 'Flip band, low', d.flip_band?.low);
   for (const [until, by] of [['to close', d.zero_dte?.remaining_move], ['1 session', d.expected_move_1d]]) {
@@ -67,7 +67,7 @@ export function levelsPanel() {
     if (!d) return;
     const all = rungs(d, !Replay.levels && pain?.meta.session_date === d.session_date ? pain.data.max_pain : null);
     const spot = d.effective_spot;
-    const rung = ({ price: x, names, kind }) => h('li', { class: kind }, h('span', { title: names.join(', ') }, names.length > 2 ? `${names.slice(0, 2).join(' · ')} +${names.length - 2}` : names.join(' · ')), price(names.join(', '), x),
+    const rung = ({ price: x, names, kind }) => h('li', { class: kind }, h('span', { title: names.join(', ') }, names.join(' · ')), price(names.join(', '), x),
       h('small', null, percent((x / spot - 1) * 100)), h('small', null, points(x - spot, Math.abs(x - spot) < 100 ? 2 : 0)));
     const here = h('li', { class: 'spot', 'aria-current': 'true' }, h('span', null, spotName(d)), h('b', null, level(spot)), ...(level(spot) === level(d.spot) ? [percent(d.spot_change_pct), 'day'] : []).map((text) => h('small', null, text))); // the change is that of the published price
     const at = all.findIndex((r) => r.price < spot);

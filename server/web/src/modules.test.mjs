@@ -21,7 +21,7 @@ test('numbers, amounts, times and ages', () => {
   const plain = (text) => text.replace(/\u2060/g, '').replace(/\u00a0/g, ' ');
   for (const [got, want] of [
     [format.number(-1234.5, 1), '−1,234.5'], [format.number(NaN), '–'], [format.level(7514.6), '7,514.60'], [format.level(7500), '7,500'],
-    [format.percent(0.614), '+0.61 %'], [format.percent(-0.001), '−0.00 %'], [format.percent(null), '–'], [format.points(-1.5), '−1.50'],
+    [format.percent(0.614), '+0.61 %'], [format.percent(-0.001), '0.00 %'], [format.percent(null), '–'], [format.points(-1.5), '−1.50'], [format.points(0.004), '0.00'], [format.level(-0.001), '0.00'], [format.dollars(-0.001), '$0.00'],
     [format.short(999), '999'], [format.short(999.6), '1.00 k'], [format.short(6400), '6.40 k'], [format.short(12_345_678), '12.3 m'], [format.short(2e12), '2.00 tn'],
     [format.dollars(-6.4e9), '−$6.40 bn'], [format.axisDollars(-6.4e9), '−$6.4 bn'], [format.dollars(0), '$0'], [format.dollars(undefined), '–'],
     [format.rough(0.7731), '0.773'], [format.rough(6.1342), '6.13'], [format.rough(94.62), '94.6'], [format.rough(7550.4), '7,550'], [format.rough(null), '–'],
@@ -141,7 +141,7 @@ test('events: what two rows in a row have, at the first of them', () => {
     [3, 'flip', 100, 'Spot crossed the flip, 100, downwards'], [3, 'wall', 120, 'Call wall 120, was 110'], [5, 'regime', 98, 'Regime negative, was neutral']]);
   assert.deepEqual(tracked({ columns, rows: [] }), []);
   const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
-  assert.deepEqual(large([flow(70), flow(64.9)]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
+  assert.deepEqual(large([flow(70), flow(64.9), { ...flow(71), premium: 9e5 }, { ...flow(72), side: 'unknown' }]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
   assert.deepEqual(large([66, 67, 68, 69, 70, 71].map(flow)).map((e) => e.id), [71, 70, 69, 68, 67]);
 });
 
@@ -166,7 +166,7 @@ test('levels: highest price first, those of one price together, and none that is
   const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: null,
     walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105, remaining_move: 4 } };
   assert.deepEqual(rungs(d, 99).map((r) => [r.price, r.kind, r.names.join()]), [[120, 'call', 'Call wall by open interest'], [110, 'call', 'Call wall,Largest gamma,0DTE call wall 2'],
-    [105, 'call', '0DTE call wall,0DTE pin, outside its move'], [104, 'move', 'Spot + expected move, to close'], [102, 'move', 'Spot + expected move, 1 session'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Spot − expected move, 1 session'], [96, 'move', 'Spot − expected move, to close'], [90, 'put', 'Put wall']]);
+    [105, 'call', '0DTE call wall,0DTE pin, outside'], [104, 'move', 'Spot + expected move, to close'], [102, 'move', 'Spot + expected move, 1 session'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Spot − expected move, 1 session'], [96, 'move', 'Spot − expected move, to close'], [90, 'put', 'Put wall']]);
   assert.equal(rungs({ ...d, put_wall: 110 }, 99)[1].kind, 'both');
 });
 

@@ -53,8 +53,8 @@ export class Panel {
   shown = null; // the address of the document
   checked = 0; // when an address last gave or confirmed an answer
 
-  constructor({ id, controls = [], what = 'Quotes', render, onFailure }) {
-    Object.assign(this, { id, what, render, onFailure });
+  constructor({ id, controls = [], what = 'Quotes', dated = 'snapshot', render, onFailure }) {
+    Object.assign(this, { id, what, dated, render, onFailure });
     this.element = document.getElementById(id);
     this.heading = this.element.querySelector('h2').textContent;
     this.problem = h('span', { role: 'status' });
@@ -115,7 +115,9 @@ export class Panel {
   tick() {
     const failure = this.failure;
     const { checked, nextAt } = this.feed ?? {};
-    say(this.problem, failure ? sentence(failure.message) : '');
+    const gone = unstored(this); // then the card is one line
+    const first = this === panels[0];
+    say(this.problem, gone && !first ? `No ${this.dated} of this date is stored.` : failure ? sentence(failure.message) : '');
     const final = !!failure?.final;
     const other = this.document !== null && this.shown !== this.feed?.url; // the body still shows another date
     const away = this.shown !== null && this.document === null; // the body still has figures of another underlying
@@ -123,10 +125,11 @@ export class Panel {
     const place = missing ? this.body : this.foot;
     this.notice.hidden = !failure || shared(failure) && !missing;
     this.element.classList.toggle('missing', missing); // hides the body
+    this.element.classList.toggle('gone', gone);
     this.element.classList.toggle('other', other && !failure); // fades it
     this.element.classList.toggle('away', away); // hides the body without a notice in it
     if (this.notice.parentNode !== place) place.prepend(this.notice);
-    this.#offer(failure ? [failure.error?.nearest?.earlier, failure.error?.nearest?.later].filter(Boolean) : []);
+    this.#offer(failure && (first || !unstored(panels[0])) ? [failure.error?.nearest?.earlier, failure.error?.nearest?.later].filter(Boolean) : []);
     say(this.again, failure && !final ? ` ${retry(nextAt)}` : '');
     const meta = this.document?.meta;
     if (!meta || missing) {
@@ -159,6 +162,9 @@ export class Panel {
     this.near.replaceChildren(...dates.length ? [' The nearest stored ', dates.length > 1 ? 'dates are ' : 'date is ', buttons[0], ...buttons.slice(1).flatMap((b) => [' and ', b]), '.'] : []);
   }
 }
+
+/** unstored says that a panel has no answer of the chosen date. If the first has none, it offers other dates for all. */
+const unstored = (panel) => panel.failure?.code === 'snapshot_not_found';
 
 // An answer that comes in an hour at the earliest is one whose documents the source lacks. Then the server is not starting.
 const starting = (failure) => failure?.code === 'not_ready' && failure.retryAfter < 3600e3;

@@ -3,7 +3,7 @@
 import { h, say, scroller } from './dom.js';
 import { date, dollars, level, number, percent, title, unknown, words } from './format.js';
 import { day, follow, Panel } from './panel.js';
-import { marketNow } from './poll.js';
+import { marketNow, observe } from './poll.js';
 import { addressWith, choicesOf, choose, onChoice, recall, remember, underlying } from './state.js';
 import { refill } from './terms.js';
 
@@ -127,7 +127,7 @@ const isText = (i) => i === 0 || i === 4;
 /** plain says that a click asks for no other tab or window. */
 const plain = (event) => !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
 
-/** overview builds the table of all underlyings below its button, closed at first. */
+/** overview builds the table of all underlyings, which its button opens. */
 function overview(count) {
   const section = document.getElementById('overview');
   const button = document.getElementById('compare');
@@ -145,22 +145,21 @@ function overview(count) {
     refill(body, ...sorted.map((r) => h('tr', { 'aria-current': pathOf(r.symbol) === underlying() && 'true', click: (event) => { if (!event.target.closest('a')) open(pathOf(r.symbol)); } },
       columns.map(([, , cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: isText(i) ? null : 'number' }, cell(r))))));
   };
-  onChoice(draw); // the links keep the choices
+  let shown = underlying();
+  onChoice(() => {
+    draw(); // the links keep the choices
+    if (shown !== underlying()) section.hidePopover();
+    shown = underlying();
+  });
   let panel = null;
-  const set = (isOpen) => {
-    section.hidden = !isOpen;
-    button.setAttribute('aria-expanded', String(isOpen));
-    if (!isOpen || panel) return;
+  button.popoverTargetElement = section;
+  section.addEventListener('beforetoggle', () => {
+    if (panel) return;
     section.style.setProperty('--tall', `${count * 25 + 75}px`);
     panel = new Panel({ id: 'overview', render: (data) => { rows = data.rows; draw(); } });
     panel.body.append(scroller('All underlyings', h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels and volatility of all underlyings'), h('thead', null, h('tr', null, heads)), body)));
     panel.follow('/api/v1/underlyings');
-  };
-  button.addEventListener('click', () => {
-    set(section.hidden);
-    remember('overview', section.hidden ? 'closed' : 'open');
   });
-  set(recall('overview') === 'open');
 }
 
 const signs = { positive: '+γ', negative: '−γ', neutral: '±γ' };
@@ -210,6 +209,7 @@ export function watchStrip() {
   follow('/api/v1/underlyings', (feed, fresh) => {
     if (!fresh || !feed.document) return;
     const { source, delay_minutes: delay, freshness } = feed.document.meta;
+    observe(feed.document.meta); // no panel may have an answer
     old = (r) => {
       const minutes = Math.floor((marketNow(source) - Date.parse(r.as_of)) / 60e3);
       return freshness.state === 'fresh' && minutes > delay + 5 ? `${minutes} min old` : '';

@@ -57,14 +57,14 @@ function list(d, missing, earlier) {
     const known = Number.isFinite(d[key]);
     const bar = h('span', { class: 'gauge', 'aria-hidden': 'true' });
     bar.style.setProperty('--at', known ? `${d[key]}%` : '0%');
-    return fact(word, name, [known ? `${number(d[key])}\u00a0%` : unknown, known ? bar : null], known ? `of the last ${number(d.sessions)} sessions` : d[key] === null ? why(key) : '');
+    return fact(word, name, [known ? `${number(d[key])}\u00a0%` : unknown, known ? bar : null], known ? `of ${number(d.sessions)} sessions` : d[key] === null ? why(key) : '');
   };
   const change = d.atm_30d - (earlier?.atm_30d ?? NaN);
   return [
     of('atm', 'ATM, 30 days', 'atm_30d', volatility, Number.isFinite(change) ? `${points(change)} since ${shortDate(earlier.session_date)}` : 'a year'),
     gauge('rank', 'IV rank', 'rank_1y'),
     gauge('percentile', 'IV percentile', 'percentile_1y'),
-    of('risk_reversal', 'Risk reversal', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? '25 delta: puts dearer' : '25 delta: calls dearer'),
+    of('risk_reversal', 'Risk reversal', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? '25 Δ: puts dearer' : '25 Δ: calls dearer'),
     of('model_free', 'Model-free', 'model_free_30d', volatility, '30 days'),
     of('term_slope', 'Term slope', 'term_slope', points, '90 less 30 days'),
     of('realised', 'Realised, 20 s.', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${number(d.realised_60d, 1, true)}` : '60 sessions: –'),

@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { h, say } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, shortDate, time, unknown, weekday } from './format.js';
+import { axisDollars, date, dollars, level, number, percent, rough, shortDate, time, unknown, weekday } from './format.js';
 import { dated, records } from './history.js';
 import { outside } from './levels.js';
 import { day, follow, Panel } from './panel.js';
@@ -16,7 +16,8 @@ if (location.hash === '#0dte') location.replace('#zero-dte');
 
 /** zeroDtePanel builds the panel. A narrow card has room for one chart: the strikes, or the session. Where that has nothing to draw, the next expirations follow. */
 export function zeroDtePanel() {
-  const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']]);
+  let alone = false; // no strikes are known
+  const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']], () => (alone ? 'session' : 'gamma'));
   const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, z: {}, expiring: [] })); // it has its height before the answer
   const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
   const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
@@ -38,13 +39,14 @@ export function zeroDtePanel() {
     const name = next ? `Next: ${weekday(next.on)}` : '0DTE by strike';
     say(strikes.element.querySelector('h3'), name);
     strikes.canvas.ariaLabel = strikes.canvas.ariaLabel.replace(/^.*(?=: chart)/, name);
-    figure.allow(...(next ? ['gamma', 'session'] : [])); // the matrix has net gamma only
+    alone = !!day() || !expiring.length && !next;
+    const line = track ? drawTrack(net, track) : net.clear(why);
+    figure.allow(...(alone ? [line ? 'session' : 'none'] : next ? ['gamma', 'session'] : [])); // the matrix has net gamma only
     refill(facts, ...list(today));
     const bars = drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
-    const line = track ? drawTrack(net, track) : net.clear(why);
     const [noRows, noTrack] = [!today.rows && !day(), !track && !why];
     for (const [chart, waits] of [[strikes, noRows], [net, noTrack]]) chart.element.classList.toggle('pending', waits); // it keeps its place
-    const session = figure.picked() === 'session' || line && (day() || !expiring.length && !next); // the one that has something to draw
+    const session = figure.picked() === 'session' && (line || !alone); // else the strikes say why there is nothing
     charts.dataset.shown = `${session ? 'session' : 'strikes'}${(session ? line || noTrack : bars || noRows) ? '' : ' ahead'}`;
     drawAhead(ahead, d);
   };
@@ -86,7 +88,7 @@ function list({ d, z, expiring, next, option, track }) {
     fact('call_wall', 'Call wall', level(call), away(call, d)),
     fact('put_wall', 'Put wall', level(put), away(put, d)),
     next ? fact('zero_dte', d.zero_dte.settled ? '0DTE, settled' : '0DTE', dollars(last?.zero_dte_net_gex_dollars), last ? `at ${time(Date.parse(last.as_of), true)}` : '') : fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
-    fact('expected_move', next ? 'To its close' : 'To close', z.remaining_move ? `±${number(z.remaining_move, 2)}` : unknown, option?.atm_straddle ? `straddle ${number(option.atm_straddle, 1)}` : ''),
+    fact('expected_move', next ? 'To its close' : 'To close', z.remaining_move ? `±${rough(z.remaining_move)}` : unknown, option?.atm_straddle ? `straddle ${rough(option.atm_straddle)}` : ''),
   ];
 }
 
@@ -113,7 +115,7 @@ function drawStrikes(chart, today, f) {
   const [call, put] = [most(f.call), most(f.put)];
   chart.draw({
     view: next?.on ?? d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yName: f.yName, yFormat: next ? axisDollars : f.yFormat,
-    marks: marks.filter((m) => inside(m.x)), bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${number(move)}` }] : [],
+    marks: marks.filter((m) => inside(m.x)), bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${rough(move)}` }] : [],
     series: [
       ...(next ? [] : [{ name: 'Calls', values: near.map(f.call), format: f.write, kind: 'bars', color: '--positive' }, { name: 'Puts', values: near.map(f.put), format: f.write, kind: 'bars', color: '--negative' }]),
       { name: 'Net gamma', values: near.map((r) => r.net_gex_dollars), format: dollars, kind: next ? 'bars' : 'none', color: '--positive', negative: '--negative' },
