@@ -28,10 +28,11 @@ export function mapped(rows) {
   return rows.map((r) => ({ ...r, strikes, values: strikes.map((k) => r.values[r.strikes.indexOf(k)] ?? null) }));
 }
 
-/** endOf returns the figure at which the colours of rows end. */
-export function endOf(rows) {
-  const sizes = rows.flatMap((r) => r.values).filter((v) => v !== null).map(Math.abs).sort((a, b) => a - b);
-  return sizes[Math.ceil(clipAt * sizes.length) - 1] || 1;
+/** endsOf returns the figures [low, high] at which the colours of the map end. */
+export function endsOf(through) {
+  const sizes = mapped(read(through)).flatMap((r) => r.values).filter((v) => v !== null).map(Math.abs).sort((a, b) => a - b);
+  const most = sizes[Math.ceil(clipAt * sizes.length) - 1] || 1;
+  return [-most, most];
 }
 
 /** cellsOf returns the cells of the map up to a moment: [from, to, low, high, share], where share is −1 to 1 of the figure at which the colours end. end is that of the last column. */
@@ -39,7 +40,7 @@ export function cellsOf(through, until = Infinity, end = Infinity) {
   const rows = mapped(read(through));
   const { strikes } = rows[0] ?? { strikes: [] };
   if (strikes.length < 2) return [];
-  const clip = endOf(rows);
+  const [, clip] = endsOf(through);
   const most = longest(rows.map((r) => r.at));
   const middle = (i) => (strikes[i] + strikes[i + 1]) / 2;
   const edges = [2 * strikes[0] - middle(0), ...strikes.slice(1).map((_, i) => middle(i)), 2 * strikes.at(-1) - middle(strikes.length - 2)];

@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { axisDollars, date, dollars, level, number, time, unknown } from './format.js';
-import { cellsOf, endOf, mapped, read } from './heat.js';
+import { cellsOf, endsOf, mapped, read } from './heat.js';
 import { Panel } from './panel.js';
 import { clock, followTrack, longest, points } from './track.js';
 
@@ -32,12 +32,11 @@ function draw(chart, d, track) {
   const most = longest(rows.map((r) => r.at));
   const at = xs.map((x, i) => (spots[i] === null ? null : rows.findLast((r) => r.at <= x && x - r.at <= most) ?? null));
   const [low, high] = seen(rows);
-  const end = endOf(rows);
   const line = (name, key, color, kind) => ({ name, values: column(key), format: level, kind, color, width: 2, gaps: true });
   chart.draw({
     view: d.session_date, xs, ...clock(name),
     yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
-    cells: cellsOf(d, Infinity, xs.at(-1)), scale: [-end, end].map(axisDollars),
+    cells: cellsOf(d, Infinity, xs.at(-1)), scale: endsOf(d).map(axisDollars),
     walk: (i, y, by) => at[i]?.strikes[Math.min(at[i].strikes.length - 1, Math.max(0, nearest(at[i], y) + by))],
     series: [
       { name: 'Net gamma', values: at, format: figure, kind: 'cells', color: '--positive', negative: '--negative' },

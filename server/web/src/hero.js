@@ -5,7 +5,7 @@ import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
 import { legend, marks, placed, tracked } from './events.js';
 import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, shortDate, spotName, time, unknown, words } from './format.js';
-import { barsAt, cellsOf, endOf, mapped, read } from './heat.js';
+import { barsAt, cellsOf, endsOf } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
@@ -57,7 +57,7 @@ export class Hero {
       h('div', { class: 'scrubber' }, this.replay.slider, this.replay.said), h('div', { class: 'scrubber' }, this.replay.button), this.note, this.net.element, this.profile.element,
       words, this.cross, h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), this.more));
     addEventListener('marks', () => this.draw());
-    this.bars.element.addEventListener('dblclick', () => this.#widen(!this.#wide));
+    this.bars.element.addEventListener('dblclick', () => { this.#wide = !this.#wide; this.draw(); });
     onChoice(() => { if (this.#chosen() !== this.#drawn) this.draw(); });
     new ResizeObserver(() => requestAnimationFrame(() => { if (this.#gutter() !== this.lines.gutter) this.draw(); })).observe(this.element);
   }
@@ -177,7 +177,7 @@ export class Hero {
     this.signs.replaceChildren(...legend(glyphs));
     this.lines.draw({
       ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(this.under.picked() === 'on' && this.#strikes?.rows.length && this.#track ? this.#map(xs.at(-1)) : { bands: [...(expected ? [expected.band] : []), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
+      ...(this.under.picked() === 'on' && this.#strikes?.rows.length && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ? [expected.band] : []), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
   }
@@ -285,33 +285,23 @@ export class Hero {
     return [this.span, this.under, this.figure, this.expiring].map((c) => c.picked()).join();
   }
 
-  /** map returns the heat map up to the moment. end is the last point of the track. */
-  #map(end) {
-    const most = endOf(mapped(read(this.#strikes)));
-    return { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, end), scale: [-most, most].map(axisDollars) };
-  }
-
-  #widen(wide) {
-    this.#wide = wide;
-    this.draw();
-  }
-
   /** point draws one line through price and bars at the price under the pointer, with the price on their axis. */
   #point({ type, target, clientY }) {
     const over = type === 'pointermove' ? target.closest?.('.price .u-over, .bars .u-over') : null;
     this.cross.hidden = !over;
     if (!over) return;
-    const [price, bars] = [this.lines, this.bars].map((c) => c.canvas.querySelector('.u-over')?.getBoundingClientRect() ?? over.getBoundingClientRect());
-    const own = this.element.getBoundingClientRect();
+    const [own, price, bars] = [this.element, ...[this.lines, this.bars].map((c) => c.canvas.querySelector('.u-over') ?? over)].map((e) => e.getBoundingClientRect());
     const [low, high] = this.#range;
     const at = high - (clientY - price.top) / price.height * (high - low);
-    Object.assign(this.cross.style, { left: `${price.left - own.left}px`, top: `${clientY - own.top}px`, width: `${bars.right - price.left}px` });
-    this.cross.firstChild.style.left = `${price.width + 5}px`;
+    this.cross.style = `left: ${price.left - own.left}px; top: ${clientY - own.top}px; width: ${bars.right - price.left}px; --tag: ${price.width + 5}px`;
     say(this.cross.firstChild, number(at, at < 1000 ? 2 : 1, true));
   }
 
   #key(event) {
-    if (this.bars.canvas === event.target && (event.key === '+' || event.key === '-')) this.#widen(event.key === '-');
+    if (this.bars.canvas === event.target && (event.key === '+' || event.key === '-')) {
+      this.#wide = event.key === '-';
+      this.draw();
+    }
     if (event.key !== ' ' || event.target.closest('button, summary, a, select')) return;
     event.preventDefault();
     this.replay.play();

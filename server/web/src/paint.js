@@ -120,19 +120,18 @@ export function shade(u, bands) {
 export function heat(u, cells) {
   if (cells.length === 0) return;
   const { ctx, bbox } = u;
+  const known = u.data[0].filter((_, k) => u.data[1][k] ?? null); // a replay does not know what follows
+  const [first, last] = [known[0], known.at(-1)].map((x) => Math.max(bbox.left, Math.min(bbox.left + bbox.width, u.valToPos(x, 'x', true))));
   ctx.save();
   ctx.beginPath();
-  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.rect(first, bbox.top, last - first, bbox.height);
   ctx.clip();
   ctx.beginPath();
-  const known = u.data[0].filter((_, k) => u.data[1][k] ?? null); // a replay does not know what follows
-  const [first, last] = [known[0], known.at(-1)].map((x) => u.valToPos(x, 'x', true));
   for (let x = first - bbox.height; x < last; x += 7 * devicePixelRatio) {
-    ctx.moveTo(Math.max(x, first), bbox.top + bbox.height - Math.max(0, first - x));
-    ctx.lineTo(Math.min(x + bbox.height, last), bbox.top + bbox.height - Math.min(bbox.height, last - x));
+    ctx.moveTo(x, bbox.top + bbox.height);
+    ctx.lineTo(x + bbox.height, bbox.top);
   }
-  ctx.strokeStyle = color('--line');
-  ctx.lineWidth = devicePixelRatio;
+  Object.assign(ctx, { strokeStyle: color('--line'), lineWidth: devicePixelRatio });
   ctx.stroke();
   ctx.restore();
   const inks = [color('--negative'), color('--positive')].map((ink) => Array.from({ length: 11 }, (_, i) => faded(ink, i / 14)));
