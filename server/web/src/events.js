@@ -7,7 +7,7 @@ import { day, follow } from './panel.js';
 import { recall, remember, underlying } from './state.js';
 
 /** kinds are the sign, the colour and the name of each kind of event. The kind that counts most is first. */
-const kinds = { flip: ['◆', '--flip', 'Flip crossed'], regime: ['●', '--muted', 'Regime'], wall: ['■', '--accent', 'Wall moved'], flow: ['★', '--part-4', 'Large flow'] };
+const kinds = { flip: ['◆', '--flip', 'Flip'], regime: ['●', '--muted', 'Regime'], wall: ['■', '--accent', 'Wall'], flow: ['★', '--part-4', 'Flow'] };
 
 const regimes = { positive: '--positive', negative: '--negative' };
 
