@@ -38,6 +38,8 @@ func (b *browser) priceAxis(p *process) {
 		Spot float64 `json:"effective_spot"`
 		Flip float64 `json:"zero_gamma_flip"`
 		Move float64 `json:"expected_move_1d"`
+		Call float64 `json:"call_wall"`
+		Put  float64 `json:"put_wall"`
 	}](p, gammaPath)
 	axis := func() (low, high float64) {
 		if _, err := fmt.Sscanf(eval[string](b, `document.querySelector(".hero").dataset.prices`), "%f to %f", &low, &high); err != nil {
@@ -55,6 +57,13 @@ func (b *browser) priceAxis(p *process) {
 	b.until("a zoom fits the axis anew", fmt.Sprintf(`document.querySelector(".hero").dataset.prices !== "%.2f to %.2f"`, low, high))
 	b.press(".price .plot", "-", "-", kb.Escape)
 	b.until("and its end", fmt.Sprintf(`document.querySelector(".hero").dataset.prices === "%.2f to %.2f"`, low, high))
+	b.press("#strikes .plot", "-")
+	b.eventually("minus on the bars shows all walls", func() bool {
+		l, h := axis()
+		return l < min(low, gamma.Put) && h > max(high, gamma.Call)
+	})
+	b.press("#strikes .plot", "+")
+	b.until("and plus no longer", fmt.Sprintf(`document.querySelector(".hero").dataset.prices === "%.2f to %.2f"`, low, high))
 
 	track := dataOf[trackData](p, trackPath)
 	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(".price .u-over").getBoundingClientRect())`)
@@ -70,7 +79,8 @@ func (b *browser) priceAxis(p *process) {
 	b.eventually("the cursor stands on its point", func() bool { // a drawing after an answer has no cursor until the mouse moves
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.2*(x(3)-x(2)), at.Y+at.Height/2)
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.3*(x(3)-x(2)), at.Y+at.Height/2)
-		return eval[bool](b, fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && !!document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)`, x(2), grouped(track.at(2, "spot"))))
+		return eval[bool](b, fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && !!document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)
+			&& Math.abs(Number(document.querySelector(".cross:not([hidden]) b")?.textContent.replace(",", "")) - %f) < %f`, x(2), grouped(track.at(2, "spot")), (low+high)/2, (high-low)/50))
 	})
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 }
@@ -173,14 +183,14 @@ func (b *browser) replay(p *process) {
 		})
 	}
 	const slider, button = ".scrub", `document.querySelector(".play")`
-	const now = `[...document.querySelectorAll("#strip, #zero-dte, .hero .profile")].map(e => getComputedStyle(e).opacity)`
+	const now = `[...document.querySelectorAll("#strip > a, #zero-dte, .hero .profile")].map(e => getComputedStyle(e).opacity)`
 	const ladder = `document.querySelector("#levels .ladder").textContent`
 	b.press(slider, kb.Home)
 	shows("the first row", 0)
 	b.barsAt(p, track.Rows[0])
 	first, _ := time.Parse(time.RFC3339, track.Rows[0][0].(string))
 	b.until("the ladder has the levels of the moment only", `getComputedStyle(document.querySelector("#levels")).opacity == 1 && /Flip/.test(`+ladder+`) && !/0DTE|trigger|pain|Largest/.test(`+ladder+`)`)
-	b.until("what is of now is dimmed, and the status says the moment", now+`.every(o => o < 0.5) && /^Replay: .* `+first.Add(-5*time.Hour).Format("15:04")+` $/.test(document.querySelector("#status [data-key=replay]")?.textContent)`)
+	b.until("what is of now is dimmed, but not what the strip hides, and the status says the moment", now+`.every(o => o < 0.5) && getComputedStyle(document.querySelector("#strip")).opacity == 1 && /^Replay: .* `+first.Add(-5*time.Hour).Format("15:04")+` $/.test(document.querySelector("#status [data-key=replay]")?.textContent)`)
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	shows("the second row", 1)
 	b.do(chromedp.KeyEvent(kb.PageDown), chromedp.KeyEvent(kb.End))

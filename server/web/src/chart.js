@@ -1,7 +1,7 @@
 // One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, beyond, color, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
+import { annotate, beyond, color, covered, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -42,6 +42,8 @@ function release() {
 for (const end of ['mouseup', 'pointercancel', 'dragend', 'blur']) addEventListener(end, release);
 addEventListener('pointermove', (event) => { if (!(event.buttons & 1)) release(); }); // the press has ended, and no event said so
 
+const away = 24; // CSS pixels from the cursor to the tooltip
+
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
 
 /**
@@ -60,7 +62,8 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   bands                 shades [{from, to, color, label}] from top to bottom, or [{xs, values, color, label}], a ribbon with points of its own; the legend has the label
  *   glyphs                signs of events [{x, y, glyph, color}], over the series
  *   cells                 [from, to, low, high, share]: a map below everything else, in the colours of the share, −1 to 1
- *   beyond                [text, text] about what lies below and above a plot whose x runs upwards
+ *   scale                 [text, text] of the figures at the ends of the colours of the map, for the legend
+ *   beyond                a text about what lies outside of the plot
  *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
@@ -71,7 +74,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  * A double click, Escape and a button show everything again. A finger that moves sideways scrubs; upwards it scrolls the page.
  * Charts with the same sync have the same x axis: their cursors and their zooms move together. Charts with the same along show
  * one cursor, and zoom alone. gutter is the least width of the y axis, so that such charts are in line. right puts this axis at the
- * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis. A bare chart has no x axis. top and pad are
+ * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis: lone, it has its own. A bare chart has no x axis. top and pad are
  * the room above the plot and at its sides. untitled leaves the names of the axes out. height is in CSS pixels, unless style sheets
  * give the plot another. zoomed(range) is called when the user has zoomed.
  */
@@ -171,8 +174,8 @@ export class Chart {
         data.push(s.values.map((v) => (v >= 0 ? v : null)), s.values.map((v) => (v < 0 ? v : null)));
         series.push(drawn(s, ink(s.color)), drawn(s, ink(s.negative ?? s.color)));
       } else {
-        data.push(s.seen ?? s.values);
-        series.push(drawn(s, ink(s.color), s.negative && color(s.negative)));
+        const edge = spec.cells?.length && ['line', 'step'].includes(s.kind) ? [drawn({ ...s, width: (s.width ?? 2) + 3 }, color('--surface'))] : []; // or a line is lost in its colour
+        for (const one of [...edge, drawn(s, ink(s.color), s.negative && color(s.negative))]) data.push(s.seen ?? s.values) && series.push(one);
       }
     }
     const axis = { stroke: ink.text, font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelGap: 2,
@@ -197,7 +200,7 @@ export class Chart {
         y: { ori: sideways ? 0 : 1, range: spec.yRange ?? ((_, a, b) => uPlot.rangeNum(filled ? Math.min(a, 0) : a ?? 0, filled ? Math.max(b, 0) : b ?? 1, 0.08, true)) },
       },
       axes: [
-        { ...axis, show: !sideways && !this.bare, side: sideways ? 3 : 2, label: untitled ? undefined : spec.xName, size: 28, labelSize: 18, space: 64, incrs: spec.ticks, splits: spec.splits && ((u, _, low, high) => spec.splits.filter((x) => low <= x && x <= high)), grid: { show: false },
+        { ...axis, show: !this.bare && (!sideways || this.lone), side: sideways ? 3 : 2, label: untitled || sideways ? undefined : spec.xName, size: sideways ? 54 : 28, labelSize: 18, space: 64, incrs: spec.ticks, splits: spec.splits && ((u, _, low, high) => spec.splits.filter((x) => low <= x && x <= high)), grid: { show: false },
           values: (_, splits, axis, space, step) => splits.map((x) => spec.xFormat(x, false, decimals(step))) },
         sideways ? { ...axis, side: 2, size: 28, space: 56, values: (_, splits) => splits.map((y) => spec.yFormat(y)) }
           : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, grid: { ...axis.grid, show: !spec.cells }, values: (u, splits, _, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
@@ -211,7 +214,7 @@ export class Chart {
           for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
           zeroLine(u, ink.line);
         }],
-        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); glyphs(u, spec.glyphs ?? []); beyond(u, spec.beyond ?? []); if (this.right) tags(u, levels); }],
+        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); beyond(u, spec.beyond ?? ''); glyphs(u, spec.glyphs ?? [], this.right ? tags(u, levels) : []); }],
         setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
@@ -344,7 +347,7 @@ export class Chart {
     if (!this.hint.hidden) this.#show();
   }
 
-  /** show places the tooltip beside the cursor, on the side that has more room. A finger would hide it there, so then it is above or below the chart. */
+  /** show places the tooltip away from the cursor, on the sides that have more room, and beside the axis. A finger would hide it there, so then it is above or below the chart. */
   #show() {
     const u = this.#plot;
     const spec = this.#spec;
@@ -354,22 +357,25 @@ export class Chart {
       h('dl', null, this.#said(i).flatMap(([s, text]) => [h('dt', null, swatch(s), s.name), h('dd', null, text)])));
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
+    const { offsetLeft: start, offsetTop, clientWidth: wide, clientHeight: tall } = u.over;
     const at = u.valToPos(spec.xs[i], 'x');
-    const left = u.over.offsetLeft + (this.sideways ? u.cursor.left : at);
     const { offsetWidth: width, offsetHeight: height } = this.hint;
-    const right = left + 14 + width <= this.canvas.clientWidth || left < this.canvas.clientWidth / 2;
-    const x = Math.max(0, Math.min(right ? left + 14 : left - 14 - width, this.canvas.clientWidth - width));
+    const left = start + (this.sideways ? u.cursor.left : at);
+    const right = left + away + width <= start + wide || left < start + wide / 2;
+    const lone = !right && left - away - width < start && Number.isFinite(u.data[1][i]); // without room beside the cursor, it leaves the first line free
+    const top = this.sideways ? at : lone ? u.valToPos(u.data[1][i], 'y') : u.cursor.top ?? 0;
+    const x = Math.max(0, Math.min(Math.max(start, right ? left + away : left - away - width), start + wide - width));
     const y = this.#finger ? (this.canvas.getBoundingClientRect().top > height ? -height - 4 : u.height + 4)
-      : Math.max(0, Math.min(u.over.offsetTop + (this.sideways ? at : u.cursor.top ?? 0) - height / 2, u.height - height));
+      : Math.max(0, Math.min(offsetTop + (top < tall / 2 ? top + away : top - away - height), u.height - height));
     this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
 
   #hide() { this.hint.hidden = true; }
 
   #legend() {
-    const { series, bands = [] } = this.#spec;
+    const { series, bands = [], scale } = this.#spec;
     const named = [...series.filter((s) => s.kind !== 'none'), ...bands.filter((b) => b.label).map((b) => ({ kind: 'ribbon', name: b.label, color: b.color }))];
-    this.legend.replaceChildren(...named.map((s) => h('span', null, swatch(s), s.name)));
+    this.legend.replaceChildren(...named.map((s) => h('span', null, swatch(s), s.name)), ...(scale ? [h('span', { class: 'ends' }, scale[0], h('i'), scale[1])] : []));
   }
 
   #fillTable() {
@@ -382,14 +388,6 @@ export class Chart {
     if (old) old.replaceWith(place);
     else this.data.append(place);
   }
-}
-
-/** covered says whether a tag stands where the axis would have a number. Tags of prices out of sight are stacked at the edge. */
-function covered(u, y, levels) {
-  const { min, max } = u.scales.y;
-  const at = (price) => u.valToPos(price, 'y');
-  const stack = (out) => (levels.some(out) ? 18 * levels.filter(out).length + 8 : 0);
-  return at(min) - at(y) < stack((l) => l.at < min) || at(y) - at(max) < stack((l) => l.at > max) || levels.some((l) => l.at >= min && l.at <= max && Math.abs(at(l.at) - at(y)) < 17);
 }
 
 /** onPoint moves a cursor to the nearest point, whose values it tells. */

@@ -8,7 +8,9 @@ import { day, follow } from './panel.js';
 import { choose, recall, remember, underlying } from './state.js';
 
 /** kinds are the sign, the colour and the name of each kind of event. The kind that counts most is first. */
-const kinds = { flip: ['◆', '--flip', 'Flip crossed'], regime: ['●', '--positive', 'Regime'], wall: ['■', '--accent', 'Wall moved'], flow: ['★', '--part-4', 'Large flow'] };
+const kinds = { flip: ['◆', '--flip', 'Flip'], regime: ['●', '--muted', 'Regime'], wall: ['■', '--accent', 'Wall'], flow: ['★', '--part-4', 'Flow'] };
+
+const regimes = { positive: '--positive', negative: '--negative' };
 
 /**
  * marks are the events of the underlying that is shown, oldest first: [{at, kind, price, text}]. at is in milliseconds since 1970, and
@@ -39,7 +41,7 @@ export function changes() {
       return [];
     }
     states[i] = { now: v };
-    return [{ at: state.at, kind, price: state.price, text: text(row, v, state.now) }];
+    return [{ at: state.at, kind, price: state.price, text: text(row, v, state.now), ...(kind === 'regime' && regimes[v] && { color: regimes[v] }) }];
   });
 }
 
@@ -67,7 +69,8 @@ function firstSeen(events, session) {
 
 /**
  * placed returns the glyphs of the events of a session up to a moment, as paint.js draws them, and a text for each point of xs, which
- * has the spot of the same index. An event stands at its price, or at the spot if its price is out of sight.
+ * has the spot of the same index. An event stands at its price, or at the spot if its price is out of sight. Flow has no sign there,
+ * and its sign stays at the time of its trade while points come.
  */
 export function placed(events, xs, spots, [low, high], until) {
   const texts = xs.map(() => '');
@@ -77,15 +80,18 @@ export function placed(events, xs, spots, [low, high], until) {
     const i = xs.findLastIndex((x, k) => x <= e.at && spots[k] !== null);
     if (i < 0 || e.at > until || e.at > xs.at(-1) + late) continue;
     const [glyph, color] = kinds[e.kind];
+    const inside = low < e.price && e.price < high;
     texts[i] += `${texts[i] && '\n'}${glyph} ${e.text}`;
-    glyphs.push({ x: xs[i], y: low < e.price && e.price < high ? e.price : spots[i], glyph, color });
+    if (e.kind !== 'flow') glyphs.push({ x: xs[i], y: inside ? e.price : spots[i], glyph, color: e.color ?? color });
+    else if (inside) glyphs.push({ x: e.at, y: e.price, glyph, color });
   }
   return { glyphs, texts };
 }
 
 const few = 5; // contracts of one answer that are events
 const late = 15 * 60e3; // the quotes of flow may be newer than the track
-const most = 8; // events of flow that are kept, so that the others stay in sight
+const most = 40; // events of flow that are kept
+const listed = 8; // of them, so that the others stay in sight
 const kept = 50; // events of other underlyings
 
 /** watchEvents keeps the marks, the list, the title and the notifications. */
@@ -106,8 +112,9 @@ export function watchEvents() {
   let unread = 0;
 
   const show = () => {
-    const all = [...marks.map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...day() ? [] : others].sort((a, b) => b.at - a.at);
-    list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind), h('time', null, `${e.kind === 'flow' ? '≤\u202f' : ''}${time(e.at, true)}`), h('b', null, e.symbol), ' ', e.kind === 'flow' ? h('a', { href: '#flow', click: () => { choose({ 'flow-symbol': e.symbol }); box.hidePopover(); } }, e.text) : e.text)));
+    const newest = own.flow?.slice(-listed);
+    const all = [...marks.filter((e) => e.kind !== 'flow' || newest?.includes(e)).map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...day() ? [] : others].sort((a, b) => b.at - a.at);
+    list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind, e.color), h('time', null, `${e.kind === 'flow' ? '≤\u202f' : ''}${time(e.at, true)}`), h('b', null, e.symbol), ' ', e.kind === 'flow' ? h('a', { href: '#flow', click: () => { choose({ 'flow-symbol': e.symbol }); box.hidePopover(); } }, e.text) : e.text)));
     if (all.length === 0) list.append(h('li', null, day() && !own.track ? 'Events of this date are not stored.' : `No flip crossed, no wall moved, no regime changed${day() ? ' on this date' : ', no large flow yet'}.`));
     count.hidden = unread === 0;
     say(count, String(unread));
@@ -172,10 +179,10 @@ export function watchEvents() {
 /** legend explains the signs of glyphs. */
 export const legend = (glyphs) => Object.entries(kinds).filter(([, [sign]]) => glyphs.some((g) => g.glyph === sign)).map(([kind, [, , name]]) => h('span', null, sign(kind), ` ${name}`));
 
-function sign(kind) {
+function sign(kind, own) {
   const [glyph, color] = kinds[kind];
   const i = h('i', null, glyph);
-  i.style.color = `var(${color})`;
+  i.style.color = `var(${own ?? color})`;
   return i;
 }
 

@@ -1,8 +1,9 @@
 // Net gamma by strike through a session: the bars of a moment, and all moments as a map behind the price.
 
-const lasts = 15 * 60e3; // a row stands for what follows, at most so long: rows are 5 minutes apart, those of played sessions 15
-const gap = 35 * 60e3; // a strike that rows between lack keeps its colour, at most so long
-export const width = 5 * 60e3; // of the last column
+import { longest } from './track.js';
+
+const keeps = 35 * 60e3; // a strike that rows between lack keeps its colour, at most so long
+const width = 5 * 60e3; // of the last column, and of one before a gap
 const most = 2 / 3; // of the rows have a strike of the map
 const clipAt = 0.98; // the share of the cells that the colours tell apart
 
@@ -14,8 +15,9 @@ export const read = ({ columns, rows }) => rows.map((row) => {
 
 /** barsAt returns the bars at a moment, as those of an answer of gex/{u}, or null. */
 export function barsAt(through, at) {
-  const row = through && read(through).findLast((r) => r.at <= at);
-  return row && at - row.at <= lasts ? { at: row.at, by_strike: row.strikes.map((strike, i) => ({ strike, net_gex_dollars: row.values[i] })) } : null;
+  const rows = through ? read(through) : [];
+  const row = rows.findLast((r) => r.at <= at);
+  return row && at - row.at <= longest(rows.map((r) => r.at)) ? { at: row.at, by_strike: row.strikes.map((strike, i) => ({ strike, net_gex_dollars: row.values[i] })) } : null;
 }
 
 /** mapped returns rows with the same strikes. The answer has those nearest to the spot of each row, so strikes at the edges come and go: they are left out. */
@@ -26,20 +28,31 @@ export function mapped(rows) {
   return rows.map((r) => ({ ...r, strikes, values: strikes.map((k) => r.values[r.strikes.indexOf(k)] ?? null) }));
 }
 
-/** cellsOf returns the cells of the map: [from, to, low, high, share], where share is −1 to 1 of the figure at which the colours end. */
-export function cellsOf(through, until = Infinity) {
+/** endsOf returns the figures [low, high] at which the colours of the map end. */
+export function endsOf(through) {
+  const sizes = mapped(read(through)).flatMap((r) => r.values).filter((v) => v !== null).map(Math.abs).sort((a, b) => a - b);
+  const most = sizes[Math.ceil(clipAt * sizes.length) - 1] || 1;
+  return [-most, most];
+}
+
+/** cellsOf returns the cells of the map up to a moment: [from, to, low, high, share], where share is −1 to 1 of the figure at which the colours end. end is that of the last column. */
+export function cellsOf(through, until = Infinity, end = Infinity) {
   const rows = mapped(read(through));
   const { strikes } = rows[0] ?? { strikes: [] };
   if (strikes.length < 2) return [];
-  const sizes = rows.flatMap((r) => r.values).filter((v) => v !== null).map(Math.abs).sort((a, b) => a - b);
-  const clip = sizes[Math.ceil(clipAt * sizes.length) - 1] || 1;
+  const [, clip] = endsOf(through);
+  const most = longest(rows.map((r) => r.at));
   const middle = (i) => (strikes[i] + strikes[i + 1]) / 2;
   const edges = [2 * strikes[0] - middle(0), ...strikes.slice(1).map((_, i) => middle(i)), 2 * strikes.at(-1) - middle(strikes.length - 2)];
   const next = []; // when the next row has the strike
-  return rows.toReversed().flatMap(({ at, values }, k, all) => values.flatMap((v, i) => {
-    if (v === null) return [];
-    const to = Math.min(next[i] ?? all[k - 1]?.at ?? at + width, at + gap);
-    next[i] = at;
-    return at <= until ? [[at, to, edges[i], edges[i + 1], Math.max(-1, Math.min(1, v / clip))]] : [];
-  }));
+  return rows.toReversed().flatMap(({ at, values }, k, all) => {
+    const last = !(all[k - 1]?.at - at <= most); // of the session, or before a gap
+    if (last) next.length = 0;
+    return values.flatMap((v, i) => {
+      if (v === null) return [];
+      const to = last ? Math.min(at + width, end) : Math.min(next[i] ?? all[k - 1].at, at + keeps);
+      next[i] = at;
+      return at <= until ? [[at, to, edges[i], edges[i + 1], Math.max(-1, Math.min(1, v / clip))]] : [];
+    });
+  });
 }

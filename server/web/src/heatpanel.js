@@ -1,11 +1,10 @@
 // Net gamma by strike through a session as a heat map of all strikes that are stored, with the price over it.
 
 import { Chart } from './chart.js';
-import { date, dollars, level, number, time, unknown } from './format.js';
-import { cellsOf, mapped, read, width } from './heat.js';
-import { records } from './history.js';
+import { axisDollars, date, dollars, level, number, time, unknown } from './format.js';
+import { cellsOf, endsOf, mapped, read } from './heat.js';
 import { Panel } from './panel.js';
-import { clock, followTrack } from './track.js';
+import { clock, followTrack, longest, points } from './track.js';
 
 const reach = 0.03; // of the strikes in sight from the spot
 const few = 15; // strikes near the spot make no picture: NVDA has 2
@@ -28,23 +27,24 @@ export function heatPanel() {
 function draw(chart, d, track) {
   const rows = mapped(read(d));
   if (rows.length < 2) return chart.clear(`The session of ${date(d.session_date)} has ${rows.length ? `one row, of ${time(rows[0].at, true)}` : 'no row'}: the map begins with the second.`);
-  const xs = rows.map((r) => r.at);
+  const { xs, column, name } = points(track?.session_date === d.session_date ? track : d); // the lines are those of the hero, with the same gaps
+  const spots = column('effective_spot');
+  const most = longest(rows.map((r) => r.at));
+  const at = xs.map((x, i) => (spots[i] === null ? null : rows.findLast((r) => r.at <= x && x - r.at <= most) ?? null));
   const [low, high] = seen(rows);
-  const levels = track?.session_date === d.session_date ? records(track) : [];
-  const at = rows.map((r) => levels.findLast((l) => Date.parse(l.as_of) <= r.at));
-  const line = (name, key, color, kind) => ({ name, values: at.map((l) => l?.[key] ?? null), format: level, kind, color, width: 1.5, dots: false });
+  const line = (name, key, color, kind) => ({ name, values: column(key), format: level, kind, color, width: 2, gaps: true });
   chart.draw({
-    view: d.session_date, xs, ...clock((x) => time(x, true)),
-    range: [xs[0], xs.at(-1) + width], yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
-    cells: cellsOf(d),
-    walk: (i, y, by) => rows[i].strikes[Math.min(rows[i].strikes.length - 1, Math.max(0, nearest(rows[i], y) + by))],
+    view: d.session_date, xs, ...clock(name),
+    yName: 'Strike', yFormat: (y) => number(y), yRange: [low, high],
+    cells: cellsOf(d, Infinity, xs.at(-1)), scale: endsOf(d).map(axisDollars),
+    walk: (i, y, by) => at[i]?.strikes[Math.min(at[i].strikes.length - 1, Math.max(0, nearest(at[i], y) + by))],
     series: [
-      { name: 'Net gamma', values: rows, format: figure, kind: 'cells', color: '--positive', negative: '--negative' },
-      { name: 'Spot', values: rows.map((r) => r.spot), format: level, kind: 'line', color: '--ink' },
+      { name: 'Net gamma', values: at, format: figure, kind: 'cells', color: '--positive', negative: '--negative' },
+      line('Spot', 'effective_spot', '--ink', 'line'),
       line('Flip', 'zero_gamma_flip', '--flip', 'line'), line('Call wall', 'call_wall', '--positive', 'step'), line('Put wall', 'put_wall', '--negative', 'step'),
     ],
-    summary: `Session of ${date(d.session_date)}: ${number(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}, from ${time(xs[0], true)} to ${time(xs.at(-1), true)} in New York, of strikes from ${level(low)} to ${level(high)}. ` +
-      'The colours grow with the root of the size. A strike that some rows lack keeps its colour, at most 35 minutes.',
+    summary: `Session of ${date(d.session_date)}: ${number(rows.length)} ${rows.length === 1 ? 'row' : 'rows'}, from ${time(rows[0].at, true)} to ${time(rows.at(-1).at, true)} in New York, of strikes from ${level(low)} to ${level(high)}. ` +
+      'The colours grow with the root of the size. A strike that some rows lack keeps its colour, at most 35 minutes. Hatched is what is not known.',
   });
 }
 
@@ -66,6 +66,6 @@ function nearest({ strikes, spot }, y = spot) {
 
 /** figure writes the figure at a price, or at the spot. */
 function figure(row, y) {
-  const j = nearest(row, y);
-  return row.strikes.length ? `${dollars(row.values[j])} at ${level(row.strikes[j])}` : unknown;
+  const j = row && nearest(row, y);
+  return row?.strikes.length ? `${dollars(row.values[j])} at ${level(row.strikes[j])}` : unknown;
 }

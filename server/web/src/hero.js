@@ -5,7 +5,7 @@ import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
 import { legend, marks, placed, tracked } from './events.js';
 import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, shortDate, spotName, time, unknown, words } from './format.js';
-import { barsAt, cellsOf } from './heat.js';
+import { barsAt, cellsOf, endsOf } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
@@ -31,9 +31,11 @@ export class Hero {
   #grid = null; // the matrix, while a part of the expirations is shown
   #strikes = null; // net gamma by strike through the session, while the bars or the map of a moment need it
   #drawn = '';
+  #wide = false; // the price axis has all walls
+  #range = [0, 1]; // of the price axis
 
   constructor(onMoment) {
-    const options = { top: 22, untitled: true, right: true, pad: [0, 8] };
+    const options = { top: 22, untitled: true, right: true, pad: [0, 17] };
     this.lines = new Chart('Spot, flip and walls', 270, { ...options, sync: 'today', zoomed: () => this.draw() });
     this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike' });
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
@@ -44,16 +46,18 @@ export class Hero {
     this.figure = choices('figure', 'Figure by strike', Object.entries(figures).map(([key, f]) => [key, f.text]));
     this.expiring = choices('expiring', 'Expirations by strike', [['all', 'All'], ['0dte', '0DTE'], ['week', 'Week']]);
     this.note = h('p', { class: 'about keep note', role: 'status' });
-    this.lines.legend.after(this.signs = h('p', { class: 'legend signs', 'aria-hidden': 'true' }));
+    this.lines.canvas.append(this.signs = h('p', { class: 'legend signs', 'aria-hidden': 'true' }));
+    this.cross = h('div', { class: 'cross', 'aria-hidden': 'true', hidden: true }, h('b'));
     this.more = h('div', { class: 'tables' });
     const words = h('p', { class: 'about' }, 'Marked are the ', term('spot', 'spot'), ', the ', term('flip', 'flip'), ' with its ', term('flip_band', 'band'), ', the ', term('call_wall', 'call wall'),
-      ', the ', term('put_wall', 'put wall'), ' and the ', term('expected_move', 'expected move'), ' of all expirations. Signs: ◆ the spot crossed the flip, ● the regime changed, ■ a wall moved, ★ large flow.');
+      ', the ', term('put_wall', 'put wall'), ' and the ', term('expected_move', 'expected move'), ' of all expirations. Signs: ◆ the spot crossed the flip, ● the regime changed, ■ a wall moved, ★ large flow. A gap has no snapshot: there a heat map is hatched. A double click on the bars, or − and + there, shows all walls, or no longer.');
     for (const [name, chart] of Object.entries({ price: this.lines, bars: this.bars, strip: this.net, profile: this.profile })) chart.element.classList.add(name);
     this.bars.element.id = 'strikes';
-    this.element = h('div', { class: 'hero', keydown: (event) => this.#key(event) }, this.lines.element, this.bars.element,
+    this.element = h('div', { class: 'hero', keydown: (event) => this.#key(event), pointermove: (event) => this.#point(event), pointerleave: (event) => this.#point(event) }, this.lines.element, this.bars.element,
       h('div', { class: 'scrubber' }, this.replay.slider, this.replay.said), h('div', { class: 'scrubber' }, this.replay.button), this.note, this.net.element, this.profile.element,
-      words, h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), this.more));
+      words, this.cross, h('details', { class: 'more' }, h('summary', null, 'Other conventions and scenarios'), this.more));
     addEventListener('marks', () => this.draw());
+    this.bars.element.addEventListener('dblclick', () => { this.#wide = !this.#wide; this.draw(); });
     onChoice(() => { if (this.#chosen() !== this.#drawn) this.draw(); });
     new ResizeObserver(() => requestAnimationFrame(() => { if (this.#gutter() !== this.lines.gutter) this.draw(); })).observe(this.element);
   }
@@ -98,6 +102,7 @@ export class Hero {
   /** show draws an answer of gex/{u} and a track, or the closes where there is none: why says why. */
   show(d, track, why) {
     if (track?.session_date !== this.#given?.session_date || d?.symbol !== this.#d?.symbol) this.replay.reset();
+    if (d?.symbol !== this.#d?.symbol) this.#wide = false;
     this.#d = d;
     this.#given = track;
     this.#why = why;
@@ -130,16 +135,18 @@ export class Hero {
     const left = this.#track ? this.#session() : this.#closes();
     const zoom = this.lines.zoom;
     const own = this.#own(m);
-    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, own, this.#d?.by_strike ?? []);
+    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, own, this.#d?.by_strike ?? [], this.#wide);
+    this.#range = range;
     this.element.dataset.prices = range.map((x) => x.toFixed(2)).join(' to ');
     this.lines.gutter = this.net.gutter = this.#gutter();
+    this.bars.lone = this.element.classList.toggle('alone', !left && !!this.#d && !!this.#why);
     if (left) this.#drawLeft(left, range, levelsOf(own));
     else for (const chart of [this.lines, this.net]) chart.clear(this.#why);
     this.replay.set(this.#track ? left.xs.filter((x) => left.rows.has(x)) : [], zoom ?? left?.axis.range ?? [0, 1]);
     const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
     if (this.#d) this.#drawBars(own, range, left?.expected?.last, bars);
     const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
-    say(this.note, !this.#track && left ? `${this.#absent()} Shown are the closes.`
+    say(this.note, !this.#track && (left || this.#why) ? `${this.#absent()}${left ? ' Shown are the closes.' : ''}`
       : this.#track && this.under.picked() === 'on' && !this.#strikes?.rows.length ? (this.#strikes ? 'No heat map is stored.' : 'The heat map is loading.')
         : this.replay.at !== null ? (bars ? `Bars of ${time(bars.at, true)}` : 'The bars are of the last quotes.')
           : (this.expiring.picked() !== 'all' ? 'Pale lines are of all expirations.' : other ? `The bars are of ${shortDate(this.#d.session_date)}.` : ''));
@@ -164,13 +171,13 @@ export class Hero {
     this.replay.set([], [0, 1]);
   }
 
-  #drawLeft({ axis, series, net, expected, mark, summary, netSummary, xs, column }, range, levels) {
+  #drawLeft({ axis, series, net, expected, mark, after = [], summary, netSummary, xs, column }, range, levels) {
     const events = this.#track ? [...tracked(this.#track), ...marks.filter((e) => e.kind === 'flow')] : [];
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
     this.signs.replaceChildren(...legend(glyphs));
     this.lines.draw({
       ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(this.under.picked() === 'on' && this.#strikes?.rows.length && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity) } : { bands: expected ? [expected.band] : [] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
+      ...(this.under.picked() === 'on' && this.#strikes?.rows.length && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ? [expected.band] : []), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
   }
@@ -182,9 +189,10 @@ export class Hero {
     const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
     const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
-    const beyond = (then || this.element.clientWidth < narrow ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range)).map((sum, i) => `${['below', 'above'][i]}: ${dollars(sum)}`); // a past moment has few strikes
+    this.bars.pad = this.element.clientWidth < narrow ? [26, 2] : [28, 28];
+    const sums = then || this.element.clientWidth < narrow ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range); // a past moment has few strikes
     if (name && !part) this.bars.clear(this.unknown);
-    else this.bars.draw({ ...chosen, beyond, summary: `${chosen.summary}${beyond.length ? ` Net gamma of the strikes ${beyond.join(', ')}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
+    else this.bars.draw({ ...chosen, beyond: sums.length ? `Outside ↓ ${dollars(sums[0])} ↑ ${dollars(sums[1])}` : '', summary: `${chosen.summary}${sums.length ? ` Net gamma of the strikes below: ${dollars(sums[0])}, above: ${dollars(sums[1])}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
     drawProfile(this.profile, d);
     refill(this.more, ...comparisons(d));
   }
@@ -200,16 +208,19 @@ export class Hero {
     const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
     const last = bands.findLast((band) => band);
     const expected = cone(track, xs, all);
-    const done = xs.at(-1) >= closes(track.session_date) - 20 * 60e3; // the last quotes come up to 15 minutes after the close
+    const end = closes(track.session_date);
+    const done = xs.at(-1) >= end - 20 * 60e3; // the last quotes are of up to 15 minutes before the close or after it
+    const expired = done && until > end && this.#last('zero_dte_net_gex_dollars') === null && all('zero_dte_net_gex_dollars').some((x) => x !== null);
     const net = column('net_gex_dollars');
     const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, faint: key !== 'spot' && this.expiring.picked() !== 'all', ...more });
     return {
       xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
       axis: { view: `${track.session_date} ${this.span.picked()}`, xs, range, ...clock(name) },
-      mark: this.replay.at !== null ? [{ x: this.replay.at, label: time(this.replay.at, true), color: '--accent' }] : done ? [{ x: xs.at(-1), label: `Close ${level(this.#last('spot'))}`, color: '--muted' }] : [],
+      mark: this.replay.at !== null ? [{ x: this.replay.at, label: '', color: '--accent' }] : done ? [{ x: Math.min(end, range[1]), label: `Close ${level(this.#last('spot'))}${expired ? ', 0DTE expired' : ''}`, color: '--muted' }] : [],
+      after: until > end && xs.at(-1) > end ? [{ from: end, to: xs.at(-1), color: '--muted' }] : [],
       series: [
         line('Spot', 'spot', '--ink', { width: 2.5 }),
-        line('Flip', 'zero_gamma_flip', '--flip'),
+        ...(all('zero_gamma_flip').some((x) => x !== null) ? [line('Flip', 'zero_gamma_flip', '--flip')] : []),
         ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
         line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
         line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
@@ -242,7 +253,7 @@ export class Hero {
       axis: { view: 'closes', xs, xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [Math.max(0, xs.length - sessions) - 1.6, xs.length - 0.5],
         xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''), onPick: (i) => choose({ date: dates[i] }, true) },
       series: [
-        line('Spot', 'spot', '--ink', { width: 2.5 }), line('Flip', 'zero_gamma_flip', '--flip'),
+        line('Spot', 'spot', '--ink', { width: 2.5 }), ...(column('zero_gamma_flip').some((x) => x !== null) ? [line('Flip', 'zero_gamma_flip', '--flip')] : []),
         line('Call wall', 'call_wall', '--positive', { kind: 'step' }), line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
       ],
       summary: `${this.#absent()} Shown are the levels at the closes of ${number(xs.length)} dates, to ${date(dates.at(-1))}. A click opens a date.`,
@@ -274,7 +285,23 @@ export class Hero {
     return [this.span, this.under, this.figure, this.expiring].map((c) => c.picked()).join();
   }
 
+  /** point draws one line through price and bars at the price under the pointer, with the price on their axis. */
+  #point({ type, target, clientY }) {
+    const over = type === 'pointermove' ? target.closest?.('.price .u-over, .bars .u-over') : null;
+    this.cross.hidden = !over;
+    if (!over) return;
+    const [own, price, bars] = [this.element, ...[this.lines, this.bars].map((c) => c.canvas.querySelector('.u-over') ?? over)].map((e) => e.getBoundingClientRect());
+    const [low, high] = this.#range;
+    const at = high - (clientY - price.top) / price.height * (high - low);
+    this.cross.style = `left: ${price.left - own.left}px; top: ${clientY - own.top}px; width: ${bars.right - price.left}px; --tag: ${price.width + 5}px`;
+    say(this.cross.firstChild, number(at, at < 1000 ? 2 : 1, true));
+  }
+
   #key(event) {
+    if (this.bars.canvas === event.target && (event.key === '+' || event.key === '-')) {
+      this.#wide = event.key === '-';
+      this.draw();
+    }
     if (event.key !== ' ' || event.target.closest('button, summary, a, select')) return;
     event.preventDefault();
     this.replay.play();

@@ -14,7 +14,7 @@ const { matching, sided, sort, unmatched } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
 const { barsAt, cellsOf } = await import('./heat.js');
 const { following } = await import('./strikes.js');
-const { atRow, daily, fit, followTrack, outside, seen } = await import('./track.js');
+const { atRow, daily, fit, followTrack, outside, points, seen, whole } = await import('./track.js');
 const { large, placed, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
@@ -147,13 +147,13 @@ test('events: what two rows in a row have, at the first of them', () => {
 
 test('events on the price chart: at their time and price up to the moment, no sign over another, and flow after all else', () => {
   const xs = [0, 60e3, 90e3, 120e3];
-  const events = [{ at: 70e3, kind: 'flow', price: 150, size: 66, text: 'b' }, { at: 80e3, kind: 'flow', price: 101, size: 70, text: 'a' }, { at: 120e3, kind: 'wall', price: 105, text: 'w' }, { at: 60e3, kind: 'flip', price: 99, text: 'f' }];
+  const events = [{ at: 70e3, kind: 'flow', price: 150, size: 66, text: 'b' }, { at: 80e3, kind: 'flow', price: 101, size: 70, text: 'a' }, { at: 120e3, kind: 'wall', price: 105, text: 'w', color: '--negative' }, { at: 60e3, kind: 'flip', price: 99, text: 'f' }];
   const signs = (more, until) => placed(events, xs, [100, 101, null, 102], [90, 110], until ?? Infinity)[more];
-  assert.deepEqual(signs('glyphs').map((g) => [g.x, g.y, g.color]), [[60e3, 99, '--flip'], [120e3, 105, '--accent'], [60e3, 101, '--part-4'], [60e3, 101, '--part-4']]);
+  assert.deepEqual(signs('glyphs').map((g) => [g.x, g.y, g.color]), [[60e3, 99, '--flip'], [120e3, 105, '--negative'], [80e3, 101, '--part-4']]);
   assert.deepEqual(signs('texts'), ['', '◆ f\n★ a\n★ b', '', '■ w']);
   assert.deepEqual(signs('texts', 75e3), ['', '◆ f\n★ b', '', '']);
   events.push({ at: 1e9, kind: 'flow', price: 100, text: 'of another session' });
-  assert.equal(signs('glyphs').length, 4);
+  assert.equal(signs('glyphs').length, 3);
   assert.deepEqual(legible([{ x: 0, y: 0 }, { x: 9, y: 3 }, { x: 0, y: 10 }, { x: 9, y: 9 }], 10), [{ x: 0, y: 0 }, { x: 0, y: 10 }]);
 });
 
@@ -298,6 +298,17 @@ test('a row of the track gives the levels of its moment; the closes end with the
   assert.deepEqual([closes.dates, closes.column('spot'), closes.column('other')], [['2026-11-18', '2026-11-19'], [1, 2], [null, null]]);
 });
 
+test('rows of a session: those up to 20 minutes apart join, a longer time is a gap, and quotes after the close are its end', () => {
+  const at = (clock) => `2026-11-27T${clock}:00Z`;
+  const track = { session_date: '2026-11-27', columns: ['as_of', 'spot'], rows: ['14:30', '14:31', '14:32', '14:33', '14:34', '14:35', '14:45', '15:00', '15:31', '16:10'].map((clock, i) => [at(clock), i]) };
+  const gaps = (t) => points(t).column('spot').flatMap((v, i) => (v === null ? [i] : []));
+  assert.deepEqual([points(track).gaps, gaps(track), points({ ...track, rows: track.rows.slice(-4) }).gaps], [2, [8, 10], 0]);
+  const d = { session_date: '2026-11-27', spot: 9 };
+  const ended = whole(track, d, Date.parse(at('18:14')));
+  assert.deepEqual([ended.rows.at(-1).at(-1), gaps(ended)], [9, [8, 10, 12]]);
+  for (const [other, clock] of [[d, '17:30'], [{ ...d, session_date: '2026-11-25' }, '18:14'], [null, '18:14']]) assert.equal(whole(track, other, Date.parse(at(clock))), track);
+});
+
 test('gamma by strike through a session: the bars of a moment, and the cells of the map', () => {
   const at = (clock) => Date.parse(`2026-11-20T${clock}:00Z`);
   const through = { columns: ['as_of', 'effective_spot', 'strikes', 'net_gex_dollars'], rows: [
@@ -305,7 +316,7 @@ test('gamma by strike through a session: the bars of a moment, and the cells of 
   assert.equal(barsAt(null, 0) ?? barsAt(through, at('14:29')) ?? barsAt(through, at('15:00')), null);
   assert.deepEqual(barsAt(through, at('14:34')), { at: at('14:30'), by_strike: [{ strike: 99, net_gex_dollars: 5 }, { strike: 100, net_gex_dollars: null }, { strike: 102, net_gex_dollars: -10 }] });
   assert.deepEqual(cellsOf(through, at('14:32')), [[at('14:30'), at('14:35'), 98.5, 99.5, 0.5], [at('14:30'), at('14:35'), 101, 103, -1]]);
-  assert.deepEqual(cellsOf(through).slice(0, 3), [[at('15:35'), at('15:40'), 99.5, 101, 0.1], [at('15:35'), at('15:40'), 101, 103, 0.2], [at('14:35'), at('15:10'), 98.5, 99.5, 0.5]]); // then there is a gap
+  assert.deepEqual(cellsOf(through).slice(0, 3), [[at('15:35'), at('15:40'), 99.5, 101, 0.1], [at('15:35'), at('15:40'), 101, 103, 0.2], [at('14:35'), at('14:40'), 98.5, 99.5, 0.5]]); // then there is a gap
   const moved = { ...through, rows: [[98, 99], [99, 100], [98, 99], [98, 99], [98, 99, 100]].map((strikes, i) => [`2026-11-20T14:3${i}:00Z`, 99, strikes, strikes]) };
   assert.deepEqual(cellsOf(moved).map(([from, to, low]) => [from, to, low].map((x, i) => (i < 2 ? new Date(x).getUTCMinutes() : x)).join()).toSorted(),
     ['30,31,98.5', '30,32,97.5', '31,32,98.5', '32,33,97.5', '32,33,98.5', '33,34,97.5', '33,34,98.5', '34,39,97.5', '34,39,98.5']); // the strikes at the edges come and go

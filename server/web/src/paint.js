@@ -21,6 +21,15 @@ export function color(name) {
 /** faded makes a colour more transparent. */
 const faded = (rgb, alpha) => rgb.replace(/^rgb\((.*)\)$/, `rgba($1, ${alpha})`);
 
+/** lonely returns the first of each few points between gaps whose line would be too short to be seen. */
+const lonely = (u, i) => u.data[i].flatMap((v, k, all) => {
+  const known = (j) => (all[j] ?? null) !== null;
+  if (!known(k) || known(k - 1)) return [];
+  let end = k;
+  while (known(end + 1)) end++;
+  return u.valToPos(u.data[0][end], 'x') - u.valToPos(u.data[0][k], 'x') < 5 ? [k] : [];
+});
+
 /** drawn returns uPlot's description of a series. */
 export function drawn(s, stroke, negative) {
   const { bars, stepped, linear } = uPlot.paths;
@@ -30,7 +39,7 @@ export function drawn(s, stroke, negative) {
     case 'ghost':
       return { stroke: faded(stroke, 0.7), fill: faded(stroke, 0.18), width: 1, paths: bars({ size: [0.95, 28, 1] }), points: { show: false } };
     case 'step':
-      return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1 }), points: { show: s.values.length < 2 }, spanGaps: false };
+      return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1 }), points: { size: 5, fill: stroke, filter: lonely }, spanGaps: false };
     case 'points':
       return { stroke, fill: stroke, paths: () => null, points: { show: true, size: 10, fill: stroke } };
     case 'cells':
@@ -39,10 +48,10 @@ export function drawn(s, stroke, negative) {
       return { show: false };
     case 'area': {
       const split = (alpha) => (u) => bySign(u, faded(stroke, alpha), faded(negative, alpha));
-      return { stroke: split(1), fill: split(0.16), width: 2, fillTo: 0, points: { show: false } };
+      return { stroke: split(1), fill: split(0.16), width: 2, fillTo: 0, points: { show: false, size: 5, fill: stroke, filter: lonely } };
     }
     default:
-      return { stroke, width: s.width ?? 2, dash: s.dash, paths: linear(), spanGaps: !s.gaps, points: { show: s.dots ?? s.values.length < 2, size: 7, fill: stroke } };
+      return { stroke, width: s.width ?? 2, dash: s.dash, paths: linear(), spanGaps: !s.gaps, points: { show: !!s.dots, size: s.gaps ? 5 : 7, fill: stroke, filter: s.gaps || s.dots === undefined && s.values.length < 2 ? lonely : undefined } };
   }
 }
 
@@ -107,16 +116,33 @@ export function shade(u, bands) {
   }
 }
 
-/** heat fills cells of a map, in the colours of the bars. A few cells are far larger than all others, so the colours go by the root. */
+/** heat fills cells of a map, in the colours of the bars. A few cells are far larger than all others, so the colours go by the root. What has no cell is hatched. */
 export function heat(u, cells) {
+  if (cells.length === 0) return;
   const { ctx, bbox } = u;
+  const known = u.data[0].filter((_, k) => u.data[1][k] ?? null); // a replay does not know what follows
+  const [first, last] = [known[0], known.at(-1)].map((x) => Math.max(bbox.left, Math.min(bbox.left + bbox.width, u.valToPos(x, 'x', true))));
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(first, bbox.top, last - first, bbox.height);
+  ctx.clip();
+  ctx.beginPath();
+  for (let x = first - bbox.height; x < last; x += 7 * devicePixelRatio) {
+    ctx.moveTo(x, bbox.top + bbox.height);
+    ctx.lineTo(x + bbox.height, bbox.top);
+  }
+  Object.assign(ctx, { strokeStyle: color('--line'), lineWidth: devicePixelRatio });
+  ctx.stroke();
+  ctx.restore();
   const inks = [color('--negative'), color('--positive')].map((ink) => Array.from({ length: 11 }, (_, i) => faded(ink, i / 14)));
   const place = (v, scale, low, size) => Math.round(Math.max(low, Math.min(low + size, u.valToPos(v, scale, true))));
   for (const [from, to, low, high, share] of cells) {
     const [x0, x1] = [from, to].map((x) => place(x, 'x', bbox.left, bbox.width));
     const [y1, y0] = [low, high].map((y) => place(y, 'y', bbox.top, bbox.height));
     ctx.fillStyle = inks[share < 0 ? 0 : 1][Math.round(Math.sqrt(Math.abs(share)) * 10)];
-    if (x1 > x0 && y1 > y0) ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
+    if (x1 <= x0 || y1 <= y0) continue;
+    ctx.clearRect(x0, y0, x1 - x0, y1 - y0);
+    ctx.fillRect(x0, y0, x1 - x0, y1 - y0);
   }
 }
 
@@ -130,6 +156,7 @@ export function ribbon(u, { values, color: name, xs = u.data[0] }) {
   ctx.clip();
   ctx.beginPath(); // of all parts, so that no seam is seen between them
   for (let i = 1; i < xs.length; i++) {
+    if (values[i - 1] && !values[i] && !values[i - 2]) ctx.rect(corner(i - 1, 1)[0] - devicePixelRatio, corner(i - 1, 1)[1], 2 * devicePixelRatio, corner(i - 1, 0)[1] - corner(i - 1, 1)[1]); // a point alone
     if (!values[i - 1] || !values[i]) continue;
     ctx.moveTo(...corner(i - 1, 0));
     ctx.lineTo(...corner(i, 0));
@@ -216,13 +243,13 @@ export function nameValues(u, series, fillStyle) {
   ctx.restore();
 }
 
-/** glyphs draws the sign of each event that does not cover one before it in the list. */
-export function glyphs(u, events) {
+/** glyphs draws the sign of each event that covers none before it in the list, and no tag. */
+export function glyphs(u, events, tagged = []) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
   ctx.save();
   Object.assign(ctx, { font: `${15 * scale}px system-ui, sans-serif`, textAlign: 'center', textBaseline: 'middle', strokeStyle: color('--surface'), lineWidth: 3 * scale, lineJoin: 'round' });
-  const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width);
+  const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x, y }) => x >= bbox.left && x <= bbox.left + bbox.width && !tagged.some((t) => x > t.left - 9 * scale && Math.abs(y - t.y) < 17 * scale));
   for (const { x, y, glyph, color: name } of legible(seen, 13 * scale)) {
     ctx.strokeText(glyph, x, y);
     ctx.fillStyle = color(name);
@@ -231,14 +258,11 @@ export function glyphs(u, events) {
   ctx.restore();
 }
 
-/** beyond writes at the lower and the upper edge of a plot what lies outside of it. */
-export function beyond({ ctx, bbox }, texts) {
+/** beyond writes above a plot, at its right end, what lies outside of it. */
+export function beyond({ ctx, bbox }, text) {
   ctx.save();
-  Object.assign(ctx, { font: `${11.5 * devicePixelRatio}px system-ui, sans-serif`, textAlign: 'right', strokeStyle: color('--surface'), lineWidth: 3 * devicePixelRatio, fillStyle: color('--muted') });
-  texts.forEach((text, i) => {
-    ctx.textBaseline = ['bottom', 'top'][i];
-    for (const paint of ['strokeText', 'fillText']) ctx[paint](text, bbox.left + bbox.width - 4 * devicePixelRatio, bbox.top + [bbox.height, 3 * devicePixelRatio][i]);
-  });
+  Object.assign(ctx, { font: `${11.5 * devicePixelRatio}px system-ui, sans-serif`, textAlign: 'right', textBaseline: 'bottom', fillStyle: color('--muted') });
+  ctx.fillText(text, bbox.left + bbox.width, bbox.top - 3 * devicePixelRatio);
   ctx.restore();
 }
 
@@ -265,7 +289,7 @@ export function rules(u, levels) {
 
 /**
  * tags names each price on the axis at the right of the plot. The tag of a price out of sight stands at the edge, with beyond, the way
- * to it. A tag without room for its label has its short text.
+ * to it. A tag without room for its label has its short text. It returns the places of the tags that lie over the plot.
  */
 export function tags(u, levels) {
   const { ctx, bbox } = u;
@@ -283,8 +307,8 @@ export function tags(u, levels) {
     return { ...l, outside, text, at, width: ctx.measureText(text).width + 10 * scale, y: Math.min(bbox.top + bbox.height, Math.max(bbox.top, at)) };
   });
   const surface = color('--surface');
-  for (const tag of apart(measured, height + scale, bbox.top + height / 2, bbox.top + bbox.height - height / 2)) {
-    const left = tag.outside ? end - tag.width : start + 5 * scale;
+  const placed = apart(measured, height + scale, bbox.top + height / 2, bbox.top + bbox.height - height / 2).map((tag) => ({ ...tag, left: tag.outside ? end - tag.width : start + 5 * scale }));
+  for (const { left, ...tag } of placed) {
     ctx.fillStyle = ctx.strokeStyle = color(tag.color);
     if (!tag.outside) {
       ctx.lineWidth = 1.25 * scale;
@@ -300,6 +324,15 @@ export function tags(u, levels) {
     ctx.fillText(tag.text, left + 5 * scale, tag.y + 0.5 * scale);
   }
   ctx.restore();
+  return placed.filter(({ left }) => left < start);
+}
+
+/** covered says whether a tag stands where the axis would have a number. Tags of prices out of sight are stacked at the edge. */
+export function covered(u, y, levels) {
+  const { min, max } = u.scales.y;
+  const at = (price) => u.valToPos(price, 'y');
+  const stack = (out) => (levels.some(out) ? 18 * levels.filter(out).length + 8 : 0);
+  return at(min) - at(y) < stack((l) => l.at < min) || at(y) - at(max) < stack((l) => l.at > max) || levels.some((l) => l.at >= min && l.at <= max && Math.abs(at(l.at) - at(y)) < 17);
 }
 
 /** apart moves places y up and down, by as little as it takes, so that they are gap apart and between low and high. */

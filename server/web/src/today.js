@@ -7,7 +7,7 @@ import { Panel, day, follow } from './panel.js';
 import { marketNow } from './poll.js';
 import { choose, here, onChoice } from './state.js';
 import { refill, term } from './terms.js';
-import { followTrack } from './track.js';
+import { followTrack, whole } from './track.js';
 
 const path = '/api/v1/gex/{u}';
 /** todayPanel builds the panel. The promise is kept when the first chart is drawn, or when there is nothing to draw. */
@@ -26,7 +26,8 @@ export function todayPanel() {
   const hero = new Hero(texts);
   const show = () => {
     name();
-    hero.show(panel.document?.data ?? null, track, why);
+    const { data = null, meta } = panel.document ?? {};
+    hero.show(data, whole(track, data, Date.parse(meta?.as_of)), why);
     texts();
   };
   const panel = new Panel({

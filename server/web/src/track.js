@@ -51,13 +51,18 @@ export function followTrack(onTrack) {
 }
 
 /**
- * points returns the columns of the track by name. Where rows are missing, it has a point without values. The rows before the
- * first start of a server are 5 minutes apart, so a shorter time without a row is no gap.
+ * longest returns the longest time, in milliseconds, that rows at some times may be apart without a gap between them. The rows of a
+ * session that was played before a server began are 5 or 15 minutes apart, and those of the server follow them.
  */
+export function longest(at) {
+  const steps = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
+  return Math.max(3 * (steps[(steps.length - 1) >> 1] ?? 0), 20 * 60e3);
+}
+
+/** points returns the columns of an answer with rows of a session by name. In a gap it has a point without values. */
 export function points(track) {
   const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
-  const steps = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
-  const most = Math.max(3 * (steps[Math.floor(steps.length / 2)] ?? 0), 400e3);
+  const most = longest(at);
   const order = at.flatMap((t, i) => (i > 0 && t - at[i - 1] > most ? [-1, i] : [i]));
   const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
   const column = (name) => {
@@ -73,6 +78,13 @@ export function points(track) {
 
 /** clock returns an axis of New York time. name names a point. */
 export const clock = (name) => ({ xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) });
+
+/** whole returns a track with the levels d of the last quotes of its session, if they came after its end: a server that was down has no row of them. */
+export function whole(track, d, asOf) {
+  const late = track && d?.session_date === track.session_date && asOf >= closes(track.session_date) - 60e3 && asOf - Date.parse(track.rows.at(-1)?.[0]) > 20 * 60e3;
+  const last = late && { ...d, as_of: new Date(asOf).toISOString(), flip_low: d.flip_band?.low, flip_high: d.flip_band?.high };
+  return last ? { ...track, rows: [...track.rows, track.columns.map((name) => last[name] ?? null)] } : track;
+}
 
 /** shown returns the part of the time axis that the user has chosen. */
 export function shown(track, span, xs) {
@@ -141,9 +153,9 @@ export function atRow(d, track, i) {
 
 /**
  * fit returns the part of the price axis that has spot, flip and the expected move of a part [from, to] of the axis of time, the walls
- * and the band if it is near. A flip or a wall far from the spot would press everything else together, so it stays outside.
+ * and the band if it is near. A flip or a wall far from the spot would press everything else together, so it stays outside, unless wide.
  */
-export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes) {
+export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes, wide) {
   const seen = (name) => column(name).filter((v, i) => v !== null && from <= xs[i] && xs[i] <= to);
   const known = (values) => values.filter((v) => typeof v === 'number');
   const spot = m.effective_spot;
@@ -160,6 +172,7 @@ export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes) {
   const around = strikes.map((r) => r.strike).filter((x) => !zoomed && Math.abs(x - spot) < 0.1 * spot);
   low = Math.min(low, ...around.filter((x) => x <= spot).slice(-least));
   high = Math.max(high, ...around.filter((x) => x >= spot).slice(0, least));
+  if (wide) [low, high] = [Math.min, Math.max].map((f, i) => f([low, high][i], ...known([m.zero_gamma_flip, m.call_wall, m.put_wall]), ...around));
   const pad = 0.08 * (high - low) || 0.01 * spot || 1;
   return [low - pad, high + pad];
 }
