@@ -22,14 +22,13 @@ function next() {
   const [chart] = waiting;
   drawing = chart !== undefined && !held;
   if (!drawing) return;
-  waiting.delete(chart);
   requestAnimationFrame(() => setTimeout(next)); // also if this drawing fails
   chart.render();
 }
 
 /** together draws those of some charts that wait. */
 export function together(some) {
-  for (const chart of some) if (waiting.delete(chart)) chart.render();
+  for (const chart of some) if (waiting.has(chart)) chart.render();
 }
 
 function release() {
@@ -147,6 +146,7 @@ export class Chart {
 
   /** render draws the last spec again, after new data or in another theme. */
   render() {
+    waiting.delete(this);
     if (!this.#spec) return;
     this.#plot?.destroy();
     this.#plot = null;
