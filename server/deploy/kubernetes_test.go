@@ -110,11 +110,12 @@ func TestServiceLinks(t *testing.T) {
 		for _, v := range []string{
 			"SERVICE_HOST=10.0.0.1", "SERVICE_PORT=80", "SERVICE_PORT_HTTP_2=81", "PORT=tcp://[fd00::1]:80", "PORT_80_TCP=tcp://10.0.0.1:80",
 			"PORT_80_TCP_PROTO=tcp", "PORT_80_TCP_PORT=80", "PORT_80_TCP_ADDR=10.0.0.1", "PORT_53_UDP=udp://10.0.0.1:53", "PORT_9_SCTP_ADDR=10.0.0.1",
+			"NAME=/edge/strikecache", "ENV_STRIKECACHE_LISTEN=:8080", // of linked containers
 		} {
 			env = append(env, service+"_"+v)
 		}
 	}
-	for _, v := range []string{"", "STRIKECACHE_PORT=8080", "STRIKECACHE_LISTEN_PORT=8080", "STRIKECACHE_LISTEN_HOST=x", "STRIKECACHE_PORT_80=x", "STRIKECACHE_SERVICE=x", "STRIKECACHE_SERVICE_PORTS=80"} {
+	for _, v := range []string{"", "STRIKECACHE_PORT=8080", "STRIKECACHE_LISTEN_PORT=8080", "STRIKECACHE_LISTEN_HOST=x", "STRIKECACHE_PORT_80=x", "STRIKECACHE_SERVICE=x", "STRIKECACHE_SERVICE_PORTS=80", "STRIKECACHE_NAME=x", "STRIKECACHE_ENVS=x"} {
 		cmd := exec.Command(strikecache(t), "version")
 		cmd.Env = append(env, v)
 		name, _, _ := strings.Cut(v, "=")
