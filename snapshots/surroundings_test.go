@@ -23,6 +23,7 @@ func TestFileSystemsThatLackAnOperation(t *testing.T) {
 		warns string
 	}{
 		{stepSyncDir, append(lacking, syscall.EACCES), "cannot sync a directory"},
+		{stepSync, lacking, "cannot sync a file"}, // syncthing/syncthing#5704: to fail is to store nothing
 		{stepLock, append(lacking, syscall.ENOLCK), "cannot lock a directory"},
 		{stepLink, []error{syscall.EPERM, syscall.EMLINK, syscall.EXDEV, syscall.EOPNOTSUPP, syscall.EIO}, ""},
 	} {

@@ -68,7 +68,7 @@ func (s step) String() string {
 type writer struct {
 	log      *slog.Logger
 	dirs     sync.Mutex                       // held while directories are made
-	unsynced sync.Once                        // the warning that the file system cannot sync directories
+	unsynced sync.Once                        // the warning that the file system cannot sync
 	private  bool                             // as WritePrivateFile describes
 	fault    func(at step, path string) error // in tests, makes a step fail; else nil
 	files    atomic.Int64
@@ -172,8 +172,11 @@ func (w *writer) step(at step, path string, do func() error) error {
 	if err == nil {
 		err = do()
 	}
-	if at == stepSyncDir {
-		err = w.durable(err)
+	switch at {
+	case stepSync:
+		err = w.durable("file", err)
+	case stepSyncDir:
+		err = w.durable("directory", err)
 	}
 	if err == nil {
 		return nil
@@ -185,14 +188,14 @@ func (w *writer) step(at step, path string, do func() error) error {
 	return fmt.Errorf("write %s: %s: %w", path, at, err)
 }
 
-// durable returns the error of the sync of a directory. A file system that cannot do it costs one warning. PostgreSQL passes over the same errors
-// (fsync_fname_ext), among them a directory that may not be opened for reading.
-func (w *writer) durable(err error) error {
+// durable returns the error of the sync of a file or a directory. A file system that cannot do it costs one warning: to fail would be to store
+// nothing. PostgreSQL passes over the same errors of a directory (fsync_fname_ext), among them one that may not be opened for reading.
+func (w *writer) durable(what string, err error) error {
 	if !unsupported(err) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	w.unsynced.Do(func() {
-		w.log.Warn("file system cannot sync a directory: after a power failure, the last files may be missing", "err", err)
+		w.log.Warn("file system cannot sync a "+what+": after a power failure, the last files may be missing or torn", "err", err)
 	})
 	return nil
 }
@@ -249,7 +252,7 @@ func (w *writer) makeDir(dir string) error {
 	if err = w.refusal(stepSyncDir, parent); err == nil {
 		err = syncDir(parent)
 	}
-	if err = w.durable(err); err != nil {
+	if err = w.durable("directory", err); err != nil {
 		os.Remove(dir)
 	}
 	return err

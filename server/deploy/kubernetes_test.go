@@ -51,7 +51,9 @@ type object struct {
 }
 
 type probe struct {
-	Get struct{ Path, Port string } `yaml:"httpGet"`
+	Get      struct{ Path, Port string } `yaml:"httpGet"`
+	Period   int                         `yaml:"periodSeconds"`
+	Failures int                         `yaml:"failureThreshold"`
 }
 
 // The objects of kubernetes.yaml fit together, and with the image: labels, ports, user and volume. Each probe has an answer. That each
@@ -83,6 +85,9 @@ func TestKubernetes(t *testing.T) {
 	}
 	if public.Spec.Ports[0].TargetPort != "http" || admin.Spec.Ports[0].TargetPort != "admin" || monitor.Spec.Endpoints[0].Port != admin.Spec.Ports[0].Name {
 		t.Errorf("%+v %+v %+v", public.Spec.Ports, admin.Spec.Ports, monitor.Spec.Endpoints)
+	}
+	if s := container.Startup; s.Period*s.Failures < 3600 {
+		t.Errorf("a start that reads a long history from a slow disk is killed after %d s", s.Period*s.Failures)
 	}
 	labels := pod.Metadata.Labels
 	if !maps.Equal(public.Spec.Selector, labels) || !maps.Equal(admin.Spec.Selector, labels) || !maps.Equal(set.Spec.Selector["matchLabels"].(map[string]any), labels) {
