@@ -56,6 +56,12 @@ func parsePath(path string) (k key, err error) {
 	return key{dir, name}, nil
 }
 
+// stored says whether a path may be that of a stored file.
+func stored(path string) bool {
+	_, err := parsePath(path)
+	return err == nil
+}
+
 // IsDated says whether a path is that of a file of a date.
 func IsDated(path string) bool {
 	k, err := parsePath(path)

@@ -111,7 +111,8 @@ func (f *files) find(k key, links map[key]Packed) error {
 func (f *files) path(k key) string { return filepath.Join(f.dir, k.dir, k.name) }
 
 // walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file
-// or link that has the name of such a directory, or of a temporary file, is visited with dir "".
+// or link that has the name of such a directory, or of a temporary file, is visited with dir "". A file whose name is none of ours
+// is not visited.
 func walk(source string, visit func(k key) error) error {
 	return fs.WalkDir(os.DirFS(source), ".", func(at string, entry fs.DirEntry, err error) error {
 		dir, name := path.Split(at)
@@ -125,6 +126,8 @@ func walk(source string, visit func(k key) error) error {
 			return fs.SkipDir
 		case dir == "" && !known:
 			return nil
+		case dir != "" && !Temporary(name) && !stored(at):
+			return nil // of another program
 		}
 		if err = visit(key{strings.TrimSuffix(dir, "/"), name}); err == nil && entry.IsDir() {
 			return fs.SkipDir // a folder in the place of a temporary file

@@ -57,6 +57,21 @@ func TestFileSystemsThatLackAnOperation(t *testing.T) {
 	}
 }
 
+// A start on a disk that has become read-only finds what is stored, for one process (heketi/heketi#435).
+func TestReadOnlyFileSystem(t *testing.T) {
+	s := open(t, t.TempDir())
+	saveWithObject(t, s, "first")
+	must(t, s.Close())
+	for _, want := range []error{nil, ErrLocked} {
+		f := newFiles(s.dir, slog.New(slog.DiscardHandler))
+		fault := diskFault{err: syscall.EROFS, hits: func(at step, _ string) bool { return at != stepLock }}
+		fault.in(f.writer).on.Store(true)
+		err := f.open()
+		failIf(t, !errors.Is(err, want) || want == nil && f.digest(key{currentDir, FileName(gamma)}) == "", "%v: %d files found", err, len(f.index))
+		defer f.lock.Close()
+	}
+}
+
 // What cannot be removed at the start stays, and prevents nothing.
 func TestTemporaryFileThatStays(t *testing.T) {
 	o, log := options(t.TempDir()), &testkit.Text{}

@@ -36,7 +36,7 @@ func ReadFile(dir, source, product, date string) (File, error) {
 func FileNames(dir, source, date string) (names []string, err error) {
 	files, err := os.ReadDir(filepath.Join(dir, source, date))
 	for _, f := range files {
-		if !f.IsDir() && !Temporary(f.Name()) {
+		if !f.IsDir() && stored(date+"/"+f.Name()) {
 			names = append(names, f.Name())
 		}
 	}

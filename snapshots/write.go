@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // WritePrivateFile replaces the file dir/name by b. It creates dir. The new file has mode 0600, and the owner and group of the
@@ -264,9 +265,16 @@ var ErrLocked = errors.New("another process uses this directory")
 const lockName = ".lock"
 
 // lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
-// The lock file has the number of this process, for people to read. A file system without locks costs one warning.
-func (w *writer) lockDir(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+// The lock file has the number of this process, for people to read. A file system without locks costs one warning. One that has become
+// read-only is locked, too, so that what it holds is served.
+func (w *writer) lockDir(dir string) (lock *os.File, err error) {
+	path := filepath.Join(dir, lockName)
+	if err = w.refusal(stepCreate, path); err == nil {
+		lock, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	}
+	if errors.Is(err, syscall.EROFS) {
+		lock, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}
