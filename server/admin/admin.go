@@ -22,6 +22,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"strikecache/server/loop"
 )
 
 // The limits of the listener.
@@ -60,7 +62,7 @@ func Open(address string, cfg Config) (*Server, error) {
 	if address == "" {
 		return s, nil
 	}
-	ln, err := net.Listen("tcp", address)
+	ln, err := net.Listen(loop.Network(address), address)
 	if err != nil {
 		return nil, fmt.Errorf("admin listener on %q: %w; --admin-listen takes another address, or \"\" for none", address, err)
 	}
