@@ -283,6 +283,11 @@ func readFile(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if info.IsDir() { // of a date; see walk
+		if _, err := os.ReadDir(path); err != nil {
+			return nil, err
+		}
+	}
 	if !info.Mode().IsRegular() || info.Size() > MaxTransfer {
 		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrTorn, MaxTransfer)
 	}

@@ -2,9 +2,11 @@ package snapshots
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -69,6 +71,38 @@ func TestReadOnlyFileSystem(t *testing.T) {
 		err := f.open()
 		failIf(t, !errors.Is(err, want) || want == nil && f.digest(key{currentDir, FileName(gamma)}) == "", "%v: %d files found", err, len(f.index))
 		defer f.lock.Close()
+	}
+}
+
+// unreadable is a disk on which a folder cannot be read.
+type unreadable struct {
+	fs.FS
+	folder string
+}
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if name == u.folder {
+		return nil, syscall.EIO
+	}
+	return u.FS.Open(name)
+}
+
+// A date whose folder cannot be read takes no other date away (bloomberg/comdb2#702). Without the folder of all current answers or objects
+// there is no start.
+func TestUnreadableFolders(t *testing.T) {
+	s := open(t, t.TempDir())
+	saveWithObject(t, s, "first")
+	put(t, s, monday+"/gex-spx", "")
+	for folder, want := range map[string]error{monday: nil, currentDir: syscall.EIO, objectsDir: syscall.EIO, ".": syscall.EIO} {
+		var visited []key
+		err := walk(unreadable{os.DirFS(s.dir), folder}, func(k key) error {
+			visited = append(visited, k)
+			return nil
+		})
+		failIf(t, !errors.Is(err, want), "%s: %v", folder, err)
+		if folder == monday {
+			failIf(t, len(visited) != 4 || !slices.Contains(visited, key{"", monday}), "visited %v", visited)
+		}
 	}
 }
 

@@ -61,7 +61,7 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
 			continue
 		}
-		err := walk(source, func(k key) error {
+		err := walk(os.DirFS(source), func(k key) error {
 			path := filepath.Join(source, k.dir, k.name)
 			if Temporary(k.name) {
 				return nil
