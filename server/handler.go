@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"strikecache/server/loop"
@@ -67,22 +66,16 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 			return
 		}
 	}
-	if t == nil && preflight { // of the server itself (RFC 9110 §9.3.7), or of what is not there: otherwise a page could not read the 404 of its GET
-		rep.status, rep.lines = 204, preflightLines
-		return
+	if t != nil {
+		rep.route, rep.counts, rep.countdown = t.route, t.counts, &t.countdown
 	}
-	if t == nil {
-		s.fail(rep, s.noTarget(h.path))
-		return
-	}
-	rep.route, rep.counts, rep.countdown = t.route, t.counts, &t.countdown
 	switch {
+	case preflight: // also of the server itself (RFC 9110 §9.3.7), of "/" by HAProxy, and of what is not there, so that a page can read the 404 of its GET
+		rep.status, rep.lines = 204, preflightLines
+	case t == nil:
+		s.fail(rep, s.noTarget(h.path))
 	case rep.headOnly || string(h.method) == "GET":
 		s.answer(t, h, from, now, rep)
-	case t.page != nil && !strings.Contains(t.page.lines, commonLines):
-		s.fail(rep, errReadOnly)
-	case preflight:
-		rep.status, rep.lines = 204, preflightLines
 	default:
 		s.fail(rep, errMethod)
 	}
