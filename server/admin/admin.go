@@ -107,8 +107,9 @@ func (s *Server) routes(metrics prometheus.Gatherer, cfg Config) http.Handler {
 }
 
 // guarded passes only GET and HEAD requests to next. If the listener is local (only this machine reaches it), Host must also be
-// localhost or an address: a web page whose domain resolves to this machine (DNS rebinding) sends its own domain as Host. After
-// a panic, guarded answers 500 and logs the panic without the client's address, which net/http would log.
+// localhost, an address, or empty as in a health check of HTTP/1.0: a web page whose domain resolves to this machine (DNS rebinding)
+// sends its own domain as Host. After a panic, guarded answers 500 and logs the panic without the client's address, which net/http
+// would log.
 func (s *Server) guarded(next http.Handler, local bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -139,7 +140,7 @@ func localHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	if strings.EqualFold(host, "localhost") {
+	if host == "" || strings.EqualFold(host, "localhost") {
 		return true
 	}
 	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
