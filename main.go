@@ -40,8 +40,7 @@ func main() {
 	if err := run(untilSignal(), os.Args[1:], os.Stdout, os.Stderr, log); err != nil {
 		fmt.Fprintln(log, "strikecache:", err)
 		code = 1
-		var outcome *refresh.Outcome
-		if errors.As(err, &outcome) {
+		if outcome, is := errors.AsType[*refresh.Outcome](err); is {
 			code = outcome.ExitCode()
 		}
 	}
@@ -73,7 +72,7 @@ strikecache fetches delayed option chains, quotes and VIX futures settlements. F
 pain, unusual flow, sector rotation and the VIX curve. It prepares every answer as the bytes that clients receive, and serves these bytes.
 "strikecache serve" without flags serves a simulated market. Then meta.source of every answer is "simulated".
 
-Each flag has an environment variable, which its help names. When both are set, the flag counts.`
+Each flag has an environment variable, which its help names. When both are set, the flag counts. Empty is unset.`
 
 type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
@@ -95,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *line
 	if err != nil {
 		return err
 	}
-	if err := unknownVariable(parser.Model.Node); err != nil {
+	if err := checkVariables(parser.Model.Node); err != nil {
 		return err
 	}
 	first := append(args, "")[0]
@@ -111,12 +110,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *line
 	return selected.Run(&c.Keys, keys.Streams{Out: stdout, Err: stderr}, log)
 }
 
-// serviceLink matches the variables that Kubernetes makes in every pod for a Service named strikecache or strikecache-….
-var serviceLink = regexp.MustCompile(`^STRIKECACHE_(\w+_)?((SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)=|PORT=(tcp|udp|sctp)://)`)
+// serviceLink matches the variables that Kubernetes makes for a Service, and Docker for a linked container, named strikecache or strikecache-….
+var serviceLink = regexp.MustCompile(`^STRIKECACHE_(\w+_)?((SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)=|PORT=(tcp|udp|sctp)://|NAME=/|ENV_)`)
 
-// unknownVariable returns an error if the environment has a variable that begins with STRIKECACHE_ and is not known.
-// model is the parsed command line.
-func unknownVariable(model *kong.Node) error {
+// checkVariables returns an error if a variable of the environment begins with STRIKECACHE_ and is not known. It unsets those without a value,
+// as templates make them: only for --admin-listen, the empty value is one. model is the parsed command line.
+func checkVariables(model *kong.Node) error {
 	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL"} // of the tests
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
@@ -125,9 +124,12 @@ func unknownVariable(model *kong.Node) error {
 		return next(nil)
 	})
 	for _, v := range os.Environ() {
-		name, _, _ := strings.Cut(v, "=")
-		if strings.HasPrefix(name, "STRIKECACHE_") && !slices.Contains(known, name) && !serviceLink.MatchString(v) {
+		switch name, value, _ := strings.Cut(v, "="); {
+		case !strings.HasPrefix(name, "STRIKECACHE_"):
+		case !slices.Contains(known, name) && !serviceLink.MatchString(v):
 			return fmt.Errorf("environment variable %s is not known; the --help of each command lists its variables", name)
+		case value == "" && name != "STRIKECACHE_ADMIN_LISTEN":
+			_ = os.Unsetenv(name) // fails only for a name that is none
 		}
 	}
 	return nil
@@ -194,8 +196,7 @@ type serveCommand struct {
 	AnonymousRate  int      `help:"Requests a minute for each client address without a key. IPv6 addresses are counted by /64. 0: no limit." default:"0" group:"Access"`
 	TrustedProxies []string `help:"Addresses and prefixes of trusted proxies: their X-Forwarded-For header names the client." placeholder:"ADDR" group:"Access"`
 
-	TLS server.TLSFlags `embed:"" prefix:"tls-"`
-
+	TLS           server.TLSFlags `embed:"" prefix:"tls-"`
 	refresh.Flags `embed:""`
 
 	LogFormat string `help:"Format of the log: ${enum}." enum:"text,json" default:"text" group:"Log"`
@@ -205,8 +206,8 @@ type serveCommand struct {
 }
 
 // Validate is called by the parser. Its errors name the flag and the values that are allowed.
-func (c *serveCommand) Validate() error {
-	if err := errors.Join(c.Flags.Validate(), c.TLS.Check()); err != nil {
+func (c *serveCommand) Validate() (err error) {
+	if err = errors.Join(c.Flags.Validate(), c.TLS.Check()); err != nil {
 		return err
 	}
 	switch {
@@ -219,7 +220,6 @@ func (c *serveCommand) Validate() error {
 	case c.AnonymousRate < 0 || c.AnonymousRate > limits.MaxPerMinute:
 		return fmt.Errorf("--anonymous-rate must be from 0 to %d, not %d", limits.MaxPerMinute, c.AnonymousRate)
 	}
-	var err error
 	if c.proxies, err = limits.ParseProxies(strings.Join(c.TrustedProxies, ",")); err != nil {
 		return fmt.Errorf("--trusted-proxies: %w", err)
 	}

@@ -151,9 +151,9 @@ func (c *Calendar) Closures() (closed, early []Date) {
 }
 
 // ParseClosures reads further closures, one a line: a date YYYY-MM-DD, alone for a full closure or followed by
-// the word early for a 13:00 close. Empty lines and text after # are ignored.
+// the word early for a 13:00 close. A byte order mark, empty lines and text after # are ignored.
 func ParseClosures(text []byte) (closed, early []Date, err error) {
-	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
 	for n := 1; lines.Scan(); n++ {
 		line, _, _ := strings.Cut(lines.Text(), "#")
 		fields := strings.Fields(line)

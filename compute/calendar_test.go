@@ -105,6 +105,7 @@ func TestParseClosures(t *testing.T) {
 	}
 	for s, want := range map[string]string{
 		"": "[] []", "\n": "[] []", "# nothing": "[] []", "2026-12-24#": "[2026-12-24] []", "2026-12-24\t early #early": "[] [2026-12-24]",
+		"\ufeff2026-12-24\r\n": "[2026-12-24] []", // a byte order mark, of Notepad
 		"# mourning\n2026-08-12 # all day\r\n\n  2026-08-13\tearly\n2026-08-14 early# no space\n2026-09-01": "[2026-08-12 2026-09-01] [2026-08-13 2026-08-14]",
 	} {
 		closed, early, err := compute.ParseClosures([]byte(s))

@@ -29,7 +29,6 @@ type nearest struct {
 // The table of errors. errNotFound and errNoUnderlying are in routes.go, because they name the routes.
 var (
 	errMethod           = define(apiError{status: 405, code: "method_not_allowed", message: "only GET, HEAD and OPTIONS are allowed", allow: allowed})
-	errReadOnly         = define(apiError{status: 405, code: "method_not_allowed", message: "only GET and HEAD are allowed", allow: "GET, HEAD"}) // of pages and files that scripts of other origins cannot read
 	errKey              = define(apiError{status: 401, code: "invalid_api_key", message: "the X-API-Key is unknown, malformed, expired or revoked; without a key the data is the same"})
 	errNotReady         = define(apiError{status: 503, code: "not_ready", message: "this resource has no answer yet", retryAfter: 5})
 	errUnfed            = define(apiError{status: 503, code: "not_ready", message: "the source has no documents for this resource", retryAfter: 3600})

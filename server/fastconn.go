@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/tls"
 	"errors"
@@ -65,7 +66,11 @@ func (c *fastConn) Read(p []byte) (int, error) {
 	switch {
 	case failed == nil:
 		c.asked.Store(true)
-		return copy(p, c.raw[:c.head.length]), nil
+		n := copy(p, c.raw[:c.head.length])
+		if !c.head.http10 { // fasthttp takes HTTP/1.2 for HTTP/1.0
+			p[1+bytes.IndexByte(p[2:n], '\r')] = '1'
+		}
+		return n, nil
 	case failed != incomplete:
 		c.refuse(failed)
 	case c.timedOut && len(c.raw) > 0:

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime/debug"
-	"strings"
 	"time"
 
 	"strikecache/server/loop"
@@ -56,32 +55,27 @@ func (s *Server) respond(t *target, h *head, from netip.Addr, now time.Time, rep
 		rep.close = rep.close || h.close
 		rep.keepAlive = h.http10
 	}()
+	preflight := string(h.method) == "OPTIONS"
 	if t != nil && t.of != nil {
 		symbol := named(h.query)
 		if t.of[string(symbol)] == nil {
 			symbol = []byte(nameOf(string(symbol)))
 		}
-		if t = t.of[string(symbol)]; t == nil {
+		if t = t.of[string(symbol)]; t == nil && !preflight {
 			s.fail(rep, noUnderlying(s.underlyings))
 			return
 		}
 	}
-	if t == nil && len(h.path) == 0 && string(h.method) == "OPTIONS" { // of the server itself, RFC 9110 §9.3.7
-		rep.status, rep.lines = 204, preflightLines
-		return
+	if t != nil {
+		rep.route, rep.counts, rep.countdown = t.route, t.counts, &t.countdown
 	}
-	if t == nil {
-		s.fail(rep, s.noTarget(h.path))
-		return
-	}
-	rep.route, rep.counts, rep.countdown = t.route, t.counts, &t.countdown
 	switch {
+	case preflight: // also of the server itself (RFC 9110 §9.3.7), of "/" by HAProxy, and of what is not there, so that a page can read the 404 of its GET
+		rep.status, rep.lines = 204, preflightLines
+	case t == nil:
+		s.fail(rep, s.noTarget(h.path))
 	case rep.headOnly || string(h.method) == "GET":
 		s.answer(t, h, from, now, rep)
-	case t.page != nil && !strings.Contains(t.page.lines, commonLines):
-		s.fail(rep, errReadOnly)
-	case string(h.method) == "OPTIONS":
-		rep.status, rep.lines = 204, preflightLines
 	default:
 		s.fail(rep, errMethod)
 	}
@@ -178,7 +172,8 @@ func (h *handler) write(r loop.Request, a *loop.Answer) {
 }
 
 // preflightLines are the field lines of the answer to OPTIONS. Libraries, such as those for tracing, send fields that the server
-// ignores. "*" allows all but Authorization (Fetch standard, CORS-preflight fetch), and older browsers know only names.
+// ignores. "*" allows all but Authorization (Fetch standard, CORS-preflight fetch), and older browsers know only names. Chrome with
+// Private Network Access also asks whether a page on the internet may reach a server of this machine or its network.
 const preflightLines = commonLines + "Allow: " + allowed + "\r\nAccess-Control-Allow-Methods: " + allowed +
 	"\r\nAccess-Control-Allow-Headers: X-API-Key, If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since, " +
-	"Authorization, Cache-Control, Content-Type, *\r\nAccess-Control-Max-Age: 86400\r\n"
+	"Authorization, Cache-Control, Content-Type, *\r\nAccess-Control-Allow-Private-Network: true\r\nAccess-Control-Max-Age: 86400\r\n"

@@ -153,7 +153,7 @@ func (h *head) version(b []byte, i int) (next int, e *apiError) {
 			return 0, errBadRequest
 		}
 	}
-	if b[i+5] != '1' || b[i+7] > '1' {
+	if b[i+5] != '1' { // a later minor version counts as HTTP/1.1 (RFC 9110 §6.2)
 		return 0, errVersion
 	}
 	h.http10 = b[i+7] == '0'

@@ -282,6 +282,16 @@ func TestQuarterForOneAddress(t *testing.T) {
 	}
 }
 
+// 0.0.0.0 is every IPv4 address and no IPv6 address, which a firewall may not expect (https://github.com/golang/go/issues/17615).
+func TestListenOnIPv4(t *testing.T) {
+	ln, err := loop.Listen("0.0.0.0:0")
+	must(t, err)
+	defer ln.Close()
+	if at := ln.Addr().(*net.TCPAddr); len(at.IP) != net.IPv4len {
+		t.Errorf("listens on %v", at)
+	}
+}
+
 // Each engine serves a Unix socket beside TCP, which the group of its file may use. Its connections are those of a trusted proxy. At the
 // end, the file is gone.
 func TestUnixSocket(t *testing.T) {

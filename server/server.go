@@ -61,7 +61,7 @@ type Config struct {
 	// fasthttp for both.
 	Engine string
 
-	// TLS is the TLS configuration of every connection; nil for plain HTTP. It must offer HTTP/1.1 alone.
+	// TLS is the TLS configuration of every connection; nil for plain HTTP. It must not offer HTTP/2.
 	TLS *tls.Config
 
 	Keys      *keys.Table       // nil: every key is unknown

@@ -96,14 +96,14 @@ func (c *Certificate) Look() {
 }
 
 // Config returns the TLS configuration of a server, nil for a nil Certificate. It has Go's defaults, TLS 1.2 as the lowest
-// version, and HTTP/1.1 alone.
+// version, and HTTP/1.1 and HTTP/1.0 as its protocols: clients that offer HTTP/1.0 alone, such as curl --http1.0, would else get no connection.
 func (c *Certificate) Config() *tls.Config {
 	if c == nil {
 		return nil
 	}
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"http/1.1"},
+		NextProtos:     []string{"http/1.1", "http/1.0"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.inForce.Load(), nil },
 	}
 }

@@ -139,7 +139,7 @@ func undated(s string) string {
 	return kept.String()
 }
 
-// Clients with TLS before 1.2, with a protocol other than HTTP/1.1, or without TLS get an alert, or an answer in words, and are counted.
+// Clients with TLS before 1.2, with a protocol other than HTTP/1.1 and HTTP/1.0, or without TLS get an alert, or an answer in words, and are counted.
 func TestTLSHandshakes(t *testing.T) {
 	secure := newTLSEnds(t)
 	web := newServer(newFinder(t), func(c *server.Config) { c.TLS = secure.server() })
@@ -154,6 +154,7 @@ func TestTLSHandshakes(t *testing.T) {
 		"1.1":                    {func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }, false},
 		"HTTP/2 and HTTP/1.1":    {func(c *tls.Config) { c.NextProtos = []string{"h2", "http/1.1"} }, true},
 		"HTTP/2 alone":           {func(c *tls.Config) { c.NextProtos = []string{"h2"} }, false},
+		"HTTP/1.0 alone":         {func(c *tls.Config) { c.NextProtos = []string{"http/1.0"} }, true}, // curl --http1.0: https://github.com/curl/curl/issues/12259
 		"a name that is unknown": {func(c *tls.Config) { c.ServerName, c.InsecureSkipVerify = "elsewhere.test", true }, true},
 	} {
 		cfg := secure.client.Clone()
@@ -168,7 +169,7 @@ func TestTLSHandshakes(t *testing.T) {
 			continue
 		}
 		answered(t, conn)
-		if p := conn.ConnectionState().NegotiatedProtocol; p != "" && p != "http/1.1" {
+		if p := conn.ConnectionState().NegotiatedProtocol; p != "" && p != cfg.NextProtos[len(cfg.NextProtos)-1] {
 			t.Errorf("%s: %s", name, p)
 		}
 	}

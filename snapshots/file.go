@@ -56,6 +56,12 @@ func parsePath(path string) (k key, err error) {
 	return key{dir, name}, nil
 }
 
+// stored says whether a path may be that of a stored file.
+func stored(path string) bool {
+	_, err := parsePath(path)
+	return err == nil
+}
+
 // IsDated says whether a path is that of a file of a date.
 func IsDated(path string) bool {
 	k, err := parsePath(path)
@@ -276,6 +282,11 @@ func readFile(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
 		return nil, err
+	}
+	if info.IsDir() { // of a date; see walk
+		if _, err := os.ReadDir(path); err != nil {
+			return nil, err
+		}
 	}
 	if !info.Mode().IsRegular() || info.Size() > MaxTransfer {
 		return nil, fmt.Errorf("%w: not a regular file of at most %d bytes", ErrTorn, MaxTransfer)

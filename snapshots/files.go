@@ -63,7 +63,7 @@ func (f *files) open() (err error) {
 		}
 	}
 	links := map[key]Packed{} // by the place under a date: the file in current/ that belongs there, too
-	if err = walk(f.dir, func(k key) error { return f.find(k, links) }); err != nil {
+	if err = walk(os.DirFS(f.dir), func(k key) error { return f.find(k, links) }); err != nil {
 		return err
 	}
 	for k, p := range links {
@@ -111,12 +111,15 @@ func (f *files) find(k key, links map[key]Packed) error {
 func (f *files) path(k key) string { return filepath.Join(f.dir, k.dir, k.name) }
 
 // walk calls visit for every entry except folders in the directories of a source that hold its files, sorted by path. A file
-// or link that has the name of such a directory, or of a temporary file, is visited with dir "".
-func walk(source string, visit func(k key) error) error {
-	return fs.WalkDir(os.DirFS(source), ".", func(at string, entry fs.DirEntry, err error) error {
+// or link that has the name of such a directory, or of a temporary file, is visited with dir "", and so is the folder of a date
+// that cannot be read. A file whose name is none of ours is not visited.
+func walk(source fs.FS, visit func(k key) error) error {
+	return fs.WalkDir(source, ".", func(at string, entry fs.DirEntry, err error) error {
 		dir, name := path.Split(at)
 		known := name == currentDir || name == objectsDir || isDate(name) || Temporary(name)
 		switch {
+		case err != nil && isDate(name):
+			return visit(key{"", name})
 		case err != nil:
 			return err
 		case at == "." || dir == "" && known && entry.IsDir() && !Temporary(name):
@@ -125,6 +128,8 @@ func walk(source string, visit func(k key) error) error {
 			return fs.SkipDir
 		case dir == "" && !known:
 			return nil
+		case dir != "" && !Temporary(name) && !stored(at):
+			return nil // of another program
 		}
 		if err = visit(key{strings.TrimSuffix(dir, "/"), name}); err == nil && entry.IsDir() {
 			return fs.SkipDir // a folder in the place of a temporary file

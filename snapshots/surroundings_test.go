@@ -2,9 +2,11 @@ package snapshots
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,6 +25,7 @@ func TestFileSystemsThatLackAnOperation(t *testing.T) {
 		warns string
 	}{
 		{stepSyncDir, append(lacking, syscall.EACCES), "cannot sync a directory"},
+		{stepSync, lacking, "cannot sync a file"}, // syncthing/syncthing#5704: to fail is to store nothing
 		{stepLock, append(lacking, syscall.ENOLCK), "cannot lock a directory"},
 		{stepLink, []error{syscall.EPERM, syscall.EMLINK, syscall.EXDEV, syscall.EOPNOTSUPP, syscall.EIO}, ""},
 	} {
@@ -52,6 +55,53 @@ func TestFileSystemsThatLackAnOperation(t *testing.T) {
 			fault := diskFault{err: err, hits: func(is step, _ string) bool { return is == at }}
 			fault.in(f.writer).on.Store(true)
 			fails(t, f.open(), err, "step %d", at)
+		}
+	}
+}
+
+// A start on a disk that has become read-only finds what is stored, for one process (heketi/heketi#435).
+func TestReadOnlyFileSystem(t *testing.T) {
+	s := open(t, t.TempDir())
+	saveWithObject(t, s, "first")
+	must(t, s.Close())
+	for _, want := range []error{nil, ErrLocked} {
+		f := newFiles(s.dir, slog.New(slog.DiscardHandler))
+		fault := diskFault{err: syscall.EROFS, hits: func(at step, _ string) bool { return at != stepLock }}
+		fault.in(f.writer).on.Store(true)
+		err := f.open()
+		failIf(t, !errors.Is(err, want) || want == nil && f.digest(key{currentDir, FileName(gamma)}) == "", "%v: %d files found", err, len(f.index))
+		defer f.lock.Close()
+	}
+}
+
+// unreadable is a disk on which a folder cannot be read.
+type unreadable struct {
+	fs.FS
+	folder string
+}
+
+func (u unreadable) Open(name string) (fs.File, error) {
+	if name == u.folder {
+		return nil, syscall.EIO
+	}
+	return u.FS.Open(name)
+}
+
+// A date whose folder cannot be read takes no other date away (bloomberg/comdb2#702). Without the folder of all current answers or objects
+// there is no start.
+func TestUnreadableFolders(t *testing.T) {
+	s := open(t, t.TempDir())
+	saveWithObject(t, s, "first")
+	put(t, s, monday+"/gex-spx", "")
+	for folder, want := range map[string]error{monday: nil, currentDir: syscall.EIO, objectsDir: syscall.EIO, ".": syscall.EIO} {
+		var visited []key
+		err := walk(unreadable{os.DirFS(s.dir), folder}, func(k key) error {
+			visited = append(visited, k)
+			return nil
+		})
+		failIf(t, !errors.Is(err, want), "%s: %v", folder, err)
+		if folder == monday {
+			failIf(t, len(visited) != 4 || !slices.Contains(visited, key{"", monday}), "visited %v", visited)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func ReadFile(dir, source, product, date string) (File, error) {
 func FileNames(dir, source, date string) (names []string, err error) {
 	files, err := os.ReadDir(filepath.Join(dir, source, date))
 	for _, f := range files {
-		if !f.IsDir() && !Temporary(f.Name()) {
+		if !f.IsDir() && stored(date+"/"+f.Name()) {
 			names = append(names, f.Name())
 		}
 	}
@@ -61,7 +61,7 @@ func Verify(dir string) (files int, bad []BadFile, err error) {
 		if info, err := os.Stat(source); err != nil || !info.IsDir() {
 			continue
 		}
-		err := walk(source, func(k key) error {
+		err := walk(os.DirFS(source), func(k key) error {
 			path := filepath.Join(source, k.dir, k.name)
 			if Temporary(k.name) {
 				return nil

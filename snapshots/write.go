@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 )
 
 // WritePrivateFile replaces the file dir/name by b. It creates dir. The new file has mode 0600, and the owner and group of the
@@ -68,7 +69,7 @@ func (s step) String() string {
 type writer struct {
 	log      *slog.Logger
 	dirs     sync.Mutex                       // held while directories are made
-	unsynced sync.Once                        // the warning that the file system cannot sync directories
+	unsynced sync.Once                        // the warning that the file system cannot sync
 	private  bool                             // as WritePrivateFile describes
 	fault    func(at step, path string) error // in tests, makes a step fail; else nil
 	files    atomic.Int64
@@ -172,8 +173,11 @@ func (w *writer) step(at step, path string, do func() error) error {
 	if err == nil {
 		err = do()
 	}
-	if at == stepSyncDir {
-		err = w.durable(err)
+	switch at {
+	case stepSync:
+		err = w.durable("file", err)
+	case stepSyncDir:
+		err = w.durable("directory", err)
 	}
 	if err == nil {
 		return nil
@@ -185,14 +189,14 @@ func (w *writer) step(at step, path string, do func() error) error {
 	return fmt.Errorf("write %s: %s: %w", path, at, err)
 }
 
-// durable returns the error of the sync of a directory. A file system that cannot do it costs one warning. PostgreSQL passes over the same errors
-// (fsync_fname_ext), among them a directory that may not be opened for reading.
-func (w *writer) durable(err error) error {
+// durable returns the error of the sync of a file or a directory. A file system that cannot do it costs one warning: to fail would be to store
+// nothing. PostgreSQL passes over the same errors of a directory (fsync_fname_ext), among them one that may not be opened for reading.
+func (w *writer) durable(what string, err error) error {
 	if !unsupported(err) && !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	w.unsynced.Do(func() {
-		w.log.Warn("file system cannot sync a directory: after a power failure, the last files may be missing", "err", err)
+		w.log.Warn("file system cannot sync a "+what+": after a power failure, the last files may be missing or torn", "err", err)
 	})
 	return nil
 }
@@ -249,7 +253,7 @@ func (w *writer) makeDir(dir string) error {
 	if err = w.refusal(stepSyncDir, parent); err == nil {
 		err = syncDir(parent)
 	}
-	if err = w.durable(err); err != nil {
+	if err = w.durable("directory", err); err != nil {
 		os.Remove(dir)
 	}
 	return err
@@ -261,9 +265,16 @@ var ErrLocked = errors.New("another process uses this directory")
 const lockName = ".lock"
 
 // lockDir takes a directory, or returns ErrLocked. The kernel releases the lock when the file is closed or the process ends.
-// The lock file has the number of this process, for people to read. A file system without locks costs one warning.
-func (w *writer) lockDir(dir string) (*os.File, error) {
-	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_CREATE|os.O_RDWR, 0o600)
+// The lock file has the number of this process, for people to read. A file system without locks costs one warning. One that has become
+// read-only is locked, too, so that what it holds is served.
+func (w *writer) lockDir(dir string) (lock *os.File, err error) {
+	path := filepath.Join(dir, lockName)
+	if err = w.refusal(stepCreate, path); err == nil {
+		lock, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	}
+	if errors.Is(err, syscall.EROFS) {
+		lock, err = os.Open(path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)
 	}

@@ -55,9 +55,7 @@ func describe(t testing.TB, body []byte) *description {
 	must(t, json.Unmarshal(body, d))
 	for path, item := range d.Paths { // with spx in place of {u}, and with the methods that are described once for all
 		delete(d.Paths, path)
-		if item["head"] = item["get"]; strings.HasPrefix(path, "/api/") || slices.Contains([]string{"/widgets.json", "/openapi.json", "/methods.markdown", "/llms.txt", "/healthz", "/readyz"}, path) {
-			item["options"] = d.Components.PathItems.Preflight["options"]
-		}
+		item["head"], item["options"] = item["get"], d.Components.PathItems.Preflight["options"]
 		d.Paths[documented(strings.Replace(path, "{u}", "spx", 1))] = item
 	}
 	schemas, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))

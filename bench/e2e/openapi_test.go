@@ -216,9 +216,6 @@ func (c *contract) protocol() {
 		c.raw(505, method, path, method+" "+path+" HTTP/9.9\r\nHost: x\r\n\r\n")
 		if method == http.MethodGet {
 			c.ask(405, http.MethodPost, path)
-			if !slices.Contains(c.doc.methods(path), http.MethodOptions) {
-				c.ask(405, http.MethodOptions, path)
-			}
 		}
 	})
 	slow.Wait()

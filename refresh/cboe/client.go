@@ -211,12 +211,10 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	}
 	modified, _ := http.ParseTime(resp.Header.Get("Last-Modified")) // zero if there is none
 	doc = &upstream.Document{
-		Name: name, Body: body, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
+		Name: name, Received: time.Now().UTC(), Generated: modified.UTC(), FileDate: fileDate(resp.Header),
 		ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified"),
 	}
-	if strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
-		doc.Body, doc.Gzip = nil, body
-	}
+	doc.Fill(body)
 	return doc, "", nil
 }
 

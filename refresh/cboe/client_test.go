@@ -93,6 +93,26 @@ func zipped(text string) []byte {
 	return b.Bytes()
 }
 
+// The bytes of a body say whether it is gzip: x-gzip is an old name (RFC 9110, section 8.4.1.3), stores of files send a .gz without a coding,
+// and proxies that unpack leave the coding (https://github.com/curl/curl/issues/2368).
+func TestClientLooksAtTheBytes(t *testing.T) {
+	const text = `{"a":1}`
+	for _, coding := range []string{"gzip", "x-gzip", "identity", ""} {
+		for _, body := range [][]byte{[]byte(text), zipped(text)} {
+			doc, err := fetch(t, local(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Content-Encoding"] = []string{coding}
+				w.Write(body)
+			}), upstream.Quotes("XLK"))
+			if err == nil && doc.Gzip != nil {
+				doc.Body, err = Unpack(doc)
+			}
+			if err != nil || string(doc.Body) != text {
+				t.Errorf("coding %q of %q: %v", coding, body, err)
+			}
+		}
+	}
+}
+
 // Each failure of the upstream has its reason.
 func TestClientReasons(t *testing.T) {
 	status := func(code int) http.HandlerFunc {

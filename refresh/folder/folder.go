@@ -155,9 +155,8 @@ func find(dir string, name upstream.Name) (path string, info fs.FileInfo, err er
 const packed = ".gz"
 
 // Read returns the document of a name from a file of a folder, and the state of the file. The path is relative to the folder.
-// A document that begins as gzip does has [upstream.Document.Gzip] alone. The error is an [*upstream.Error]: Missing without a
-// file, Unreachable when the file cannot be opened within the folder or is not a regular file, and TooLarge, before anything
-// of the file is read. Read does not wait for the writer of a FIFO.
+// The error is an [*upstream.Error]: Missing without a file, Unreachable when the file cannot be opened within the folder or is
+// not a regular file, and TooLarge, before anything of the file is read. Read does not wait for the writer of a FIFO.
 func Read(dir, path string, name upstream.Name) (*upstream.Document, fs.FileInfo, error) {
 	failed := func(reason upstream.Reason, err error) (*upstream.Document, fs.FileInfo, error) {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -190,10 +189,9 @@ func Read(dir, path string, name upstream.Name) (*upstream.Document, fs.FileInfo
 	if _, err := body.ReadFrom(io.LimitReader(f, kind.MaxBody())); err != nil {
 		return failed(upstream.Truncated, err)
 	}
-	if bytes.HasPrefix(body.Bytes(), []byte("\x1f\x8b")) {
-		return &upstream.Document{Name: name, Gzip: body.Bytes()}, info, nil
-	}
-	return &upstream.Document{Name: name, Body: body.Bytes()}, info, nil
+	doc := &upstream.Document{Name: name}
+	doc.Fill(body.Bytes())
+	return doc, info, nil
 }
 
 // Recorded is a source of the documents that a folder had at the start. It is safe for concurrent use.

@@ -6,6 +6,7 @@
 package upstream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -87,7 +88,7 @@ func (k Kind) MaxBody() int64 {
 type Document struct {
 	Name Name
 	Body []byte // decompressed; nil: only Gzip is set, and it has not been unpacked yet
-	Gzip []byte // as the upstream sent it; nil: it sent no gzip
+	Gzip []byte // as the upstream sent it; nil: it sent no gzip, see Fill
 	// Received is when the document arrived, by the source's clock. For a recorded document it is when it was captured.
 	Received time.Time
 	// Generated is when the upstream says that it made the document; zero if the upstream does not say.
@@ -96,6 +97,15 @@ type Document struct {
 	FileDate string
 	// ETag and LastModified are the upstream's validators; "" if it sent none.
 	ETag, LastModified string
+}
+
+// Fill sets Gzip if b begins as gzip does, else Body: a field of a head and the name of a file may be wrong. The document keeps b.
+func (d *Document) Fill(b []byte) {
+	if bytes.HasPrefix(b, []byte("\x1f\x8b")) {
+		d.Gzip = b
+	} else {
+		d.Body = b
+	}
 }
 
 // Source returns documents. Implementations are safe for concurrent use.

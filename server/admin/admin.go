@@ -22,6 +22,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"strikecache/server/loop"
 )
 
 // The limits of the listener.
@@ -60,7 +62,7 @@ func Open(address string, cfg Config) (*Server, error) {
 	if address == "" {
 		return s, nil
 	}
-	ln, err := net.Listen("tcp", address)
+	ln, err := net.Listen(loop.Network(address), address)
 	if err != nil {
 		return nil, fmt.Errorf("admin listener on %q: %w; --admin-listen takes another address, or \"\" for none", address, err)
 	}
@@ -105,8 +107,9 @@ func (s *Server) routes(metrics prometheus.Gatherer, cfg Config) http.Handler {
 }
 
 // guarded passes only GET and HEAD requests to next. If the listener is local (only this machine reaches it), Host must also be
-// localhost or an address: a web page whose domain resolves to this machine (DNS rebinding) sends its own domain as Host. After
-// a panic, guarded answers 500 and logs the panic without the client's address, which net/http would log.
+// localhost, an address, or empty as in a health check of HTTP/1.0: a web page whose domain resolves to this machine (DNS rebinding)
+// sends its own domain as Host. After a panic, guarded answers 500 and logs the panic without the client's address, which net/http
+// would log.
 func (s *Server) guarded(next http.Handler, local bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -137,7 +140,7 @@ func localHost(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
-	if strings.EqualFold(host, "localhost") {
+	if host == "" || strings.EqualFold(host, "localhost") {
 		return true
 	}
 	_, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))

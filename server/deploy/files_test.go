@@ -192,7 +192,7 @@ func TestImage(t *testing.T) {
 // The units have the lines that the program expects, and systemd finds no fault in them.
 func TestUnit(t *testing.T) {
 	unit := text(t, "strikecache.service")
-	for _, line := range []string{"Type=notify", "Restart=always", "ExecReload=/bin/kill -HUP $MAINPID", "RestartSec=1", "StartLimitIntervalSec=0"} {
+	for _, line := range []string{"Type=notify", "Restart=always", "ExecReload=/bin/kill -HUP $MAINPID", "RestartSec=1", "StartLimitIntervalSec=0", "TimeoutStartSec=infinity"} {
 		if !strings.Contains(unit, "\n"+line+"\n") {
 			t.Errorf("no %s", line)
 		}

@@ -51,7 +51,9 @@ type object struct {
 }
 
 type probe struct {
-	Get struct{ Path, Port string } `yaml:"httpGet"`
+	Get      struct{ Path, Port string } `yaml:"httpGet"`
+	Period   int                         `yaml:"periodSeconds"`
+	Failures int                         `yaml:"failureThreshold"`
 }
 
 // The objects of kubernetes.yaml fit together, and with the image: labels, ports, user and volume. Each probe has an answer. That each
@@ -84,6 +86,9 @@ func TestKubernetes(t *testing.T) {
 	if public.Spec.Ports[0].TargetPort != "http" || admin.Spec.Ports[0].TargetPort != "admin" || monitor.Spec.Endpoints[0].Port != admin.Spec.Ports[0].Name {
 		t.Errorf("%+v %+v %+v", public.Spec.Ports, admin.Spec.Ports, monitor.Spec.Endpoints)
 	}
+	if s := container.Startup; s.Period*s.Failures < 3600 {
+		t.Errorf("a start that reads a long history from a slow disk is killed after %d s", s.Period*s.Failures)
+	}
 	labels := pod.Metadata.Labels
 	if !maps.Equal(public.Spec.Selector, labels) || !maps.Equal(admin.Spec.Selector, labels) || !maps.Equal(set.Spec.Selector["matchLabels"].(map[string]any), labels) {
 		t.Errorf("not every selector is %v", labels)
@@ -110,11 +115,12 @@ func TestServiceLinks(t *testing.T) {
 		for _, v := range []string{
 			"SERVICE_HOST=10.0.0.1", "SERVICE_PORT=80", "SERVICE_PORT_HTTP_2=81", "PORT=tcp://[fd00::1]:80", "PORT_80_TCP=tcp://10.0.0.1:80",
 			"PORT_80_TCP_PROTO=tcp", "PORT_80_TCP_PORT=80", "PORT_80_TCP_ADDR=10.0.0.1", "PORT_53_UDP=udp://10.0.0.1:53", "PORT_9_SCTP_ADDR=10.0.0.1",
+			"NAME=/edge/strikecache", "ENV_STRIKECACHE_LISTEN=:8080", // of linked containers
 		} {
 			env = append(env, service+"_"+v)
 		}
 	}
-	for _, v := range []string{"", "STRIKECACHE_PORT=8080", "STRIKECACHE_LISTEN_PORT=8080", "STRIKECACHE_LISTEN_HOST=x", "STRIKECACHE_PORT_80=x", "STRIKECACHE_SERVICE=x", "STRIKECACHE_SERVICE_PORTS=80"} {
+	for _, v := range []string{"", "STRIKECACHE_PORT=8080", "STRIKECACHE_LISTEN_PORT=8080", "STRIKECACHE_LISTEN_HOST=x", "STRIKECACHE_PORT_80=x", "STRIKECACHE_SERVICE=x", "STRIKECACHE_SERVICE_PORTS=80", "STRIKECACHE_NAME=x", "STRIKECACHE_ENVS=x"} {
 		cmd := exec.Command(strikecache(t), "version")
 		cmd.Env = append(env, v)
 		name, _, _ := strings.Cut(v, "=")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"syscall"
@@ -22,11 +23,20 @@ func Listen(address string) (Listener, error) {
 		return listenUnix(path)
 	}
 	c := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error { return setOptions(raw) }}
-	ln, err := c.Listen(context.Background(), "tcp", address)
+	ln, err := c.Listen(context.Background(), Network(address), address)
 	if err != nil {
 		return nil, err
 	}
 	return ln.(*net.TCPListener), nil
+}
+
+// Network returns the network of a TCP address: tcp4 for an IPv4 address, because Go opens IPv6, too, for 0.0.0.0 of the network tcp.
+func Network(address string) string {
+	host, _, _ := net.SplitHostPort(address)
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // listenUnix opens a Unix socket. The owner and the group of its file may connect. It replaces the file of a process that has ended.
