@@ -78,7 +78,7 @@ func (s *Server) count(rep *response, arrived time.Time) uint32 {
 	c, n := cmp.Or(rep.counts, t.other), 0
 	if !rep.headOnly {
 		body, tail := rep.body()
-		n = len(body) + len(tail)
+		n = len(rep.start) + len(body) + len(tail)
 	}
 	if c.add(rep.status, rep.coding, n) && rep.route != nil && rep.lines == "" {
 		c.addDuration(arrived)

@@ -8,7 +8,6 @@ import (
 	"strikecache/server"
 	"strikecache/server/keys"
 	"strikecache/server/limits"
-	"strikecache/snapshots"
 )
 
 // responses returns the counts of a server without those at zero.
@@ -25,12 +24,12 @@ func responses(s server.Stats) map[server.Responses]uint64 {
 // Every response is counted once, by resource, status and coding. Nothing else that a client chooses becomes a label.
 func TestStatsCountEveryResponse(t *testing.T) {
 	s := newFinder(t)
-	gamma := s.editions["gex/spx"].Default
-	web, secrets := withKeys(t, s, func(c *server.Config) { c.Addresses = limits.NewAddresses(100) }, keys.Key{Name: "k", PerMinute: 2})
+	web, secrets := withKeys(t, s, func(c *server.Config) { c.Addresses = limits.NewAddresses(100) }, keys.Key{Name: "k", PerMinute: 3})
 	address := listen(t, web)
 	const get, host = "GET /api/v1/gex/spx HTTP/1.1\r\n", "Host: a\r\n"
 	key := "X-API-Key: " + secrets["k"] + "\r\n"
 	connections, want, errors := uint64(0), map[server.Responses]uint64{}, map[string]uint64{"internal_error": 0}
+	bodies := map[server.Responses]uint64{} // bytes that the client got
 	for _, c := range []struct {
 		raw              string
 		n                uint64
@@ -42,6 +41,7 @@ func TestStatsCountEveryResponse(t *testing.T) {
 		{get + host + "Accept-Encoding: br\r\n", 2, "gex/spx", "br", 200, ""},
 		{"HEAD /api/v1/gex/spx HTTP/1.1\r\n" + host, 1, "gex/spx", "identity", 200, ""},
 		{get + host + "If-None-Match: *\r\nAccept-Encoding: gzip\r\n", 4, "gex/spx", "gzip", 304, ""},
+		{get + host + key + "Accept-Encoding: zstd\r\n", 1, "gex/spx", "zstd", 200, ""},
 		{get + host + key, 2, "gex/spx", "identity", 200, ""},
 		{get + host + key, 1, "gex/spx", "identity", 429, "rate_limited"},
 		{get + host + "X-API-Key: sk_guess\r\n", 2, "gex/spx", "identity", 401, "invalid_api_key"},
@@ -57,7 +57,8 @@ func TestStatsCountEveryResponse(t *testing.T) {
 		{"GET / HTTP/9.9\r\n" + host, 1, "other", "identity", 505, "http_version_not_supported"},
 	} {
 		for range c.n {
-			exchange(t, address, c.raw+"\r\n", true)
+			_, body, _ := strings.Cut(exchange(t, address, c.raw+"\r\n", true), "\r\n\r\n")
+			bodies[server.Responses{Resource: c.resource, Coding: c.coding}] += uint64(len(body))
 		}
 		connections += c.n
 		want[server.Responses{Resource: c.resource, Status: c.status, Coding: c.coding}] += c.n
@@ -70,12 +71,10 @@ func TestStatsCountEveryResponse(t *testing.T) {
 		equal(t, got.Errors[code], n, "%s", code)
 	}
 	for _, b := range got.Bytes {
-		if want := uint64(2 * len(gamma.Body(snapshots.Brotli))); b.Resource == "gex/spx" && b.Coding == "br" && b.Count != want {
-			t.Errorf("%d bytes, want %d", b.Count, want)
-		}
+		equal(t, b.Count, bodies[server.Responses{Resource: b.Resource, Coding: b.Coding}], "bytes of %s in %s", b.Resource, b.Coding)
 	}
-	for _, d := range got.Durations { // one response in 64 of a kind: of gex/spx the first and 65th 200 in identity, the first in br, 304, 429, 401
-		if d.Resource == "gex/spx" && (d.Count != 6 || d.Sum <= 0 || d.Buckets[10] != d.Count) {
+	for _, d := range got.Durations { // one response in 64 of a kind: of gex/spx the first and 65th 200 in identity, the first in br, zstd, 304, 429, 401
+		if d.Resource == "gex/spx" && (d.Count != 7 || d.Sum <= 0 || d.Buckets[10] != d.Count) {
 			t.Errorf("%+v", d)
 		}
 	}

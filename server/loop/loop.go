@@ -137,7 +137,10 @@ func (l *loop) serve(p *peer, events uint32) {
 		} else if errno != unix.EAGAIN {
 			l.close(p)
 		}
-	case p.state == sending && (events&unix.EPOLLOUT == 0 || !l.resume(p)):
+	case p.state == sending:
+		if events&unix.EPOLLOUT != 0 && l.resume(p) {
+			l.read(p)
+		}
 	default:
 		l.read(p)
 	}
