@@ -2406,7 +2406,7 @@ UNDERLYING_FIELDS = ("spot spot_change_pct effective_spot net_gex_dollars gross_
 
 def verify_series(table, answer, inputs, known):
     """The rows are those of the input, and each is that of its snapshot, where that is among the answers of this call."""
-    data, stored = answer["data"], [row for row in inputs["state/series-rows"] if row["row"] is not None]
+    data, stored = answer["data"], inputs["state/series-rows"]
     columns = next((c for kind, c in SERIES_COLUMNS.items() if kind in answer["meta"]["endpoint"]), LEVEL_COLUMNS)
     name = next(name for name in inputs if not name.startswith("state/"))
     if name.startswith("quotes/"):
@@ -2415,7 +2415,9 @@ def verify_series(table, answer, inputs, known):
         as_of = futures_settle(dt.date.fromisoformat(name[len("settlement/"):-len(".csv")])) if name.startswith("settlement/") else inputs[name].as_of
     table.check("§2 as_of", answer["meta"]["as_of"], rfc3339(as_of))
     table.check("§2 columns", data["columns"], columns.split())
-    table.check("§2 rows", data["rows"], [row["row"] + [None] * (len(columns.split()) - len(row["row"])) for row in stored])
+    count = len(columns.split())
+    own = columns.split().index("method") - count  # from the end: a later column stands before method
+    table.check("§2 rows", data["rows"], [row["row"][:own] + [None] * (count - len(row["row"])) + row["row"][own:] for row in stored])
     dates = [row[0] for row in data["rows"]]
     table.check("§2 order", dates, sorted(set(dates))[-400:])
     table.check("§2 quality.rows", answer["meta"]["quality"]["rows"], len(dates))

@@ -143,7 +143,11 @@ func (a *Answer) encode() (err error) {
 	}
 	if unknown != nil {
 		slices.Sort(unknown)
-		a.QualityJSON = fmt.Appendf(nil, `{"not_finite":["%s"],%s`, strings.Join(slices.Compact(unknown), `","`), a.QualityJSON[1:])
+		_, rest, _ := strings.Cut(string(a.QualityJSON), "{")
+		if rest = cmp.Or(rest, "}"); rest != "}" {
+			rest = "," + rest
+		}
+		a.QualityJSON = fmt.Appendf(nil, `{"not_finite":["%s"]%s`, strings.Join(slices.Compact(unknown), `","`), rest)
 	}
 	if a.row != nil {
 		a.row.Snapshot = snapshots.Digest(a.variants[a.byDefault].JSON)

@@ -1,7 +1,6 @@
 package product
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -92,6 +91,10 @@ func TestNotFiniteIsNullWithAReason(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("want %s in %.300s", want, text)
 		}
+	}
+	a.variants, a.quality = only(&g), struct{}{}
+	if err := a.encode(); err != nil || string(a.QualityJSON) != `{"not_finite":["by_expiration.delta_dollars","by_strike.call_gex_dollars","net_gex_dollars"]}` {
+		t.Errorf("a quality without members: %v, %s", err, a.QualityJSON)
 	}
 	g, a.variants, a.quality = compute.Gamma{}, only(&g), compute.GammaQuality{}
 	if err := a.encode(); err != nil || strings.Contains(string(a.QualityJSON), "not_finite") {
@@ -225,16 +228,28 @@ func TestLosesRows(t *testing.T) {
 	}
 }
 
-// Rows that an earlier method made, with columns less, go on in the track of their session: the later columns are null in them.
+// Rows that an earlier method made, with columns less, go on in the track of their session: the columns before method are null in them.
 func TestRowsOfAnEarlierMethod(t *testing.T) {
-	const earlier = `{"date":"2026-11-20","session_date":"2026-11-20","columns":["as_of","spot","effective_spot","net_gex_dollars","zero_gamma_flip",` +
-		`"call_wall","put_wall","gamma_regime","expected_move_1d","zero_dte_net_gex_dollars","zero_dte_gross_share_pct","flip_low","flip_high"],` +
-		`"rows":[["2026-11-20T14:30:52Z",7551.86,7551.86,-8693514,7551.88,7700,7500,"neutral",69.61,6370763033,6.2332,7543.36,7575.67]]}`
-	s, err := snapshots.Seal([]byte(earlier), snapshots.Meta{Quality: []byte("{}")})
-	must(t, err)
-	rows, err := Named(TrackResource).TrackRows(s.Data())
-	if err != nil || len(rows) != 1 || !bytes.HasSuffix(rows[0], []byte(`,7543.36,7575.67,null,null]`)) || !json.Valid(rows[0]) {
-		t.Errorf("%s, %v", rows, err)
+	for name, c := range map[string]struct{ row, want string }{
+		"gex/spx/strikes":  {`["T",1.5,[1,2,3,4],[5,null,7,8],"strikes/1"]`, `["T",1.5,[1,2,3,4],[5,null,7,8],null,null,"strikes/1"]`},
+		"gex/spx/intraday": {`["T",1,2,3,4,5,6,"neutral",8,9,10,11,12,13,"track/3"]`, `["T",1,2,3,4,5,6,"neutral",8,9,10,11,12,13,null,null,"track/3"]`},
+	} {
+		p := Named(name)
+		own, later := p.track, *p.track
+		later.columns = slices.Insert(slices.Clone(own.columns), len(own.columns)-1, "new", "newer")
+		for _, row := range []string{c.row, c.want} {
+			for made, want := range map[*track]string{own: row, &later: c.want} {
+				p.track = made
+				if rows, err := p.TrackRows([]byte(`{"rows":[` + row + `]}`)); err != nil || len(rows) != 1 || string(rows[0]) != want {
+					t.Errorf("%s, %v", rows, err)
+				}
+			}
+		}
+		p.track = own
+	}
+	want := `["d","s",1,2,3,4,5,6,7,8,9,10,"cboe",null,"gex/7","T"]`
+	if got := padded([]byte(strings.Replace(want, ",null", "", 1)), seriesColumns); string(got) != want {
+		t.Errorf("of a series: %s", got)
 	}
 }
 

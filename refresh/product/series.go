@@ -2,7 +2,6 @@ package product
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -83,20 +82,31 @@ func computeSeries(columns []string) Computation {
 		}
 		rows := []json.RawMessage{}
 		for _, r := range stored {
-			if r.Row != nil { // a curve that was stored before there was a series has none
-				rows = append(rows, padded(r.Row, len(columns)))
-			}
+			rows = append(rows, padded(r.Row, columns))
 		}
 		a.variants, a.quality = only(&seriesData{columns, rows}), seriesQuality{len(rows)}
 		return nil
 	}
 }
 
-// padded returns a row with null in the columns that its method did not have. It counts commas, so a row with lists, as in gex/{u}/strikes,
-// stays as it is.
-func padded(row json.RawMessage, columns int) json.RawMessage {
-	for range columns - 1 - bytes.Count(row, []byte(",")) {
-		row = fmt.Appendf(nil, "%s,null]", row[:len(row)-1])
+// padded returns a row with null in the columns that its method did not have. A new column stands before method: what a row ends with stays at
+// its end. No text in a row has a comma or a bracket.
+func padded(row json.RawMessage, columns []string) json.RawMessage {
+	commas, depth := make([]int, 0, len(columns)), 0 // between the values of the row, not in its lists
+	for i, b := range row {
+		switch {
+		case b == '[':
+			depth++
+		case b == ']':
+			depth--
+		case b == ',' && depth == 1:
+			commas = append(commas, i)
+		}
 	}
-	return row
+	lacking, ends := len(columns)-1-len(commas), len(columns)-slices.Index(columns, "method")
+	if lacking <= 0 || len(commas) < ends {
+		return row
+	}
+	at := commas[len(commas)-ends]
+	return slices.Concat(row[:at], bytes.Repeat([]byte(",null"), lacking), row[at:])
 }

@@ -160,14 +160,14 @@ func (p *Product) Rows(b *Batch, rows []json.RawMessage) ([]json.RawMessage, err
 	return p.TrackRows(a.variants[""].JSON)
 }
 
-// TrackRows returns the rows of the JSON of a track. Rows of an earlier method have null in later columns.
+// TrackRows returns the rows of the JSON of a track. Rows of an earlier method have null in the columns that it did not have.
 func (p *Product) TrackRows(body []byte) ([]json.RawMessage, error) {
 	data := trackData{Rows: []json.RawMessage{}}
 	if err := json.Unmarshal(body, &data); err != nil {
 		return nil, fmt.Errorf("decode track: %w", err)
 	}
 	for i, row := range data.Rows {
-		data.Rows[i] = padded(row, len(p.track.columns))
+		data.Rows[i] = padded(row, p.track.columns)
 	}
 	return data.Rows, nil
 }

@@ -268,13 +268,13 @@ for line in sys.stdin:
 	}
 }
 
-// A row of a series says by which method it was made, and whether the shares were split since the session before, and when it was known. Rows that were stored
-// before there were these columns have null there.
+// A row of a series says by which method it was made, and whether the shares were split since the session before, and when it was known. A row of an earlier
+// method has null in the columns that were added since.
 func TestSeriesMarkSplitsAndMethods(t *testing.T) {
 	a := newAnswers(t)
 	day := time.Date(2026, time.November, 20, 16, 0, 0, 0, time.UTC)
 	before := quietMarket(t, "NVDA", "", "NVDA", day.AddDate(0, 0, -1), 1200)
-	const earlier = `{"snapshot":"","row":["2026-11-18","2026-11-18",1,2,3,4,5,6,7,"positive","2026-11-17",8,"cboe"]}`
+	const earlier = `{"snapshot":"","row":["2026-11-18","2026-11-18",1,2,3,4,5,6,7,"positive","2026-11-17",8,"cboe","gex/6","2026-11-18T21:00:00Z"]}`
 	for _, c := range []struct {
 		now      synthetic
 		previous string
@@ -292,7 +292,7 @@ func TestSeriesMarkSplitsAndMethods(t *testing.T) {
 		_, rows := a.sealRow("gex/nvda", 0.04, inputs...)
 		rows.Body = bytes.Replace(rows.Body, []byte("[{"), []byte("["+earlier+",{"), 1)
 		data := a.seal("gex/nvda/series", 0.04, now, rows).Data()
-		for _, want := range []string{`8,"cboe",null,null,null],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/8","2026-12-01T12:00:00Z"]]`, c.split)} {
+		for _, want := range []string{`8,"cboe",null,"gex/6","2026-11-18T21:00:00Z"],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/8","2026-12-01T12:00:00Z"]]`, c.split)} {
 			if !bytes.Contains(data, []byte(want)) {
 				t.Errorf("split %s: want %s in %s", c.split, want, data)
 			}
