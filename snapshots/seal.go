@@ -325,12 +325,7 @@ func (s *Snapshot) adopt(bodies [Codings][]byte, n int, tail []byte, end string)
 		}
 		coded, ok := bytes.CutSuffix(body, s.appendTail(nil, c, tail, end))
 		if ok = ok && (c != Zstd || len(coded) >= zstdStart); ok && c == Zstd {
-			start := appendZstdStart(nil, coded[5], n+len(tail)+len(end))
-			if coded[4] == 0 { // an older version stored frames without their size
-				s.bodies[c] = slices.Concat(start, body[zstdUnsized:])
-				coded = s.bodies[c][:zstdStart-zstdUnsized+len(coded)]
-			}
-			ok = bytes.HasPrefix(coded, start)
+			ok = bytes.HasPrefix(coded, appendZstdStart(nil, coded[5], n+len(tail)+len(end)))
 		}
 		if !ok {
 			return fmt.Errorf("%v body does not end as the identity body does", c)

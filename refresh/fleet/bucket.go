@@ -54,11 +54,6 @@ func (m *Member) open(ctx context.Context) (*bucket, error) {
 	if err == nil {
 		b.leader, err = m.conn.JetStream(nats.MaxWait(callTimeout))
 	}
-	for _, old := range []string{b.name, "OBJ_" + b.name} {
-		if err == nil && func() error { _, err := js.Stream(ctx, old); return err }() == nil {
-			err = fmt.Errorf("the fleet is of an older kind: stop its members, delete the JetStream stream %s, and start all with this version", old)
-		}
-	}
 	open := func(name string, limit int64) (kv jetstream.KeyValue) {
 		if err != nil {
 			return nil

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 )
 
@@ -55,7 +54,6 @@ func TestWhatToMend(t *testing.T) {
 		what, says string
 		server     func(*server.Options)
 		creds      string
-		stream     string // that is there before
 	}{
 		{what: "JetStream is off", says: "start nats-server with --jetstream", server: func(o *server.Options) { o.JetStream = false }},
 		{what: "too little storage", says: "not enough storage for the bucket, which needs 4 GiB", server: func(o *server.Options) { o.JetStreamMaxStore = 100 << 20 }},
@@ -66,8 +64,6 @@ func TestWhatToMend(t *testing.T) {
 		{what: "a file without a key", says: "no nkey seed found", server: password, creds: "nonsense"},
 		{what: "a key that is not known", says: "Authorization Violation", server: password, creds: "-----BEGIN NATS USER JWT-----\ne30.e30.e30\n------END NATS USER JWT------\n\n" +
 			"-----BEGIN USER NKEY SEED-----\n" + string(seed) + "\n------END USER NKEY SEED------\n"},
-		{what: "an older kind of fleet", says: "delete the JetStream stream strikecache-simulated", stream: "strikecache-simulated"},
-		{what: "a fleet with an object store", says: "delete the JetStream stream OBJ_strikecache-simulated", stream: "OBJ_strikecache-simulated"},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -76,15 +72,6 @@ func TestWhatToMend(t *testing.T) {
 					c.server(o)
 				}
 			}))}
-			if c.stream != "" {
-				conn, err := nats.Connect(flags.NATS)
-				must(t, err)
-				defer conn.Close()
-				js, err := conn.JetStream()
-				must(t, err)
-				_, err = js.AddStream(&nats.StreamConfig{Name: c.stream})
-				must(t, err)
-			}
 			if c.creds != "" {
 				flags.NATSCreds = filepath.Join(t.TempDir(), "user.creds")
 				must(t, os.WriteFile(flags.NATSCreds, []byte(c.creds), 0o600))
