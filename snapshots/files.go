@@ -71,7 +71,7 @@ func (f *files) open() (err error) {
 			f.enqueue([]Packed{p})
 		}
 	}
-	f.work(true)
+	f.work()
 	return nil
 }
 
@@ -205,9 +205,14 @@ func (f *files) use() (done func()) {
 	}
 }
 
-// work writes what is queued, and may remove what no file names.
-func (f *files) work(sweeps bool) {
+// work uses the disk for what waits for it.
+func (f *files) work() {
 	defer f.use()()
+	f.clear(true)
+}
+
+// clear writes what is queued, and may remove what no file names. The caller uses the disk.
+func (f *files) clear(sweeps bool) {
 	if f.flush(); sweeps {
 		f.sweep()
 	}
@@ -221,21 +226,32 @@ func (f *files) silent() error {
 	return nil
 }
 
+// attempt lets do use the disk, and returns false if the disk does not answer: do then goes on when it does, or was not called, because the disk
+// had not answered before.
+func (f *files) attempt(do func()) bool {
+	if f.silent() != nil {
+		return false
+	}
+	done := make(chan struct{})
+	f.working.Go(func() {
+		defer close(done)
+		defer f.use()()
+		do()
+	})
+	for range longestWrite / time.Second { // one second after the other, so that the time in which the process is suspended counts as one
+		select {
+		case <-done:
+			return true
+		case <-time.After(time.Second):
+		}
+	}
+	return false
+}
+
 // write lets the disk take what is queued, and lets reads find it, even if the disk refuses it or does not answer.
 func (f *files) write(sweeps bool) {
-	if f.silent() == nil {
-		done := make(chan struct{})
-		f.working.Go(func() {
-			defer close(done)
-			f.work(sweeps)
-		})
-		for range longestWrite / time.Second { // one second after the other, so that the time in which the process is suspended counts as one
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Second):
-			}
-		}
+	if f.attempt(func() { f.clear(sweeps) }) {
+		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -345,7 +361,7 @@ func (f *files) retry(ctx context.Context) {
 		case <-tick.C:
 		}
 		if f.waiting() > 0 {
-			f.work(true)
+			f.work()
 		}
 	}
 }

@@ -86,7 +86,7 @@ func Open(opts Options) (*Store, error) {
 func (s *Store) Close() error {
 	s.stop()
 	s.working.Wait()
-	s.work(true)
+	s.work()
 	return errors.Join(s.DiskError(), s.release())
 }
 
@@ -209,9 +209,17 @@ type Ages struct {
 	ObjectsBefore string   // the objects that only files of earlier dates name
 }
 
-// Expire removes old files and objects. It returns how many files it removed, and the first error.
-func (s *Store) Expire(ages Ages) (removed int, first error) {
-	defer s.use()()
+// Expire removes old files and objects. It returns how many files it removed, and the first error. It waits as long for the disk as Save does.
+func (s *Store) Expire(ages Ages) (int, error) {
+	var removed int
+	var err error
+	if !s.attempt(func() { removed, err = s.expire(ages) }) {
+		return 0, errors.New("expire old files: disk does not answer")
+	}
+	return removed, err
+}
+
+func (s *Store) expire(ages Ages) (removed int, first error) {
 	for _, product := range ages.Products {
 		for _, date := range s.DatesOf(product) {
 			if date >= ages.FilesBefore {

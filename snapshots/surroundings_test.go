@@ -141,7 +141,7 @@ func TestRemovedFilesAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// A disk that does not answer delays one Save by ten seconds, and no other. All is served from memory meanwhile, and written when the disk answers.
+// A disk that does not answer delays one Save by ten seconds, no other, and no removal of old files. All is served from memory meanwhile, and written when the disk answers.
 func TestFaultDiskHangs(t *testing.T) {
 	for at := range steps {
 		dir, log := t.TempDir(), &testkit.Text{}
@@ -165,6 +165,8 @@ func TestFaultDiskHangs(t *testing.T) {
 				err := s.DiskError()
 				failIf(t, err == nil || !strings.Contains(err.Error(), "disk has not answered since"), "save %d: %v", i, err)
 			}
+			_, err := s.Expire(Ages{FilesBefore: friday, Products: []string{"gex/spx"}})
+			failIf(t, err == nil || time.Since(began) != longestWrite, "old files removed after %s: %v", time.Since(began), err)
 			time.Sleep(time.Hour)
 			close(answers)
 			time.Sleep(retryEvery)
