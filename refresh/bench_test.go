@@ -45,7 +45,7 @@ func BenchmarkRefresh(b *testing.B) {
 	bodies := [2][]byte{body, moved(body, `"current_price":7728.2002`, `"current_price":7731.4102`)}
 	start := func(b *testing.B) *rig {
 		return newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
-			c.Source, c.Underlyings = &alternating{bodies: bodies}, []string{"SPX"}
+			c.Source.Source, c.Underlyings = &alternating{bodies: bodies}, []string{"SPX"}
 		})
 	}
 	b.Run("first", func(b *testing.B) { // of a process, whose compressors are warm from the runs before
@@ -80,7 +80,7 @@ func TestRefreshAllocates(t *testing.T) {
 	doc, err := simulated.New(simulated.Config{Seed: 7, Calendar: calendar}).At(spxDocument, at)
 	must(t, err)
 	source := &alternating{bodies: [2][]byte{doc.Body, moved(doc.Body, "", "")}}
-	r := newRig(t, t.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) { c.Source, c.Underlyings = source, []string{"SPX"} })
+	r := newRig(t, t.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) { c.Source.Source, c.Underlyings = source, []string{"SPX"} })
 	r.once()
 	if n := testing.AllocsPerRun(2, r.once); n > 60_000 {
 		t.Errorf("%v allocations", n)
@@ -164,7 +164,7 @@ func BenchmarkRound(b *testing.B) {
 		}
 	}
 	next()
-	r := newRig(b, b.TempDir(), "2026-11-20 15:50", func(c *refresh.Config) { c.Source, c.Underlyings = source, refresh.DefaultUnderlyings })
+	r := newRig(b, b.TempDir(), "2026-11-20 15:50", func(c *refresh.Config) { c.Source.Source, c.Underlyings = source, refresh.DefaultUnderlyings })
 	r.once()
 	measure(b, testkit.Document(b, recordedSPX), next, func() {
 		for _, u := range refresh.DefaultUnderlyings {

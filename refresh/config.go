@@ -16,9 +16,9 @@ import (
 
 // Config configures a [Refresher]. Source, Store, Calendar and Log must be set.
 type Config struct {
-	Source       upstream.Source
-	SourceName   string // simulated, cboe, replay, folder or the name of a vendor, as in meta.source of every answer
-	Identity     string // of the market, such as "simulated market, seed 1"; "" for the other sources
+	Source       *feed.Polite // see [Config.ask]
+	SourceName   string       // simulated, cboe, replay, folder or the name of a vendor, as in meta.source of every answer
+	Identity     string       // of the market, such as "simulated market, seed 1"; "" for the other sources
 	Store        *snapshots.Store
 	Clock        feed.Clock
 	Recorded     bool // the source has the documents of a past market
@@ -32,11 +32,6 @@ type Config struct {
 	// Underlyings are the symbols, such as SPX and AAPL, whose chains are fetched. There is at least one.
 	Underlyings []string
 	products    product.List // of the underlyings
-
-	// Version, unless nil, returns a text that changes whenever the source's document of a name does, and "" while there is
-	// none. It is asked each second: a job runs as soon as a document of it has changed. Without it, the source is spared as an
-	// upstream over a network is, see [feed.Polite]: also the simulated market and recorded documents.
-	Version func(upstream.Name) string
 
 	// Past, unless nil, has the documents of past sessions. Those whose dates are not stored are played.
 	Past Past
@@ -62,6 +57,11 @@ type Past interface {
 	// At returns the document that the upstream had at an instant. The caller owns the document. The error is an [*upstream.Error]
 	// with the reason missing if the document is not there any more.
 	At(name upstream.Name, at time.Time) (*upstream.Document, error)
+}
+
+// ask makes a source the one of cfg. The clock, the calendar and the underlyings must be set before.
+func (c *Config) ask(source upstream.Source) {
+	c.Source = feed.NewPolite(source, c.Clock, c.Calendar, feed.ChainOf(c.first()))
 }
 
 // dial connects for a request whose turn has come, unless this process has lost the lease while it waited.

@@ -21,7 +21,13 @@ import (
 var must = testkit.Must
 
 // New returns a refresher. It neither fetches nor reads anything before [Refresher.Restore] or [Refresher.Run].
-func New(cfg Config) *Refresher { return &Refresher{jobs: newJobs(&cfg)} }
+func New(cfg Config) *Refresher {
+	cfg.ask(cfg.Source.Source)
+	return &Refresher{jobs: newJobs(&cfg)}
+}
+
+// Raw is a source of [New], which makes it polite.
+func Raw(source upstream.Source) *feed.Polite { return &feed.Polite{Source: source} }
 
 // newStore opens a store of a source in a directory that the test removes.
 func newStore(t testing.TB, source string) *snapshots.Store {

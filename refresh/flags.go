@@ -66,12 +66,13 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		return nil, err
 	}
 	if f.Fleet.Edge {
-		cfg.Source, cfg.Clock = noSource{}, f.edgeClock(cfg.Store)
+		cfg.Clock = f.edgeClock(cfg.Store)
+		cfg.ask(noSource{})
 		switch f.Source { // as the members that refresh: see NextChange
 		case "cboe":
 			cfg.TurnEvery = cboeTurn(f.CboeRequestsPerMinute, len(cfg.Underlyings))
 		case "folder":
-			cfg.Version = func(upstream.Name) string { return "" }
+			cfg.ask(noFolder{})
 		}
 	} else {
 		err = f.SourceFlags.apply(&cfg)
@@ -174,7 +175,8 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	switch s.Source {
 	case "cboe":
 		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute, Dial: cfg.dial})
-		cfg.Source, cfg.Clock, cfg.TurnEvery = client, feed.MachineClock(), cboeTurn(s.CboeRequestsPerMinute, len(cfg.Underlyings))
+		cfg.Clock, cfg.TurnEvery = feed.MachineClock(), cboeTurn(s.CboeRequestsPerMinute, len(cfg.Underlyings))
+		cfg.ask(client)
 		if cfg.roundEvery() > longestRound {
 			cfg.Log.Warn("a round of the underlyings takes long: name fewer, or allow more requests a minute", "round", cfg.roundEvery())
 		}
@@ -188,14 +190,16 @@ func (s *SourceFlags) apply(cfg *Config) error {
 		if err != nil {
 			return err
 		}
-		cfg.Source, cfg.Clock, cfg.Recorded = recorded, feed.NewClock(recorded.Now(), 0), true
+		cfg.Clock, cfg.Recorded = feed.NewClock(recorded.Now(), 0), true
+		cfg.ask(recorded)
 		return nil
 	case "folder":
 		live, err := folder.NewLive(s.Folder)
 		if err != nil {
 			return err
 		}
-		cfg.Source, cfg.Clock, cfg.Version = live, feed.MachineClock(), live.Version
+		cfg.Clock = feed.MachineClock()
+		cfg.ask(live)
 		cfg.Log.Info("documents are read from a folder", "folder", s.Folder, "underlyings_without_file", cfg.withoutChain())
 		return nil
 	}
@@ -221,7 +225,8 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	}
 	cfg.Clock = feed.NewClock(start, s.SimSpeed)
 	market := simulated.New(simulated.Config{Seed: s.SimSeed, Now: cfg.Clock.Now, Calendar: cfg.Calendar, Gzip: true, Every: every})
-	cfg.Source, cfg.Past = market, recent{market, cfg}
+	cfg.ask(market)
+	cfg.Past = recent{market, cfg}
 	return nil
 }
 

@@ -65,7 +65,7 @@ func watchFolder(t *testing.T, start string) {
 	live, err := folder.NewLive(c.dir)
 	must(t, err)
 	r := newRig(t, t.TempDir(), start, func(cfg *refresh.Config) {
-		cfg.Source, cfg.Version = live, live.Version
+		cfg.Source.Source = live
 		cfg.Observe = func(job, _ string, _ []string, _ time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -31,6 +31,11 @@ func (noSource) Fetch(context.Context, upstream.Name, *upstream.Document) (*upst
 
 func (noSource) Offers(upstream.Name) bool { return false }
 
+// noFolder is the source of an edge whose fleet reads a folder.
+type noFolder struct{ noSource }
+
+func (noFolder) Version(upstream.Name) string { return "" }
+
 // Origin implements [fleet.Process].
 func (f *follower) Origin() fleet.Origin {
 	o := fleet.Origin{Identity: f.cfg.Identity}
@@ -80,9 +85,7 @@ func (f *follower) Accept(path, digest string, file []byte) error {
 // Refresh implements [fleet.Process]. It begins as a start does, from the stored files.
 func (f *follower) Refresh(ctx context.Context) {
 	_ = f.own(func() error { f.forget(); return nil })
-	if p, isPolite := f.source.(*feed.Polite); isPolite {
-		p.Forget()
-	}
+	f.cfg.Source.Forget()
 	if err := f.Restore(); err != nil {
 		f.log.Error("stored answers not restored", "err", err)
 	}

@@ -187,7 +187,7 @@ func TestNoRefresher(t *testing.T) {
 func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &withoutChain{name: xlfDocument}
-		a := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { source.Source, c.Source = c.Source, source })
+		a := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { source.Source, c.Source.Source = c.Source.Source, source })
 		b := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) { c.Lease = func() bool { return false } })
 		round := func(offered bool, jobs ...string) {
 			t.Helper()
@@ -221,6 +221,13 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 		source.listed.Store(false)
 		time.Sleep(40 * time.Minute)
 		round(false, "spx", "xlf")
+		for _, wait := range []time.Duration{time.Minute, time.Hour} { // the second is before the chain is asked for again
+			time.Sleep(wait)
+			round(false, "spx")
+			if q := a.meta(product.FlowResource).Quality; !bytes.Contains(q, []byte(`"symbol":"SPX"`)) || bytes.Contains(q, []byte(`"symbol":"XLF"`)) {
+				t.Errorf("after %s the flow of all rests on %s", wait, q)
+			}
+		}
 		for resource, stale := range map[string]bool{product.UnderlyingsResource: false, product.FlowResource: false, "gex/xlf": true} {
 			if f := a.meta(resource).Freshness; f.Stale() != stale {
 				t.Errorf("%s: %+v", resource, f)

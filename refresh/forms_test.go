@@ -24,7 +24,7 @@ func TestFormsHaveTheValuesOfTheJSON(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
 		allStrikes := func(c *refresh.Config) { // else the flow has too few rows
-			m := c.Source.(*faultyMarket)
+			m := c.Source.Source.(*faultyMarket)
 			m.cfg.Every = 1
 			m.Market = simulated.New(m.cfg)
 		}

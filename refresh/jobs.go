@@ -19,8 +19,7 @@ import (
 // upstream.
 type jobs struct {
 	*publisher
-	cal    *compute.Calendar
-	source upstream.Source // polite, unless there is a [Config.Version]
+	cal *compute.Calendar
 
 	schedules map[string][]schedule     // by resource: those of the jobs that refresh it
 	scheduled atomic.Pointer[[]*retry]  // the jobs of the run that goes on; nil: none goes on
@@ -34,14 +33,14 @@ type jobs struct {
 // offers says whether the upstream has the documents of a product, as far as is known: for a rotation, the quote and the history of at least
 // one sector.
 func (j *jobs) offers(p *product.Product) bool {
-	has := func(symbol string) bool { return j.source.Offers(feed.ChainOf(symbol)) }
+	has := func(symbol string) bool { return j.cfg.Source.Offers(feed.ChainOf(symbol)) }
 	switch {
 	case p.Feed == product.Funds:
 		return slices.ContainsFunc(compute.Sectors, func(s compute.Sector) bool {
-			return j.source.Offers(upstream.Quotes(s.Symbol)) && j.source.Offers(upstream.History(s.Symbol))
+			return j.cfg.Source.Offers(upstream.Quotes(s.Symbol)) && j.cfg.Source.Offers(upstream.History(s.Symbol))
 		})
 	case p.Feed == product.Settlements:
-		return j.source.Offers(upstream.Settlement(j.cal.SessionDate(j.cfg.Clock.Now()).String()))
+		return j.cfg.Source.Offers(upstream.Settlement(j.cal.SessionDate(j.cfg.Clock.Now()).String()))
 	case p.EveryChain():
 		return slices.ContainsFunc(j.cfg.Underlyings, has)
 	}
@@ -98,7 +97,7 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 		for _, name := range names {
 			one := arrived{err: &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}}
 			if j.cfg.Lease == nil || j.cfg.Lease() {
-				one.sent, one.err = j.source.Fetch(ctx, name, since[name])
+				one.sent, one.err = j.cfg.Source.Fetch(ctx, name, since[name])
 			}
 			j.advance()
 			if one.err == nil {
@@ -124,7 +123,7 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 // fetch fetches a document that may be large. The error is [upstream.ErrNotModified] when the accepted document is still the newest.
 // Others may own the state meanwhile.
 func (j *jobs) fetch(ctx context.Context, name upstream.Name) (*feed.Document, error) {
-	if j.cfg.Version != nil { // the files of a folder are read one by one: the bytes of many would wait in memory
+	if j.cfg.Source.Watched() { // the files of a folder are read one by one: the bytes of many would wait in memory
 		j.await(j.reading.Lock)
 		defer j.reading.Unlock()
 	}
@@ -135,7 +134,7 @@ func (j *jobs) fetch(ctx context.Context, name upstream.Name) (*feed.Document, e
 // fetchInto fetches documents into the batch. It passes over those that the source does not have, and those of which the accepted one is
 // still the newest. It logs and returns an error for each of the others.
 func (j *jobs) fetchInto(ctx context.Context, b *product.Batch, names ...upstream.Name) (errs []error) {
-	names = slices.DeleteFunc(names, func(name upstream.Name) bool { return !j.source.Offers(name) })
+	names = slices.DeleteFunc(names, func(name upstream.Name) bool { return !j.cfg.Source.Offers(name) })
 	for i, one := range j.ask(ctx, names...) {
 		switch {
 		case one.err == nil:
@@ -162,7 +161,7 @@ type job struct {
 // refreshChain fetches the chain of an underlying and publishes the products that rest on it.
 func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 	name, products := feed.ChainOf(symbol), j.cfg.products.OfChain(symbol)
-	if !j.source.Offers(name) {
+	if !j.cfg.Source.Asks(name) {
 		return nil
 	}
 	d, err := j.fetch(ctx, name)
@@ -178,7 +177,7 @@ func (j *jobs) refreshChain(ctx context.Context, symbol string) error {
 	case errors.Is(err, upstream.ErrNotModified):
 		j.board.succeed(products, symbol)
 		return nil
-	case !j.source.Offers(name): // no more, by this answer
+	case !j.cfg.Source.Offers(name): // no more, by this answer
 		err = fmt.Errorf("not asked again for %s: %w", feed.UnknownRetry, err)
 		j.board.succeed(products.Where((*product.Product).EveryChain), symbol) // a delisted stock makes nothing else stale
 		products = products.Where(func(p *product.Product) bool { return !p.EveryChain() })

@@ -106,7 +106,7 @@ func TestNoRetryWhenTheClockStandsStill(t *testing.T) {
 
 // A probe does not wait while answers are computed and sealed.
 func TestAProbeDoesNotWait(t *testing.T) {
-	r := New(Config{Source: noSource{}, Calendar: cal, Store: newStore(t, "cboe"), Underlyings: []string{"SPX"}, Log: slog.New(slog.DiscardHandler)})
+	r := New(Config{Source: Raw(noSource{}), Calendar: cal, Store: newStore(t, "cboe"), Underlyings: []string{"SPX"}, Log: slog.New(slog.DiscardHandler)})
 	_ = r.own(func() error { // the probes below would hang if they took the lock
 		_ = r.board.fail("SPX", product.ErrNoInput, r.cfg.products)
 		if reason := r.LastFailure(product.GammaResource); reason != string(upstream.Empty) || len(r.Offers()) != 0 || r.ClockError() != nil || r.DiskError() != nil || Member(r).Failing() != nil || len(Member(r).Serving()) != 0 {
@@ -174,7 +174,7 @@ func TestPanicOnAnotherThread(t *testing.T) {
 func TestObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []string
-		r := New(Config{Source: noSource{}, Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.MachineClock(), Log: slog.New(slog.DiscardHandler), Observe: func(job, code string, refused []string, took time.Duration) {
+		r := New(Config{Source: Raw(noSource{}), Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.MachineClock(), Log: slog.New(slog.DiscardHandler), Observe: func(job, code string, refused []string, took time.Duration) {
 			told = append(told, fmt.Sprint(job, " ", code, " ", refused, " ", took))
 		}})
 		ctx, cancel := context.WithCancel(t.Context())

@@ -94,7 +94,7 @@ func (a *archive) past(c *refresh.Config) {
 	var err error
 	c.Past, err = folder.NewPast(a.dir, calendar)
 	must(a.t, err)
-	c.Kept, c.Source = true, thin(20, c.Clock.Now)
+	c.Kept, c.Source.Source = true, thin(20, c.Clock.Now)
 }
 
 // dates returns the files of the dates of an archive.
@@ -234,7 +234,7 @@ func TestKeptHistoryIsReplay(t *testing.T) {
 			r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
 				source, err := folder.NewRecorded(filepath.Join(a.dir, date))
 				must(t, err)
-				c.Source, c.Recorded, c.Clock = source, true, feed.NewClock(source.Now(), 0)
+				c.Source.Source, c.Recorded, c.Clock = source, true, feed.NewClock(source.Now(), 0)
 			})
 			_ = r.RefreshOnce(t.Context()) // most dates have no quotes of funds
 			for _, name := range []string{"gex/spx", "volatility/xlf"} {
@@ -336,7 +336,7 @@ func TestRealKeptHistory(t *testing.T) {
 			r := newRig(t, t.TempDir(), date+" 11:00", func(c *refresh.Config) {
 				source, err := folder.NewRecorded(filepath.Join(a.dir, date))
 				must(t, err)
-				c.Underlyings, c.Source, c.Recorded, c.Clock = one, source, true, feed.NewClock(source.Now(), 0)
+				c.Underlyings, c.Source.Source, c.Recorded, c.Clock = one, source, true, feed.NewClock(source.Now(), 0)
 				change(c)
 			})
 			r.run(time.Minute)

@@ -16,14 +16,13 @@ import (
 // The next change of a resource is two seconds after the next run of a job whose documents it rests on, or may come at any time from a
 // watched folder. Nothing is allocated for it.
 func TestNextChange(t *testing.T) {
-	open := func(clock feed.Clock, version func(upstream.Name) string) *Refresher {
+	open := func(clock feed.Clock, source upstream.Source) *Refresher {
 		return New(Config{
-			Source: noSource{}, Clock: clock, Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second, QuotesEvery: time.Minute,
-			Underlyings: []string{"SPX", "XLF", "SPY"}, Version: version, Log: slog.New(slog.DiscardHandler),
+			Source: Raw(source), Clock: clock, Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second, QuotesEvery: time.Minute,
+			Underlyings: []string{"SPX", "XLF", "SPY"}, Log: slog.New(slog.DiscardHandler),
 		})
 	}
-	watched := func(upstream.Name) string { return "" }
-	r, folder := open(feed.MachineClock(), nil), open(feed.MachineClock(), watched)
+	r, folder := open(feed.MachineClock(), noSource{}), open(feed.MachineClock(), noFolder{})
 	for _, c := range []struct{ now, resource, next, watched string }{
 		{"11:00:07", product.GammaResource, "11:00:27", "11:00:12"}, {"11:00:26.9", product.TrackResource, "11:00:27", "11:00:27"}, {"11:00:27", product.PainResource, "11:00:52", "11:00:32"},
 		{"11:00:07", "gex/xlf", "11:00:22", "11:00:12"}, {"11:00:22", "gex/xlf", "11:00:42", "11:00:27"}, {"11:00:07", "gex/spy", "11:00:12", "11:00:12"},
@@ -43,7 +42,7 @@ func TestNextChange(t *testing.T) {
 			t.Errorf("%v allocations", n)
 		}
 	}
-	if at := open(feed.NewClock(ny(t, "2026-11-20 11:00:00"), 0), nil).NextChange(product.GammaResource, time.Now()); !at.IsZero() {
+	if at := open(feed.NewClock(ny(t, "2026-11-20 11:00:00"), 0), noSource{}).NextChange(product.GammaResource, time.Now()); !at.IsZero() {
 		t.Errorf("while the market's clock stands still, a refresh begins at %s", at)
 	}
 }

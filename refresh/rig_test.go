@@ -60,7 +60,7 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 	clock, log := feed.NewClock(ny(t, start), 1), &bytes.Buffer{}
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar, Every: 6})
 	cfg := refresh.Config{
-		Source: market, SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: 0.04,
+		Source: refresh.Raw(market), SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: 0.04,
 		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, TurnEvery: 10 * time.Second, Underlyings: underlyings,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
@@ -112,7 +112,7 @@ func (p played) Sessions(before time.Time) (sessions []compute.Date) {
 
 // history lets a rig play its last sessions.
 func history(sessions int) func(*refresh.Config) {
-	return func(c *refresh.Config) { c.Past = played{c.Source.(*faultyMarket), sessions} }
+	return func(c *refresh.Config) { c.Past = played{c.Source.Source.(*faultyMarket), sessions} }
 }
 
 // begin runs the refresher until stop is called.
@@ -206,3 +206,8 @@ func (s *withoutChain) Fetch(ctx context.Context, name upstream.Name, since *ups
 	}
 	return s.Source.Fetch(ctx, name, since)
 }
+
+// unchanging is a source that is watched, but never changes.
+type unchanging struct{ upstream.Source }
+
+func (unchanging) Version(upstream.Name) string { return "" }

@@ -19,10 +19,7 @@ import (
 
 func newJobs(cfg *Config) *jobs {
 	cfg.products = product.All(cfg.Underlyings)
-	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar, source: cfg.Source, schedules: map[string][]schedule{}}
-	if cfg.Version == nil {
-		j.source = feed.NewPolite(cfg.Source, cfg.Clock, cfg.Calendar, feed.ChainOf(cfg.first()))
-	}
+	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar, schedules: map[string][]schedule{}}
 	for _, one := range j.list() {
 		for _, p := range one.changes {
 			j.schedules[p.Name] = append(j.schedules[p.Name], one.schedule)
@@ -59,7 +56,7 @@ func (j *jobs) list() (all []job) {
 
 // Run refreshes until ctx ends, and returns when all jobs have ended. In order, it
 //
-//  1. starts the schedule, by which each job runs from now on, and, with [Config.Version], within about a second after a document of it has changed,
+//  1. starts the schedule, by which each job runs from now on, and, of a source that is watched, within about a second after a document of it has changed,
 //  2. runs every job once: all at the same time, and then the chains of the other underlyings one by one,
 //  3. plays the past sessions that the source has and no file has.
 //
@@ -80,7 +77,7 @@ func (j *jobs) Run(ctx context.Context) {
 			return ok
 		}
 		next.run = alone.Then(cron.FuncJob(func() { next.finished(ctx, run(), &running) }))
-		if j.cfg.Version != nil && one.reads != nil {
+		if j.cfg.Source.Watched() && one.reads != nil {
 			runner.Schedule(cron.Every(time.Second), alone.Then(cron.FuncJob(j.watch(one, run))))
 		}
 		if one.last {
@@ -189,7 +186,7 @@ func (j *jobs) watch(one job, run func() bool) (look func()) {
 	return func() {
 		changed := false
 		for _, name := range one.reads(j.cfg.Clock.Now()) {
-			if v := j.cfg.Version(name); v != versions[name] {
+			if v := j.cfg.Source.Version(name); v != versions[name] {
 				versions[name], changed = v, true
 			}
 		}
@@ -293,7 +290,7 @@ func (j *jobs) NextChange(resource string, now time.Time) (next time.Time) {
 			next = at
 		}
 	}
-	if soon := now.Add(lookAgain); j.cfg.Version != nil && (next.IsZero() || soon.Before(next)) {
+	if soon := now.Add(lookAgain); j.cfg.Source.Watched() && (next.IsZero() || soon.Before(next)) {
 		return soon
 	}
 	return next

@@ -47,8 +47,8 @@ func TestFaultStandstill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := &hungSource{}
 		r := newRig(t, t.TempDir(), "2026-11-20 15:45", func(c *refresh.Config) {
-			hung.Source = c.Source
-			c.Source = hung
+			hung.Source = c.Source.Source
+			c.Source.Source = hung
 		})
 		goesOn := func(what string, d time.Duration) {
 			t.Helper()
@@ -133,7 +133,7 @@ func (m silentMarket) Fetch(ctx context.Context, name upstream.Name, since *upst
 // The settlements are served before the other volatility indices are asked for, and the job waits for it only so long that its next run is not late.
 func TestFaultSilentIndex(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 18:45", func(c *refresh.Config) { c.Source = silentMarket{c.Source.(*faultyMarket)} })
+		r := newRig(t, t.TempDir(), "2026-11-20 18:45", func(c *refresh.Config) { c.Source.Source = silentMarket{c.Source.Source.(*faultyMarket)} })
 		refresh.RunJob(r.Refresher, t.Context(), "vix")
 		m, data := r.meta(product.VIXResource), string(r.store.Current(product.VIXResource).Default.Data())
 		if took := r.clock.Now().Sub(m.ComputedAt); !m.AsOf.Equal(ny(t, "2026-11-20 16:00")) || strings.Contains(data, `"spot_basis_pct":null`) || took < time.Minute || took > 4*time.Minute {

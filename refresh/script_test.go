@@ -177,8 +177,10 @@ func (s *script) start(l line, words []string) {
 			"with":    func(c *refresh.Config) { c.Underlyings = strings.Split(value, ",") },
 			"rate":    func(c *refresh.Config) { c.RiskFreeRate, _ = strconv.ParseFloat(value, 64) },
 			"history": func(c *refresh.Config) { history(n)(c) },
-			"watched": func(c *refresh.Config) { c.Version = func(upstream.Name) string { return "" } },
-			"lacking": func(c *refresh.Config) { c.Source = &withoutChain{Source: c.Source, name: feed.ChainOf(value)} },
+			"watched": func(c *refresh.Config) { c.Source.Source = unchanging{c.Source.Source} },
+			"lacking": func(c *refresh.Config) {
+				c.Source.Source = &withoutChain{Source: c.Source.Source, name: feed.ChainOf(value)}
+			},
 			"keeping": func(c *refresh.Config) { c.SnapshotMaxAge = time.Duration(n) * 24 * time.Hour },
 			"method":  func(*refresh.Config) { s.altered = true; refresh.SetMethod(s.t, value, value+"/next") },
 		}[pair[0]])

@@ -137,10 +137,10 @@ func TestFaultDefaultUnderlyings(t *testing.T) {
 		wire, srv := pipes{make(chan net.Conn), make(chan struct{})}, &http.Server{}
 		var asked func() []time.Time
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			srv.Handler, asked = servedMarket(c.Source.(*faultyMarket))
+			srv.Handler, asked = servedMarket(c.Source.Source.(*faultyMarket))
 			client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: "http://127.0.0.1:1/quotes", SettlementURL: "http://127.0.0.2:1/settlement", Dial: wire.dial})
 			must(t, err)
-			c.Source, c.ChainEvery, c.TurnEvery, c.Underlyings = client, time.Minute, 20*time.Second, refresh.DefaultUnderlyings
+			c.Source.Source, c.ChainEvery, c.TurnEvery, c.Underlyings = client, time.Minute, 20*time.Second, refresh.DefaultUnderlyings
 		})
 		var serving sync.WaitGroup
 		serving.Go(func() { srv.Serve(wire) })
@@ -206,8 +206,8 @@ func TestFlowOfAChainThatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		source := &withholding{}
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			source.Source = c.Source
-			c.Source = source
+			source.Source = c.Source.Source
+			c.Source.Source = source
 		})
 		r.once()
 		for _, want := range []int{2, 1} {

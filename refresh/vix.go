@@ -32,7 +32,7 @@ func settlementDue(now time.Time, cal *compute.Calendar) compute.Date {
 func (j *jobs) refreshVIX(ctx context.Context) error {
 	b, products := j.newBatch(), j.cfg.products.Of(product.Settlements)
 	due := settlementDue(b.At, j.cal)
-	if !j.source.Offers(upstream.Settlement(due.String())) {
+	if !j.cfg.Source.Offers(upstream.Settlement(due.String())) {
 		return nil
 	}
 	failure := j.fetchSettlement(ctx, b, due)

@@ -51,7 +51,7 @@ func TestFirstSettlement(t *testing.T) {
 	} {
 		source := files{upstream.Settlement("2026-11-20"): newest, upstream.Settlement("2026-11-18"): settlementHead + december + january}
 		now := ny(t, "2026-11-20 19:00:00")
-		r := New(Config{Source: source, Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
+		r := New(Config{Source: Raw(source), Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
 		b := r.newBatch()
 		err := r.inTurn(func() error { return r.fetchSettlement(t.Context(), b, settlementDue(now, cal)) })
 		if f := b.Settlement(); f == nil || f.Date.String() != "2026-11-18" || (err == nil) != (want == "") || err != nil && reasonOf(err) != want {
@@ -96,7 +96,7 @@ func TestFetchSettlement(t *testing.T) {
 	} {
 		for at, want := range map[string]upstream.Reason{"2026-11-23 10:59:00": c.early, "2026-11-23 11:01:00": c.late} {
 			now := ny(t, at)
-			r := New(Config{Source: c.source, Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
+			r := New(Config{Source: Raw(c.source), Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
 			due := settlementDue(now, cal)
 			b := r.newBatch()
 			err := r.inTurn(func() error { return r.fetchSettlement(t.Context(), b, due) })

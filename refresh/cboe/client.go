@@ -47,8 +47,6 @@ const (
 	userAgent    = "strikecache (delayed options analytics cache)"
 	maxRedirects = 5
 	refusalTries = 3
-	// refusalPause is how long a refused document is not asked for.
-	refusalPause = time.Hour
 	// maxRetryAfter bounds the wait that Retry-After asks for.
 	maxRetryAfter = time.Hour
 	// throttledPause is how long a host gets no request after a 429 or 420 without Retry-After.
@@ -59,11 +57,10 @@ const (
 // go in the order of their priority: the SPX chain, settlements and the quotes that they rest on, quotes of funds, other chains,
 // histories and quotes of other indices. It is safe for concurrent use.
 type Client struct {
-	cfg     ClientConfig
-	http    *http.Client
-	refused sync.Map // upstream.Name → time.Time until which the document is not asked for
-	turns   *spacing
-	direct  shortcuts
+	cfg    ClientConfig
+	http   *http.Client
+	turns  *spacing
+	direct shortcuts
 }
 
 // dialer opens connections. Its limit includes the look-up of the name.
@@ -112,22 +109,13 @@ func (c *Client) Offers(name upstream.Name) bool {
 }
 
 // Fetch implements [upstream.Source]. After a 403 it asks again, up to refusalTries times in all, because the upstream
-// refuses some requests only for seconds. After that it does not ask for the document for refusalPause, except the SPX chain.
+// refuses some requests only for seconds.
 func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	if until, ok := c.refused.Load(name); ok && time.Now().Before(until.(time.Time)) {
-		return nil, failed(name, upstream.Refused, fmt.Errorf("not asked again before %s", until.(time.Time).UTC().Format(time.RFC3339)))
-	}
 	backoff := c.cfg.Backoff
 	for try := 1; ; try++ {
 		doc, err := c.once(ctx, name, since)
-		if err == nil || upstream.ReasonOf(err) != upstream.Refused {
+		if err == nil || upstream.ReasonOf(err) != upstream.Refused || try == refusalTries {
 			return doc, err
-		}
-		if try == refusalTries {
-			if name != spxOptions {
-				c.refused.Store(name, time.Now().Add(refusalPause))
-			}
-			return nil, err
 		}
 		select {
 		case <-time.After(backoff + rand.N(backoff/2)):

@@ -102,7 +102,6 @@ func TestShortcut(t *testing.T) {
 
 	fails[api] = http.StatusForbidden // the second and third try of a refused request ask the configured host
 	s.fetches(t, upstream.Refused, api, cdn, api, cdn, api)
-	s.client.refused.Clear()
 	fails[api] = 0
 	s.fetches(t, "", cdn, api)
 

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -11,15 +13,17 @@ import (
 )
 
 // Polite spares the source that it wraps, an upstream over a network: it answers for the source that a document is not modified
-// when the document cannot have changed yet, or was asked for a short time ago. It is safe for concurrent use.
+// when the document cannot have changed yet, or was asked for a short time ago, and does not ask again for an hour for what the source
+// refuses. A source that has a Version is not spared: another program may change its documents at any time. Polite is safe for concurrent use.
 type Polite struct {
 	upstream.Source
-	clock Clock
-	cal   *compute.Calendar
-	first upstream.Name // a chain that is always asked for
+	clock   Clock
+	cal     *compute.Calendar
+	first   upstream.Name // a chain that is always asked for
+	version func(upstream.Name) string
 
-	mu    sync.Mutex              // held only briefly
-	asked map[upstream.Name]asked // by [Document.Key]
+	mu    sync.Mutex // held only briefly
+	asked map[upstream.Name]asked
 }
 
 // asked is the last request for a document.
@@ -30,11 +34,15 @@ type asked struct {
 
 // NewPolite returns a polite source. first is the chain that it also asks for if the upstream says that it does not have it.
 func NewPolite(source upstream.Source, clock Clock, cal *compute.Calendar, first upstream.Name) *Polite {
-	return &Polite{Source: source, clock: clock, cal: cal, first: first, asked: map[upstream.Name]asked{}}
+	p := &Polite{Source: source, clock: clock, cal: cal, first: first, asked: map[upstream.Name]asked{}}
+	if watched, is := source.(interface{ Version(upstream.Name) string }); is {
+		p.version = watched.Version
+	}
+	return p
 }
 
 const (
-	// UnknownRetry is for how long a chain is not asked for after the upstream has said that it does not have it.
+	// UnknownRetry is for how long a document is not asked for after the upstream has refused it, or said that it does not have the chain.
 	UnknownRetry = time.Hour
 	// historyRetry is the time between two requests for a history that lacks the last session, and firstHistoryRetry while there is none:
 	// without any history there is no rotation.
@@ -45,6 +53,12 @@ const (
 	indexRetry = 10 * time.Minute
 )
 
+// Watched says whether another program may change the documents at any time. Whoever uses them then asks for their versions each second.
+func (p *Polite) Watched() bool { return p.version != nil }
+
+// Version returns a text that changes whenever the document of a name does, and "" while there is none. The source must be watched.
+func (p *Polite) Version(name upstream.Name) string { return p.version(name) }
+
 // Forget forgets all requests: whoever asked has lost the documents.
 func (p *Polite) Forget() {
 	p.mu.Lock()
@@ -52,14 +66,21 @@ func (p *Polite) Forget() {
 	clear(p.asked)
 }
 
-// Offers implements [upstream.Source]. A chain is not offered for an hour after the upstream has said that it does not have it.
+// Offers implements [upstream.Source]. A chain is not offered from when the upstream says that it does not have it until it answers otherwise.
 func (p *Polite) Offers(name upstream.Name) bool {
-	if kind, _ := name.Split(); kind == upstream.OptionsKind && name != p.first {
-		if last := p.since(name, UnknownRetry); last != nil && IsUnknown(last.err) {
-			return false
-		}
-	}
-	return p.Source.Offers(name)
+	return p.Source.Offers(name) && !p.gone(name, math.MaxInt64)
+}
+
+// Asks says whether a chain is asked for now: an hour after the upstream has said that it does not have it, it is asked again.
+func (p *Polite) Asks(name upstream.Name) bool {
+	return p.Source.Offers(name) && !p.gone(name, UnknownRetry)
+}
+
+// gone says whether the last request for a chain is less than an interval ago, and the upstream said that it does not have it.
+func (p *Polite) gone(name upstream.Name, interval time.Duration) bool {
+	kind, _ := name.Split()
+	last := p.since(name, interval)
+	return kind == upstream.OptionsKind && name != p.first && last != nil && IsUnknown(last.err)
 }
 
 // IsUnknown says whether the upstream has answered that it does not have a document.
@@ -72,7 +93,7 @@ func IsUnknown(err error) bool {
 func (p *Polite) since(name upstream.Name, interval time.Duration) *asked {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last, known := p.asked[keyOf(name)]
+	last, known := p.asked[name]
 	if age := p.clock.Now().Sub(last.at); !known || age < 0 || age >= interval {
 		return nil
 	}
@@ -81,14 +102,20 @@ func (p *Polite) since(name upstream.Name, interval time.Duration) *asked {
 
 // Fetch implements [upstream.Source].
 func (p *Polite) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+	if p.version != nil {
+		return p.Source.Fetch(ctx, name, since)
+	}
 	if p.spared(name, since) {
 		return nil, upstream.ErrNotModified
+	}
+	if last := p.since(name, UnknownRetry); last != nil && name != p.first && upstream.ReasonOf(last.err) == upstream.Refused {
+		return nil, fmt.Errorf("not asked again before %s: %w", last.at.Add(UnknownRetry).UTC().Format(time.RFC3339), last.err)
 	}
 	began := p.clock.Now()
 	doc, err := p.Source.Fetch(ctx, name, since)
 	if ctx.Err() == nil {
 		p.mu.Lock()
-		p.asked[keyOf(name)] = asked{began, err}
+		p.asked[name] = asked{began, err}
 		p.mu.Unlock()
 	}
 	return doc, err

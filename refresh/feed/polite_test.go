@@ -37,7 +37,7 @@ func TestPolite(t *testing.T) {
 	made := func(text string) *upstream.Document { return &upstream.Document{Generated: ny(t, text)} }
 	dated := func(date string) *upstream.Document { return &upstream.Document{FileDate: date} }
 	until := func(date string) *upstream.Document { return made(date + " 00:00:00") }
-	failed := &upstream.Error{Reason: upstream.TimedOut, Err: errors.New("x")}
+	failed, refused := &upstream.Error{Reason: upstream.TimedOut, Err: errors.New("x")}, &upstream.Error{Reason: upstream.Refused, Err: errors.New("x")}
 	type request struct {
 		at    string
 		since *upstream.Document // that the caller has
@@ -77,6 +77,14 @@ func TestPolite(t *testing.T) {
 			{"2026-11-20 18:30:00", nothing, failed, true}, {"2026-11-20 18:30:02", dated("2026-11-19"), nil, true},
 			{"2026-11-20 18:35:00", dated("2026-11-19"), upstream.ErrNotModified, true}, {"2026-11-22 19:00:00", dated("2026-11-20"), nil, false},
 		}},
+		{"a quote that is refused: after an hour", upstream.Quotes("XLK"), []request{
+			{"2026-11-20 11:00:00", nothing, refused, true}, {"2026-11-20 11:59:59", nothing, refused, false}, {"2026-11-20 12:00:00", nothing, refused, true},
+			{"2026-11-20 12:59:59", nothing, refused, false}, {"2026-11-20 13:00:00", nothing, nil, true}, {"2026-11-20 13:00:01", nothing, nil, true},
+		}},
+		{"the first chain, also when it is refused", ChainOf("SPX"), []request{{"2026-11-20 11:00:00", nothing, refused, true}, {"2026-11-20 11:00:01", nothing, nil, true}}},
+		{"settlements that are refused", upstream.Settlement("2026-11-20"), []request{
+			{"2026-11-20 18:30:00", nothing, refused, true}, {"2026-11-20 18:35:00", nothing, refused, false}, {"2026-11-20 19:30:00", nothing, nil, true},
+		}},
 		{"a clock that was ahead does not delay the next request", xlk, []request{{"2026-11-21 11:00:00", nothing, nil, true}, {"2026-11-20 11:00:00", nothing, nil, true}, {"2026-11-20 11:01:00", nothing, nil, false}}},
 	} {
 		clock, source := newMoving(t, "2026-11-19 09:00:00"), &upstreamOf{}
@@ -86,7 +94,7 @@ func TestPolite(t *testing.T) {
 			before := source.asked
 			source.err = r.err
 			want := r.err
-			if !r.asked {
+			if !r.asked && r.err == nil {
 				want = upstream.ErrNotModified
 			}
 			if _, err := p.Fetch(t.Context(), c.name, r.since); (source.asked > before) != r.asked || !errors.Is(err, want) {
@@ -96,7 +104,19 @@ func TestPolite(t *testing.T) {
 	}
 }
 
-// A chain that the upstream does not have is not offered for an hour, but for the first chain.
+// A refusal is of one document: settlements of another date are asked for.
+func TestPoliteOfAnotherDate(t *testing.T) {
+	source := &upstreamOf{err: &upstream.Error{Reason: upstream.Refused}}
+	p := NewPolite(source, newMoving(t, "2026-11-20 18:30:00").Clock, cal, ChainOf("SPX"))
+	for _, date := range []string{"2026-11-20", "2026-11-19", "2026-11-20"} {
+		_, _ = p.Fetch(t.Context(), upstream.Settlement(date), nil)
+	}
+	if source.asked != 2 {
+		t.Errorf("%d requests", source.asked)
+	}
+}
+
+// A chain that the upstream does not have, unless it is the first, is not offered until the upstream has it again, for which it is asked after an hour.
 func TestPoliteOfAnUnknownChain(t *testing.T) {
 	for _, c := range []struct {
 		name  upstream.Name
@@ -117,9 +137,14 @@ func TestPoliteOfAnUnknownChain(t *testing.T) {
 		}
 		_, _ = p.Fetch(t.Context(), c.name, nil)
 		for at, want := range map[string]bool{"11:00:00": !c.taken, "11:59:59": !c.taken, "12:00:00": true, "10:59:59": true} {
-			if clock.show(t, "2026-11-20 "+at); p.Offers(c.name) != want {
-				t.Errorf("%s, %v: offered at %s: %v", c.name, c.err, at, !want)
+			if clock.show(t, "2026-11-20 "+at); p.Asks(c.name) != want || p.Offers(c.name) != (!c.taken || at < "11") {
+				t.Errorf("%s, %v: asked at %s: %v, offered: %v", c.name, c.err, at, !want, p.Offers(c.name))
 			}
+		}
+		clock.show(t, "2026-11-20 12:00:00")
+		p.Source.(*upstreamOf).err = nil
+		if _, err := p.Fetch(t.Context(), c.name, nil); err != nil || !p.Offers(c.name) {
+			t.Errorf("%s: not offered when it is there again: %v", c.name, err)
 		}
 	}
 }
