@@ -183,5 +183,5 @@ func TestTLSHandshakes(t *testing.T) {
 		}
 	}
 	until(t, "failures are counted", func() bool { return web.Stats().TLSHandshakesFailed == failed })
-	until(t, "they are gone", func() bool { return web.Stats().ConnectionsOpen <= 4 })
+	until(t, "they are gone", func() bool { return web.Stats().ConnectionsOpen <= 5 })
 }
