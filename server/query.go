@@ -42,12 +42,17 @@ func (r *route) parse(text []byte) (q query, _ *apiError) {
 		pair, text, _ = bytes.Cut(text, []byte{'&'})
 		key, v, _ := bytes.Cut(pair, []byte{'='})
 		key = unescape(key)
-		if r.ofOne != "" && (equalFold(key, "underlying") || equalFold(key, "symbol")) {
+		for _, known := range [...]string{"underlying", "symbol"} {
+			if r.ofOne == "" || !near(key, known) {
+				continue
+			}
 			switch symbol := unescape(v); {
+			case !equalFold(key, known):
+				return q, invalid(known, string(key)+" must be written "+known)
 			case bytes.Equal(key, by):
-				return q, invalid(strings.ToLower(string(key)), string(key)+" is given more than once")
+				return q, invalid(known, string(key)+" is given more than once")
 			case r.underlying == "" || len(symbol) > 0 && !equalFold(symbol, r.underlying) && nameOf(string(symbol)) != r.underlying:
-				return q, r.ofAnother(strings.ToLower(string(key)), nameOf(string(symbol)))
+				return q, r.ofAnother(known, nameOf(string(symbol)))
 			}
 			by = key
 		}

@@ -66,11 +66,11 @@ func (f Freshness) Stale() bool { return f.State == "stale" }
 type Receipt struct {
 	Method string `json:"method" jsonschema:"pattern=^[a-z]+/[0-9]+$"` // Name and version of the method.
 	// Settings that the numbers depend on.
-	Parameters json.RawMessage `json:"parameters,omitempty" jsonschema:"oneof_ref=#/components/schemas/Parameters"`
+	Parameters json.RawMessage `json:"parameters" jsonschema:"oneof_ref=#/components/schemas/Parameters"`
 	// Every document from which the answer was computed: first the upstream's documents, then those of the session before, then
 	// states of earlier answers and of the configuration. A quote of vix-term-structure can be there twice: the one with the close of
 	// the settlement date, and the newest.
-	Inputs []Input `json:"inputs,omitempty"`
+	Inputs []Input `json:"inputs"`
 	// The digests of `inputs`, in the same order.
 	InputSHA256 []string `json:"input_sha256" jsonschema:"pattern=^[0-9a-f]{64}$"`
 	// SHA-256 of the bytes of `data` as sent, hexadecimal.
