@@ -302,6 +302,7 @@ func TestModelEnds(t *testing.T) {
 		{"signal in a call", hello + call, "/hangs/", syscall.SIGTERM, 1},
 		{"end of input", hello, "/proxy/", nil, 1},
 		{"end of input in a call", hello + call, "/proxy/", nil, 2},
+		{"no JSON after a call", hello + call + "bad\n", "/proxy/", nil, 2},
 		{"end of input while it listens", hello + listen, "/proxy/", nil, 1},
 		{"end of input after a number that is used", hello + call + call, "/proxy/", nil, 2},
 		{"end of input before a session", "", "/proxy/", nil, 0},
@@ -321,7 +322,7 @@ func TestModelEnds(t *testing.T) {
 			p.until("answered", func() bool { return len(p.out.lines()) == c.answers && len(asked) == strings.Count(c.input, call) })
 			p.signal(c.signal)
 		}
-		if err := p.wait(); err != nil || strings.Contains(p.logged(), key) {
+		if err := p.wait(); (err != nil) != strings.HasSuffix(c.input, "bad\n") || strings.Contains(p.logged(), key) {
 			t.Errorf("%s: %v\n%s", c.name, err, p.logged())
 		}
 		for len(asked) > 0 {

@@ -2,15 +2,13 @@ package mcp
 
 import (
 	"context"
-	"errors"
-	"io"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answering is a transport that answers what it has read before it ends. At the end of input, the SDK drops the requests that have
+// answering is a transport that answers what it has read before it ends. At the end of input, or at a line that is no JSON, the SDK drops the requests that have
 // no answer yet: https://github.com/modelcontextprotocol/go-sdk/issues/1061. So a pipe of requests would get nothing.
 type answering struct{ sdk.Transport }
 
@@ -27,7 +25,7 @@ type connection struct {
 	closed  bool
 }
 
-// Read reads a message. It returns the end of input when no request waits, or after Close.
+// Read reads a message. It returns the end of input, or that a line is no JSON, when no request waits, or after Close.
 func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := c.Connection.Read(ctx)
 	c.changed.L.Lock()
@@ -35,7 +33,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	if request, ok := message.(*jsonrpc.Request); ok && request.IsCall() && request.Method != "subscriptions/listen" { // which has no answer before the end
 		c.waiting[request.ID] = true
 	}
-	for errors.Is(err, io.EOF) && len(c.waiting) > 0 && !c.closed {
+	for err != nil && ctx.Err() == nil && len(c.waiting) > 0 && !c.closed {
 		c.changed.Wait()
 	}
 	return message, err
