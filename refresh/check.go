@@ -54,7 +54,11 @@ func (c *CheckCommand) Run(out io.Writer) error {
 		}
 	}
 	for _, path := range files {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("check: %w", err)
+		}
+		if info.IsDir() {
 			if err := k.past(path); err != nil {
 				return fmt.Errorf("check: %w", err)
 			}

@@ -85,7 +85,7 @@ type ReadyFlags struct {
 // Validate is called by the parser.
 func (f ReadyFlags) Validate() error {
 	if f.Wait < 0 || (f.Wait > 0 || f.Past) && f.Ready == "" {
-		return errors.New("--wait must be a positive time, such as 5m; it and --past need --ready")
+		return errors.New("--wait and --past need --ready URL, and --wait is a positive time, such as 5m")
 	}
 	return nil
 }

@@ -8,8 +8,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// answering is a transport that answers what it has read before it ends. At the end of input, or at a line that is no JSON, the SDK drops the requests that have
-// no answer yet: https://github.com/modelcontextprotocol/go-sdk/issues/1061. So a pipe of requests would get nothing.
+// answering is a transport that answers what it has read before it ends. At the end of input, or at a line that is no JSON, the SDK
+// drops the requests that have no answer yet: https://github.com/modelcontextprotocol/go-sdk/issues/1061. So a pipe of requests would
+// get nothing.
 type answering struct{ sdk.Transport }
 
 // Connect implements [sdk.Transport].
