@@ -71,7 +71,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 		{"severe", []string{"unexpected argument severe", "strikecache --help"}},
 		{"verify --data-dir=/nonexistent", []string{"/nonexistent"}},
 		{"verify --ready=127.0.0.1:8080", []string{"--ready", "http://127.0.0.1:8080"}},
-		{"verify --wait=1m", []string{"--wait must", "need --ready"}},
+		{"verify --wait=1m", []string{"--wait is a positive time", "need --ready"}},
 		{"keys revoke x --data-dir=/nonexistent", []string{"/nonexistent/keys.json"}},
 	} {
 		stdout, stderr, code := run(t, command(t, strings.Fields(c.args)...))
