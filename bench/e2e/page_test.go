@@ -369,7 +369,7 @@ func (b *browser) zeroDTE(p *process) {
 	b.press("#zero-dte .choice button", kb.Enter)
 	eval[chromedp.Void](b, `scrollTo({top: 0, behavior: "instant"}); document.activeElement.blur()`)
 	b.do(chromedp.KeyEvent("0"))
-	b.until("the key leads to the view", `location.hash === "#zero-dte" && Math.abs(document.querySelector("#zero-dte").getBoundingClientRect().top) < 200`)
+	b.until("the key leads to the view", `location.hash === "#zero-dte" && document.querySelector("#zero-dte").getBoundingClientRect().top >= 0 && document.querySelector("#zero-dte").getBoundingClientRect().bottom <= innerHeight`)
 	eval[chromedp.Void](b, `history.replaceState(null, "", location.pathname); scrollTo({top: 0, behavior: "instant"})`)
 }
 

@@ -2,9 +2,9 @@
 
 import { h, say } from './dom.js';
 import { watchEvents } from './events.js';
-import { age, awaited, reason } from './format.js';
+import { age, awaited, date, early, reason } from './format.js';
 import { watchKeys } from './keys.js';
-import { panels, retry, sentence, shared } from './panel.js';
+import { day, panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
 import { beat, marketNow, tryAgain } from './poll.js';
 import { recall, remember, underlying } from './state.js';
@@ -32,7 +32,7 @@ async function start() {
   setInterval(tellReadiness, 60e3);
   const near = new IntersectionObserver((entries) => {
     for (const { target, isIntersecting } of entries) {
-      if (!isIntersecting || phone.matches) continue;
+      if (!isIntersecting || phone.matches && target.id !== 'levels') continue;
       near.unobserve(target);
       folds.get(target.id)(true);
     }
@@ -82,7 +82,8 @@ function tick() {
 function tell() {
   put(top, source());
   put(status, [...outage(), ...replayed(), ...market(), ...moved ? [{ key: moved, kind: 'stale', head: moved, text: '' }] : []]);
-  say(ages, [phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
+  const { freshness, session_date: session } = panels[0]?.document?.meta ?? {};
+  say(ages, [freshness?.state === 'fresh' && !day() && early(session) && `Closes ${early(session)}`, phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
   const last = 'Not investment advice.';
   const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
   const repeated = (n) => n === last || [...notices].some((m) => m !== n && m.startsWith(n.slice(0, -1)));
@@ -98,12 +99,13 @@ function put(place, wanted) {
     if (banner && banner.children.length < 3) continue; // the server wrote it
     if (!banner) {
       banner = h('p', { class: `banner ${w.kind}`, 'data-key': w.key, role: w.kind === 'down' ? 'alert' : 'status' },
-        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), h('span', { class: 'long' }, w.more ?? ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : w.link ? h('a', { href: '/' }, w.link) : null);
+        h('b', null, ''), h('span', null, ''), h('span', { 'aria-hidden': 'true' }, ''), h('span', { class: 'long' }, ''), w.kind === 'down' ? h('button', { type: 'button', click: tryAgain }, 'Try now') : w.link ? h('a', { href: '/' }, w.link) : null);
       place.append(banner);
     }
     say(banner.children[0], w.head);
     say(banner.children[1], ` ${w.text}`);
     say(banner.children[2], w.ticking ? ` ${w.ticking} ` : '');
+    say(banner.children[3], w.more ?? '');
   }
 }
 
@@ -162,9 +164,10 @@ function market() {
   }
   const closed = of('closed');
   if (closed.length === 0) return out;
+  const ended = early(closed[0].session_date ?? '');
   const [soon, more] = awaited(marketNow(closed[0].source), closed[0].delay_minutes);
   const why = [...new Set(closed.map((m) => m.freshness.reason))].filter((code) => code !== 'outside_session').map((code) => sentence(reason(code)));
-  out.push({ key: 'closed', kind: 'closed', head: 'Market closed.', text: soon, more: [more, ...why.length ? why : ['The last session is shown.']].join(' ') });
+  out.push({ key: 'closed', kind: 'closed', head: ended ? `Closed early, ${ended}.` : 'Market closed.', text: soon, more: [more, ...why.length ? why : [day() ? `${date(day())} is shown.` : 'The last session is shown.']].join(' ') });
   return out;
 }
 

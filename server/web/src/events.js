@@ -26,10 +26,14 @@ const rules = [
   ['wall', (r) => r.put, (r) => r.put, (r, to, from) => `Put wall ${level(to)}, was ${level(from)}`],
 ];
 
-/** changes returns a function that takes row after row, and returns the events of each. A change counts when two rows in a row have it. */
-export function changes() {
+/**
+ * changes returns a function that takes row after row, and returns the events of each. A change counts when two rows in a row have it,
+ * or when one has it that is so many milliseconds after the row before.
+ */
+export function changes(slow = Infinity) {
   const states = rules.map(() => ({}));
-  return (row) => rules.flatMap(([kind, value, price, text], i) => {
+  let last = NaN;
+  const one = (row, alone) => rules.flatMap(([kind, value, price, text], i) => {
     const state = states[i];
     const v = value(row) ?? state.now;
     if (v === state.now || state.now === undefined) {
@@ -38,16 +42,21 @@ export function changes() {
     }
     if (v !== state.next) {
       Object.assign(state, { next: v, at: row.at, price: price(row) });
-      return [];
+      if (!alone) return [];
     }
     states[i] = { now: v };
     return [{ at: state.at, kind, price: state.price, text: text(row, v, state.now), ...(kind === 'regime' && regimes[v] && { color: regimes[v] }) }];
   });
+  return (row) => {
+    const alone = row.at - last >= slow;
+    last = row.at;
+    return one(row, alone);
+  };
 }
 
 /** tracked returns the events of a track. */
 export function tracked({ columns, rows }) {
-  const of = changes();
+  const of = changes(4 * 60e3);
   const [at, spot, flip, call, put, regime] = ['as_of', 'effective_spot', 'zero_gamma_flip', 'call_wall', 'put_wall', 'gamma_regime'].map((name) => columns.indexOf(name));
   return rows.flatMap((row) => of({ at: Date.parse(row[at]), spot: row[spot], flip: row[flip], call: row[call], put: row[put], regime: row[regime] }));
 }
@@ -57,14 +66,14 @@ export const large = (items) => notable(items).toSorted((a, b) => b.score - a.sc
   at: Date.parse(x.observed_at), kind: 'flow', id: x.id, side: x.side, price: x.strike, size: x.score, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
 }));
 
-/** firstSeen gives events of flow the time of the trade with which this browser first saw them in the session: a later trade tells less. */
-function firstSeen(events, session) {
-  const name = `flow ${underlying()}`;
+/** log adds events of flow to those that this browser has seen in the session, and returns all as it first saw them: a later trade tells less. */
+export function log(events, session) {
+  const name = `log ${underlying()}`;
   const old = JSON.parse(recall(name) ?? '{}');
   const seen = old.session === session ? old.seen : {};
-  for (const e of events) e.at = seen[e.id] ??= e.at;
+  for (const e of events) seen[e.id] ??= e;
   remember(name, JSON.stringify({ session, seen }));
-  return events;
+  return sided(Object.values(seen)).slice(-most);
 }
 
 /**
@@ -91,7 +100,7 @@ export function placed(events, xs, spots, [low, high], until) {
 const few = 5; // contracts of one answer that are events
 const late = 15 * 60e3; // the quotes of flow may be newer than the track
 const most = 40; // events of flow that are kept
-const listed = 8; // of them, so that the others stay in sight
+const listed = 20; // of them, so that the others stay in sight
 const kept = 50; // events of other underlyings
 
 /** watchEvents keeps the marks, the list, the title and the notifications. */
@@ -106,7 +115,6 @@ export function watchEvents() {
   document.body.append(box);
   const own = { track: [], flow: [] };
   const known = new Set(); // the keys of own events that have been there
-  const trades = new Map(); // events of flow, as each contract first came
   const others = [];
   const machines = new Map(); // of the rows of underlyings, by symbol
   let unread = 0;
@@ -151,15 +159,11 @@ export function watchEvents() {
       const isFirst = shown !== feed.url;
       if (!fresh && !(isFirst && feed.failure)) return; // no events of another address stay
       shown = feed.document && feed.url;
-      owned(name, feed.document && events(feed.document, isFirst), isFirst);
+      owned(name, feed.document && events(feed.document), isFirst);
     });
   };
   take('track', () => `/api/v1/gex/{u}/intraday${day() && `?date=${day()}`}`, ({ data }) => tracked(data));
-  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), ({ data, meta }, isFirst) => {
-    if (isFirst) trades.clear();
-    for (const e of firstSeen(large(data.items), meta.session_date)) if (!trades.has(e.id)) trades.set(e.id, e);
-    return sided([...trades.values()]).slice(-most);
-  });
+  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), ({ data, meta }) => log(large(data.items), meta.session_date));
   follow('/api/v1/underlyings', (feed, fresh) => {
     if (!fresh || !feed.document) return;
     for (const r of feed.document.data.rows) {

@@ -85,6 +85,9 @@ export function closes(day) {
   return newYorkTime(day, early ? '13:00:00' : '16:00:00');
 }
 
+/** early returns the time at which the session of a date ends early, or ''. */
+export const early = (day) => time(closes(day), true).replace('16:00', '');
+
 /** awaited says, outside a session, when the next quotes come, and what else there is to know. The delay makes them late. It knows weekends, and no holidays. */
 export function awaited(now, delay) {
   for (let at = now; ; at += 86400e3) {

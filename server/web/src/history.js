@@ -55,7 +55,7 @@ export function historyPanel() {
 }
 
 const columns = [['Date', (r) => h('button', { type: 'button', class: 'term', click: () => choose({ date: r.date }, true) }, weekday(r.date).replace(/^(...)\w*/, '$1'))],
-  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip)], ['To flip', (r) => percent(r.zero_gamma_flip ? (1 - r.zero_gamma_flip / (r.effective_spot ?? r.spot)) * 100 : null)],
+  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip)], ['To flip', (r) => percent(r.zero_gamma_flip ? (r.zero_gamma_flip / (r.effective_spot ?? r.spot) - 1) * 100 : null)],
   ['Net gamma', (r) => dollars(r.net_gex_dollars)], ['Regime', (r) => title(r.gamma_regime)], ['Call wall', (r) => level(r.call_wall)], ['Put wall', (r) => level(r.put_wall)]];
 const words = { Flip: 'flip', 'Net gamma': 'net', Regime: 'regime', 'Call wall': 'call_wall', 'Put wall': 'put_wall' };
 
@@ -71,7 +71,7 @@ function grid(rows) {
 function draw(levels, net, rows) {
   const axis = dated(rows);
   axis.marks.push(...rows.flatMap(({ split, method }, i) => (split ? [{ x: i, label: 'Split', color: '--muted' }]
-    : i > 0 && method !== rows[i - 1].method ? [{ x: i, label: method ?? '', color: '--muted' }] : [])));
+    : i > 0 && method !== rows[i - 1].method ? [{ x: i, label: 'Method', color: '--muted' }] : [])));
   const line = (name, key, color, more) => ({ name, values: rows.map((r) => r[key]), format: level, kind: 'line', color, ...more });
   const flips = rows.map((r) => r.zero_gamma_flip).filter((x) => x !== null);
   levels.draw({

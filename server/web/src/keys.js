@@ -11,8 +11,10 @@ export function watchKeys() {
   const links = [...views.querySelectorAll('a')];
   views.addEventListener('click', (event) => { if (event.target.closest('a') && views.matches(':popover-open')) views.hidePopover(); });
   const goTo = (a) => () => {
-    a.click();
     const place = document.querySelector(a.hash);
+    const { top, bottom } = place.getBoundingClientRect();
+    if (top < 80 || bottom > innerHeight - 24) a.click();
+    else history.replaceState(null, '', a.hash); // it is in sight
     place.tabIndex = -1;
     place.focus({ preventScroll: true });
   };

@@ -48,8 +48,8 @@ export function rungs(d, maxPain) {
   add(...outside(pin, d) ? ['far', '0DTE pin, outside'] : ['pin', '0DTE pin'], pin);
   add('flip', 'Flip band, high', d.flip_band?.high);
   add('flip', 'Flip band, low', d.flip_band?.low);
-  for (const [until, by] of [['to close', d.zero_dte?.remaining_move], ['1 session', d.expected_move_1d]]) {
-    if (by) for (const sign of [1, -1]) add('move', `Spot ${sign > 0 ? '+' : '−'} expected move, ${until}`, d.effective_spot + sign * by);
+  for (const [until, by] of [['to close', d.zero_dte?.remaining_move], ['1 day', d.expected_move_1d]]) {
+    if (by) for (const sign of [1, -1]) add('move', `Exp. ${sign > 0 ? 'high' : 'low'}, ${until}`, d.effective_spot + sign * by);
   }
   return [...found.values()].sort((a, b) => b.price - a.price);
 }
@@ -78,7 +78,7 @@ export function levelsPanel() {
     none.hidden = all.length > 0;
     if (focused) [...list.querySelectorAll('button')].find((b) => b.getAttribute('aria-label') === focused)?.focus({ preventScroll: true });
   };
-  const formats = copies(copy, price);
+  const formats = copies(copy, price, said);
   const panel = new Panel({ id: 'levels', controls: [formats.button], render: show });
   panel.body.append(formats.element, none, list, said);
   panel.followDay(current, past);
@@ -87,23 +87,22 @@ export function levelsPanel() {
 }
 
 /** copies builds the box with the levels in one line, as CSV, and on the scale of futures, and the button that opens it. */
-function copies(copy, price) {
+function copies(copy, price, said) {
   const place = scroller('Levels on the scale of futures');
   const about = h('p', { class: 'about' });
   const csv = h('a', null, 'CSV');
   const line = h('input', { readonly: true, 'aria-label': 'All levels in one line', focus: () => line.select() });
-  const element = h('div', { class: 'formats', hidden: true }, h('p', { class: 'line' }, line, h('button', { type: 'button', click: () => copy(line.value, 'The line') }, 'Copy the line'), csv), place, about);
-  let open = false;
-  const button = h('button', {
-    type: 'button', 'aria-expanded': 'false', click: () => {
-      open = !open;
-      element.hidden = !open;
-      button.setAttribute('aria-expanded', String(open));
-      followed ??= follow(() => (open ? path : ''), changed);
-      followed.look();
-    },
-  }, 'Copy as …');
   let followed = null;
+  let open = false;
+  const toggle = (event) => {
+    open = event.newState === 'open';
+    (open ? element : element.parentNode).append(said); // what is copied is said where it is seen
+    followed ??= follow(() => (open ? path : ''), changed);
+    followed.look();
+  };
+  const element = h('div', { class: 'formats', popover: 'auto', 'aria-label': 'Copy as', toggle }, h('p', { class: 'line' }, line, h('button', { type: 'button', click: () => copy(line.value, 'The line') }, 'Copy the line'), csv), place, about);
+  const button = h('button', { type: 'button' }, 'Copy as …');
+  button.popoverTargetElement = element;
   const changed = ({ document }, fresh) => {
     const d = document?.data;
     if (!fresh || !d) return;

@@ -165,10 +165,11 @@ class HeatMap {
     ctx.textAlign = 'center';
     ctx.textBaseline = 'middle';
     view.rows.forEach((row, r) => row.cells.forEach((x, c) => {
-      ctx.fillStyle = x === null ? none : shade(x / view.most);
+      const color = shade(x / view.most);
+      ctx.fillStyle = x === null ? none : color;
       ctx.fillRect(c * width, r * height, width - 1, height - gap);
       if (height < 13 || !x) return;
-      ctx.fillStyle = Math.abs(x / view.most) > 0.3 ? ink.surface : ink.ink;
+      ctx.fillStyle = bright(color) === bright(ink.ink) ? ink.surface : ink.ink;
       ctx.fillText(brief(x), (c + 0.5) * width, (r + 0.5) * height);
     }));
     this.#spotLine(ctx, ink, 0, width * view.columns.length);
@@ -291,6 +292,12 @@ const brief = (x) => {
   const digits = 10 ** Math.max(0, Math.floor(Math.log10(Math.abs(x))) - 1);
   return short(Math.round(x / digits) * digits, true).replace('\u00a0', '');
 };
+
+/** bright says whether dark text is easier to read on a colour than light text. */
+function bright(rgb) {
+  const [r, g, b] = rgb.match(/[\d.]+/g);
+  return 0.3 * r + 0.59 * g + 0.11 * b > 118;
+}
 
 /** ramp returns a function that gives the colour of a share of the clip: the surface at 0, full colour at ±1. It grows with the root. */
 function ramp(ink) {

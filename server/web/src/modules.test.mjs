@@ -15,7 +15,7 @@ const { rungs } = await import('./levels.js');
 const { barsAt, cellsOf } = await import('./heat.js');
 const { following } = await import('./strikes.js');
 const { atRow, daily, fit, followTrack, outside, points, seen, whole } = await import('./track.js');
-const { large, placed, tracked } = await import('./events.js');
+const { large, log, placed, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
   const plain = (text) => text.replace(/\u2060/g, '').replace(/\u00a0/g, ' ');
@@ -132,17 +132,24 @@ test('flow: every column sorts, unknown values last, and the filters choose', ()
   assert.equal(unmatched(), 'The first day (30) lies after the last (3).');
 });
 
-test('events: what two rows in a row have, at the first of them', () => {
+test('events: what two rows in a row have, at the first of them, or one that is minutes after the row before', () => {
   const columns = ['as_of', 'effective_spot', 'zero_gamma_flip', 'call_wall', 'put_wall', 'gamma_regime'];
   const row = (minute, spot, call, regime = 'neutral', flip = 100) => [`2026-11-20T15:${minute}:00Z`, spot, flip, call, 90, regime];
   const rows = [row('00', 101, 110), row('01', 99, 110), row('02', 101, 110), row('03', 99, 120), row('04', 98, 120), row('05', 98, null, 'negative', null),
-    row('06', 97, 130, 'negative'), row('07', 97, 120, 'negative'), row('08', 101, 120, 'negative')];
+    row('06', 97, 130, 'negative'), row('07', 97, 120, 'negative'), row('08', 101, 120, 'negative'),
+    row('20', 99, 120, 'negative'), row('30', 101, 120, 'negative')];
   assert.deepEqual(tracked({ columns, rows }).map((e) => [new Date(e.at).getUTCMinutes(), e.kind, e.price, e.text]), [
-    [3, 'flip', 100, 'Spot crossed the flip, 100, downwards'], [3, 'wall', 120, 'Call wall 120, was 110'], [5, 'regime', 98, 'Regime negative, was neutral']]);
+    [3, 'flip', 100, 'Spot crossed the flip, 100, downwards'], [3, 'wall', 120, 'Call wall 120, was 110'], [5, 'regime', 98, 'Regime negative, was neutral'],
+    [30, 'flip', 100, 'Spot crossed the flip, 100, upwards']]);
   assert.deepEqual(tracked({ columns, rows: [] }), []);
   const flow = (score) => ({ id: score, score, observed_at: '2026-11-20T15:00:00Z', premium: 2e6, strike: 100, option_type: 'put', expiration: '2026-12-18' });
   assert.deepEqual(large([flow(70), flow(64.9), { ...flow(71), premium: 9e5 }, { ...flow(72), side: 'unknown' }]).map((e) => e.text.replace(/\u00a0/g, ' ')), ['$2.00 m in 100 puts of 18 Dec, score 70']);
   assert.deepEqual(large([66, 67, 68, 69, 70, 71].map(flow)).map((e) => e.id), [71, 70, 69, 68, 67]);
+  const stored = new Map();
+  globalThis.localStorage = { getItem: (key) => stored.get(key) ?? null, setItem: (key, text) => stored.set(key, text) };
+  for (const [day, score, want] of [['2026-11-20', 70, [70]], ['2026-11-20', 71, [70, 71]], ['2026-11-21', 72, [72]]]) {
+    assert.deepEqual(log(large([flow(score)]), day).map((e) => e.id), want, 'an event stays for its session');
+  }
 });
 
 test('events on the price chart: at their time and price up to the moment, no sign over another, and flow after all else', () => {
@@ -166,7 +173,7 @@ test('levels: highest price first, those of one price together, and none that is
   const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: null,
     walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105, remaining_move: 4 } };
   assert.deepEqual(rungs(d, 99).map((r) => [r.price, r.kind, r.names.join()]), [[120, 'call', 'Call wall by open interest'], [110, 'call', 'Call wall,Largest gamma,0DTE call wall 2'],
-    [105, 'call', '0DTE call wall,0DTE pin, outside'], [104, 'move', 'Spot + expected move, to close'], [102, 'move', 'Spot + expected move, 1 session'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Spot − expected move, 1 session'], [96, 'move', 'Spot − expected move, to close'], [90, 'put', 'Put wall']]);
+    [105, 'call', '0DTE call wall,0DTE pin, outside'], [104, 'move', 'Exp. high, to close'], [102, 'move', 'Exp. high, 1 day'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Exp. low, 1 day'], [96, 'move', 'Exp. low, to close'], [90, 'put', 'Put wall']]);
   assert.equal(rungs({ ...d, put_wall: 110 }, 99)[1].kind, 'both');
 });
 

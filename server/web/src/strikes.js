@@ -121,7 +121,7 @@ function byExpiration(rows, session) {
   const columns = [{ head: 'Expiration' }, { head: term('net', 'Net gamma'), number: true }, { head: '' }, { head: term('gross', 'Of gross'), number: true },
     ...['delta', 'vanna', 'charm'].map((name) => ({ head: term(name, title(name)), number: true }))];
   return table('Figures by expiration, in dollars', columns, rows.map((e) => [
-    h('span', null, date(e.expiration), ' ', h('small', null, e.settlement.toUpperCase()), e.expiration === session ? h('small', { class: 'today' }, term('zero_dte', '0DTE')) : null),
+    h('span', null, date(e.expiration), ' ', h('small', null, e.settlement.toUpperCase()), ...e.expiration === session ? [' ', h('small', { class: 'today' }, term('zero_dte', '0DTE'))] : []),
     dollars(e.net_gex_dollars), floating(0, e.net_gex_dollars, -most, most), share(e),
     dollars(e.delta_dollars), dollars(e.vanna_dollars_per_vol_point), dollars(e.charm_dollars_per_day)]));
 }

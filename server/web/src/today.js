@@ -89,8 +89,8 @@ function levelTiles(d, track) {
     [level(d.spot), spotNote(d)],
     [dollars(d.net_gex_dollars), 'per 1 % move', sign],
     [level(d.zero_gamma_flip), flipNote(d)],
-    [level(d.call_wall), 'most positive net gamma'],
-    [level(d.put_wall), 'most negative net gamma'],
+    [level(d.call_wall), fromSpot(d.call_wall, d)],
+    [level(d.put_wall), fromSpot(d.put_wall, d)],
     [share(sameDay.share), sameDay.note],
   ] : levelNames.map(() => [unknown, '\u00a0']);
   return levelNames.map(([key, name], i) => {
@@ -98,6 +98,8 @@ function levelTiles(d, track) {
     return h('div', { class: kind ? `tile ${kind}` : 'tile' }, h('dt', null, term(key, name)), h('dd', null, value, h('small', { title: note.trim() || null }, note)));
   });
 }
+
+const fromSpot = (x, d) => (x === null ? 'none' : `spot ${percent((x / d.effective_spot - 1) * 100)}`);
 
 const share = (x) => percent(x, 1).replace('+', '');
 
@@ -127,7 +129,7 @@ function flipNote(d) {
     if (!sign) return title(d.flip_status);
     return d.profile.some((p) => p.net_gex_dollars * other > 0) ? `none: ${sign} but for traces` : `none: all ${sign} within 15\u00a0%`;
   }
-  return d.flip_band ? `band ${rough(d.flip_band.low)} to ${rough(d.flip_band.high)}` : 'no band';
+  return d.flip_band ? `band ${level(d.flip_band.low)} to ${level(d.flip_band.high)}` : 'no band';
 }
 
 const inBand = (d) => d.flip_band && d.flip_band.low <= d.effective_spot && d.effective_spot <= d.flip_band.high;
@@ -137,7 +139,7 @@ function reading(d) {
   if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
   if (d.flip_status === 'open_interest_missing') return ['The document lacks open interest of some options, so no sum over all of them is known.'];
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
-    : `${spotName(d)} is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at the flip' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'above' : 'below'} the flip${inBand(d) ? ', inside its band: a scenario says otherwise' : ''}`}.`;
+    : `The flip is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'below' : 'above'}`} ${spotName(d).toLowerCase()}${inBand(d) ? ', which is inside its band: a scenario says otherwise' : ''}.`;
   const what = {
     positive: 'modelled dealers trade against moves',
     negative: 'modelled dealers trade with moves',

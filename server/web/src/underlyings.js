@@ -108,6 +108,7 @@ export function underlyingPicker() {
 
 // The columns: head, the value that sorts, and the cell. A first click puts the largest number first.
 const share = (x) => percent(x, 1).replace('+', '');
+const away = (r) => (r.flip_distance_pct === null ? null : -r.flip_distance_pct); // where the flip lies from spot, as in the ladder
 const columns = [
   ['Underlying', (r) => r.symbol, (r) => [h('a', { href: addressWith(choicesOf(pathOf(r.symbol))), click: (event) => { if (!plain(event)) return; event.preventDefault(); open(pathOf(r.symbol)); } }, r.symbol), h('small', { class: 'long' }, names[pathOf(r.symbol)] ?? '')]],
   ['Spot', (r) => r.spot, (r) => level(r.spot)],
@@ -115,11 +116,11 @@ const columns = [
   ['Net gamma', (r) => r.net_gex_dollars, (r) => dollars(r.net_gex_dollars)],
   ['Regime', (r) => r.gamma_regime, (r) => title(r.gamma_regime)],
   ['Flip', (r) => r.zero_gamma_flip, (r) => level(r.zero_gamma_flip)],
-  ['Spot to flip', (r) => r.flip_distance_pct, (r) => percent(r.flip_distance_pct)],
+  ['To flip', away, (r) => percent(away(r))],
   ['Call wall', (r) => r.call_wall, (r) => level(r.call_wall)],
   ['Put wall', (r) => r.put_wall, (r) => level(r.put_wall)],
   ['ATM vol. 30 d', (r) => r.atm_30d, (r) => share(r.atm_30d)],
-  ['IV rank', (r) => r.rank_1y, (r) => (r.rank_1y === null ? h('small', null, r.atm_30d === null ? 'no volatility' : 'under 60 sessions') : share(r.rank_1y))],
+  ['IV rank', (r) => r.rank_1y, (r) => (r.rank_1y === null ? h('small', null, r.atm_30d === null ? 'no volatility' : '< 60 days') : share(r.rank_1y))],
   ['Put/call', (r) => r.put_call_open_interest, (r) => number(r.put_call_open_interest, 2, true)],
 ];
 const isText = (i) => i === 0 || i === 4;
@@ -164,7 +165,6 @@ function overview(count) {
 
 const signs = { positive: '+γ', negative: '−γ', neutral: '±γ' };
 const tight = (x, decimals) => percent(x, decimals).replace('\u00a0', '');
-const side = (x) => (x > 0 ? 'above' : 'below');
 
 /** watchStrip keeps the strip of index.html, which switches the underlying, and the title of the page. */
 export function watchStrip() {
@@ -187,9 +187,9 @@ export function watchStrip() {
     for (const a of links) {
       const symbol = a.dataset.u;
       const r = rows.get(symbol);
-      const texts = r ? [tight(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, old(r) || (r.flip_distance_pct === null ? 'no flip' : `flip ${tight(r.flip_distance_pct, Math.abs(r.flip_distance_pct) < 9.95 ? 1 : 0)}`)] : ['', '', ''];
+      const texts = r ? [tight(r.spot_change_pct), signs[r.gamma_regime] ?? unknown, old(r) || (away(r) === null ? 'no flip' : `flip ${tight(away(r), Math.abs(away(r)) < 9.95 ? 1 : 0)}`)] : ['', '', ''];
       a.href = addressWith(choicesOf(symbol));
-      a.title = r ? `${r.symbol} ${names[symbol] ?? ''}: ${level(r.spot)}, ${words(r.gamma_regime)} regime, ${r.flip_distance_pct === null ? 'no flip' : `${percent(Math.abs(r.flip_distance_pct)).replace('+', '')} ${side(r.flip_distance_pct)} the flip`}` : '';
+      a.title = r ? `${r.symbol} ${names[symbol] ?? ''}: ${level(r.spot)}, ${words(r.gamma_regime)} regime, ${away(r) === null ? 'no flip' : `flip ${percent(away(r))} from spot`}` : '';
       a.classList.toggle('old', !!r && old(r) !== '');
       a.dataset.regime = r?.gamma_regime ?? '';
       texts.forEach((text, i) => say(a.children[i + 1], text));

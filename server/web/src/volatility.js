@@ -52,7 +52,7 @@ const volatility = (x) => (Number.isFinite(x) ? `${number(x, 2, true)}\u00a0%` :
 function list(d, missing, earlier) {
   const few = `${number(d.sessions)} of 60 sessions`;
   const why = (key) => (missing[key] === 'few_sessions' ? few : words(missing[key]));
-  const of = (word, name, key, write, note) => fact(word, name, write(d[key]), d[key] === null ? why(key) : note);
+  const of = (word, name, key, write, note) => fact(word, name, write(d[key]), d[key] === null ? words(missing[key]) : note);
   const gauge = (word, name, key) => {
     const known = Number.isFinite(d[key]);
     const bar = h('span', { class: 'gauge', 'aria-hidden': 'true' });
@@ -67,7 +67,7 @@ function list(d, missing, earlier) {
     of('risk_reversal', 'Risk reversal', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? '25 Δ: puts dearer' : '25 Δ: calls dearer'),
     of('model_free', 'Model-free', 'model_free_30d', volatility, '30 days'),
     of('term_slope', 'Term slope', 'term_slope', points, '90 less 30 days'),
-    of('realised', 'Realised, 20 s.', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${number(d.realised_60d, 1, true)}` : '60 sessions: –'),
+    of('realised', 'Realised, 20 s.', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${number(d.realised_60d, 1, true)}` : few),
     of('realised', 'Implied − realised', 'implied_minus_realised', points, 'points'),
   ];
 }
