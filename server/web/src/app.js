@@ -4,7 +4,7 @@ import { h, say } from './dom.js';
 import { watchEvents } from './events.js';
 import { age, awaited, reason } from './format.js';
 import { watchKeys } from './keys.js';
-import { panels, retry, sentence, shared } from './panel.js';
+import { day, panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
 import { beat, marketNow, tryAgain } from './poll.js';
 import { recall, remember, underlying } from './state.js';
@@ -82,7 +82,7 @@ function tick() {
 function tell() {
   put(top, source());
   put(status, [...outage(), ...replayed(), ...market(), ...moved ? [{ key: moved, kind: 'stale', head: moved, text: '' }] : []]);
-  say(ages, [phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
+  say(ages, document.body.dataset.moment ? '' : [phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
   const last = 'Not investment advice.';
   const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
   const repeated = (n) => n === last || [...notices].some((m) => m !== n && m.startsWith(n.slice(0, -1)));
@@ -149,7 +149,7 @@ function outage() {
 /** replayed says that the replay shows a past moment. */
 function replayed() {
   const { moment } = document.body.dataset;
-  return moment ? [{ key: 'replay', kind: 'closed', head: 'Replay:', text: 'what is pale is of the last quotes, and all else of the moment of the slider:', ticking: moment }] : [];
+  return moment ? [{ key: 'replay', kind: 'closed', head: 'Replay,', text: '', ticking: `${moment} ET.`, more: `Pale panels show the ${day() ? 'close' : 'last quotes'}.` }] : [];
 }
 
 /** market says what is not fresh. An answer about a past date describes that date, so it does not count. */
