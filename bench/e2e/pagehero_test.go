@@ -80,6 +80,7 @@ func (b *browser) priceAxis(p *process) {
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.2*(x(3)-x(2)), at.Y+at.Height/2)
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.3*(x(3)-x(2)), at.Y+at.Height/2)
 		return eval[bool](b, fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && !!document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)
+			&& [...document.querySelectorAll(".price .u-cursor-pt")].every((dot) => ((a, b) => a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top)(dot.getBoundingClientRect(), document.querySelector(".price .hint").getBoundingClientRect()))
 			&& Math.abs(Number(document.querySelector(".cross:not([hidden]) b")?.textContent.replace(",", "")) - %f) < %f`, x(2), grouped(track.at(2, "spot")), (low+high)/2, (high-low)/50))
 	})
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
@@ -131,7 +132,7 @@ func (b *browser) bars(p *process) {
 			Walls []row   `json:"call_walls"`
 		} `json:"zero_dte"`
 	}](p, gammaPath).Zero
-	b.until("the tags at the price axis are of it, too", fmt.Sprintf(`/^0DTE call wall %s\b/.test(tags["call wall"]) && /^0DTE flip %s\b/.test(tags.flip) && document.querySelector(".note").textContent === "Pale lines are of all expirations."`, grouped(own.Walls[0].Strike), grouped(own.Flip)))
+	b.until("the tags at the price axis are of it, too", fmt.Sprintf(`/^0DTE call wall %s\b/.test(tags["call wall"]) && /^0DTE flip %s\b/.test(tags.flip) && document.querySelector(".note").textContent === "Pale lines are of all expirations." && document.querySelector(".strip h3").textContent === "Net gamma, 0DTE" && document.querySelector(".profile h3").textContent === "Gamma profile, all expirations"`, grouped(own.Walls[0].Strike), grouped(own.Flip)))
 	choice("all")
 	choice("net")
 	says("net again", fmt.Sprintf("Strike %s: Close of ", grouped(r.Strike)))
@@ -190,7 +191,7 @@ func (b *browser) replay(p *process) {
 	b.barsAt(p, track.Rows[0])
 	first, _ := time.Parse(time.RFC3339, track.Rows[0][0].(string))
 	b.until("the ladder has the levels of the moment only", `getComputedStyle(document.querySelector("#levels")).opacity == 1 && /Flip/.test(`+ladder+`) && !/0DTE|trigger|pain|Largest/.test(`+ladder+`)`)
-	b.until("what is of now is dimmed, but not what the strip hides, and the status says the moment", now+`.every(o => o < 0.5) && getComputedStyle(document.querySelector("#strip")).opacity == 1 && /^Replay: .* `+first.Add(-5*time.Hour).Format("15:04")+` $/.test(document.querySelector("#status [data-key=replay]")?.textContent)`)
+	b.until("what is of now is dimmed, but not what the strip hides, and the status says the moment", now+`.every(o => o < 0.5) && getComputedStyle(document.querySelector("#strip")).opacity == 1 && /^Replay, +`+first.Add(-5*time.Hour).Format("15:04")+` ET. Pale panels show the last quotes.$/.test(document.querySelector("#status [data-key=replay]")?.textContent)`)
 	b.do(chromedp.KeyEvent(kb.ArrowRight))
 	shows("the second row", 1)
 	b.do(chromedp.KeyEvent(kb.PageDown), chromedp.KeyEvent(kb.End))

@@ -83,7 +83,7 @@ function tell() {
   put(top, source());
   put(status, [...outage(), ...replayed(), ...market(), ...moved ? [{ key: moved, kind: 'stale', head: moved, text: '' }] : []]);
   const { freshness, session_date: session } = panels[0]?.document?.meta ?? {};
-  say(ages, [freshness?.state === 'fresh' && !day() && early(session) && `Closes ${early(session)}`, phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
+  say(ages, document.body.dataset.moment ? '' : [freshness?.state === 'fresh' && !day() && early(session) && `Closes ${early(session)}`, phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
   const last = 'Not investment advice.';
   const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
   const repeated = (n) => n === last || [...notices].some((m) => m !== n && m.startsWith(n.slice(0, -1)));
@@ -151,7 +151,7 @@ function outage() {
 /** replayed says that the replay shows a past moment. */
 function replayed() {
   const { moment } = document.body.dataset;
-  return moment ? [{ key: 'replay', kind: 'closed', head: 'Replay:', text: 'what is pale is of the last quotes, and all else of the moment of the slider:', ticking: moment }] : [];
+  return moment ? [{ key: 'replay', kind: 'closed', head: 'Replay,', text: '', ticking: `${moment} ET.`, more: `Pale panels show the ${day() ? 'close' : 'last quotes'}.` }] : [];
 }
 
 /** market says what is not fresh. An answer about a past date describes that date, so it does not count. */

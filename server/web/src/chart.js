@@ -1,7 +1,7 @@
 // One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, beyond, color, covered, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
+import { annotate, beyond, color, corner, covered, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -41,8 +41,6 @@ function release() {
 for (const end of ['mouseup', 'pointercancel', 'dragend', 'blur']) addEventListener(end, release);
 addEventListener('pointermove', (event) => { if (!(event.buttons & 1)) release(); }); // the press has ended, and no event said so
 
-const away = 24; // CSS pixels from the cursor to the tooltip
-
 const resized = new ResizeObserver((entries) => { for (const { target } of entries) target.chart.resize(); });
 
 /**
@@ -75,7 +73,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  * one cursor, and zoom alone. gutter is the least width of the y axis, so that such charts are in line. right puts this axis at the
  * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis: lone, it has its own. A bare chart has no x axis. top and pad are
  * the room above the plot and at its sides. untitled leaves the names of the axes out. height is in CSS pixels, unless style sheets
- * give the plot another. zoomed(range) is called when the user has zoomed.
+ * give the plot another. zoomed(range) is called when the user has zoomed, moved(u) when a cursor of the drawing has moved.
  */
 export class Chart {
   #plot = null;
@@ -87,7 +85,7 @@ export class Chart {
   #finger = false; // the tooltip follows a finger
 
   constructor(title, height, options = {}) {
-    Object.assign(this, { title, height, gutter: 0, pad: [20, 0], zoomed() {} }, options);
+    Object.assign(this, { title, height, gutter: 0, pad: [20, 0], zoomed() {}, moved() {} }, options);
     this.legend = h('p', { class: 'legend', 'aria-hidden': 'true' });
     this.all = h('button', { type: 'button', class: 'unzoom', hidden: true, click: () => { this.#zoomTo(null); this.canvas.focus(); } }, 'Reset zoom');
     this.hint = h('div', { class: 'hint', 'aria-hidden': 'true', hidden: true });
@@ -215,7 +213,7 @@ export class Chart {
           zeroLine(u, ink.line);
         }],
         draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); beyond(u, spec.beyond ?? ''); glyphs(u, spec.glyphs ?? [], this.right ? tags(u, levels) : []); }],
-        setCursor: [(u) => { if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
+        setCursor: [(u) => { this.moved(u); if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
       },
@@ -347,7 +345,7 @@ export class Chart {
     if (!this.hint.hidden) this.#show();
   }
 
-  /** show places the tooltip away from the cursor, on the sides that have more room, and beside the axis. A finger would hide it there, so then it is above or below the chart. */
+  /** show places the tooltip in a corner of the plot. A finger would hide it there, so then it is above or below the chart. */
   #show() {
     const u = this.#plot;
     const spec = this.#spec;
@@ -357,17 +355,10 @@ export class Chart {
       h('dl', null, this.#said(i).flatMap(([s, text]) => [h('dt', null, swatch(s), s.name), h('dd', null, text)])));
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
-    const { offsetLeft: start, offsetTop, clientWidth: wide, clientHeight: tall } = u.over;
-    const at = u.valToPos(spec.xs[i], 'x');
     const { offsetWidth: width, offsetHeight: height } = this.hint;
-    const left = start + (this.sideways ? u.cursor.left : at);
-    const right = left + away + width <= start + wide || left < start + wide / 2;
-    const lone = !right && left - away - width < start && Number.isFinite(u.data[1][i]); // without room beside the cursor, it leaves the first line free
-    const top = this.sideways ? at : lone ? u.valToPos(u.data[1][i], 'y') : u.cursor.top ?? 0;
-    const x = Math.max(0, Math.min(Math.max(start, right ? left + away : left - away - width), start + wide - width));
-    const y = this.#finger ? (this.canvas.getBoundingClientRect().top > height ? -height - 4 : u.height + 4)
-      : Math.max(0, Math.min(offsetTop + (top < tall / 2 ? top + away : top - away - height), u.height - height));
-    this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
+    const { x, y } = corner(u, i, width, height);
+    const beside = this.canvas.getBoundingClientRect().top > height ? -height - 4 : u.height + 4;
+    this.hint.style.transform = `translate(${x}px, ${this.#finger ? beside : y}px)`; // a transform moves nothing else
   }
 
   #hide() { this.hint.hidden = true; }

@@ -8,7 +8,7 @@ import { day, follow } from './panel.js';
 import { choose, recall, remember, underlying } from './state.js';
 
 /** kinds are the sign, the colour and the name of each kind of event. The kind that counts most is first. */
-const kinds = { flip: ['◆', '--flip', 'Flip'], regime: ['●', '--muted', 'Regime'], wall: ['■', '--accent', 'Wall'], flow: ['★', '--part-4', 'Flow'] };
+const kinds = { flip: ['◆', '--flip', 'Crossed'], regime: ['●', '--muted', 'Regime'], wall: ['■', '--accent', 'Wall'], flow: ['★', '--part-4', 'Flow'] };
 
 const regimes = { positive: '--positive', negative: '--negative' };
 
@@ -181,7 +181,7 @@ export function watchEvents() {
 }
 
 /** legend explains the signs of glyphs. */
-export const legend = (glyphs) => Object.entries(kinds).filter(([, [sign]]) => glyphs.some((g) => g.glyph === sign)).map(([kind, [, , name]]) => h('span', null, sign(kind), ` ${name}`));
+export const legend = (glyphs) => Object.entries(kinds).filter(([, [sign]]) => glyphs.some((g) => g.glyph === sign)).map(([kind, [mark, , name]]) => h('span', null, [...new Set(glyphs.filter((g) => g.glyph === mark).map((g) => g.color))].map((color) => sign(kind, color)), ` ${name}`));
 
 function sign(kind, own) {
   const [glyph, color] = kinds[kind];

@@ -1,5 +1,6 @@
 // Net gamma by strike through a session: the bars of a moment, and all moments as a map behind the price.
 
+import { dollars, level, unknown } from './format.js';
 import { longest } from './track.js';
 
 const keeps = 35 * 60e3; // a strike that rows between lack keeps its colour, at most so long
@@ -26,6 +27,23 @@ export function mapped(rows) {
   for (const k of rows.flatMap((r) => r.strikes)) count.set(k, (count.get(k) ?? 0) + 1);
   const strikes = [...count.keys()].filter((k) => count.get(k) >= most * rows.length).sort((a, b) => a - b);
   return rows.map((r) => ({ ...r, strikes, values: strikes.map((k) => r.values[r.strikes.indexOf(k)] ?? null) }));
+}
+
+/** rowsAt returns the row of the map at each point that has a spot, else null. */
+export function rowsAt(rows, xs, spots) {
+  const most = longest(rows.map((r) => r.at));
+  return xs.map((x, i) => (spots[i] === null ? null : rows.findLast((r) => r.at <= x && x - r.at <= most) ?? null));
+}
+
+/** nearest returns which strike of a row is nearest to a price, or to the spot. */
+export function nearest({ strikes, spot }, y = spot) {
+  return strikes.reduce((best, k, j) => (Math.abs(k - y) < Math.abs(strikes[best] - y) ? j : best), 0);
+}
+
+/** figure writes the figure at a price, or at the spot. */
+export function figure(row, y) {
+  const j = row && nearest(row, y);
+  return row?.strikes.length ? `${dollars(row.values[j])} at ${level(row.strikes[j])}` : unknown;
 }
 
 /** endsOf returns the figures [low, high] at which the colours of the map end. */

@@ -1,10 +1,10 @@
 // Net gamma by strike through a session as a heat map of all strikes that are stored, with the price over it.
 
 import { Chart } from './chart.js';
-import { axisDollars, date, dollars, level, number, time, unknown } from './format.js';
-import { cellsOf, endsOf, mapped, read } from './heat.js';
+import { axisDollars, date, level, number, time } from './format.js';
+import { cellsOf, endsOf, figure, mapped, nearest, read, rowsAt } from './heat.js';
 import { Panel } from './panel.js';
-import { clock, followTrack, longest, points } from './track.js';
+import { clock, followTrack, points } from './track.js';
 
 const reach = 0.03; // of the strikes in sight from the spot
 const few = 15; // strikes near the spot make no picture: NVDA has 2
@@ -28,9 +28,7 @@ function draw(chart, d, track) {
   const rows = mapped(read(d));
   if (rows.length < 2) return chart.clear(`The session of ${date(d.session_date)} has ${rows.length ? `one row, of ${time(rows[0].at, true)}` : 'no row'}: the map begins with the second.`);
   const { xs, column, name } = points(track?.session_date === d.session_date ? track : d); // the lines are those of the hero, with the same gaps
-  const spots = column('effective_spot');
-  const most = longest(rows.map((r) => r.at));
-  const at = xs.map((x, i) => (spots[i] === null ? null : rows.findLast((r) => r.at <= x && x - r.at <= most) ?? null));
+  const at = rowsAt(rows, xs, column('effective_spot'));
   const [low, high] = seen(rows);
   const line = (name, key, color, kind) => ({ name, values: column(key), format: level, kind, color, width: 2, gaps: true });
   chart.draw({
@@ -57,15 +55,4 @@ function seen(rows) {
   const shown = near.length < few ? all : near;
   const half = (shown[1] - shown[0]) / 2; // of a cell
   return [shown[0] - half, shown.at(-1) + half];
-}
-
-/** nearest returns which strike of a row is nearest to a price, or to the spot. */
-function nearest({ strikes, spot }, y = spot) {
-  return strikes.reduce((best, k, j) => (Math.abs(k - y) < Math.abs(strikes[best] - y) ? j : best), 0);
-}
-
-/** figure writes the figure at a price, or at the spot. */
-function figure(row, y) {
-  const j = row && nearest(row, y);
-  return row?.strikes.length ? `${dollars(row.values[j])} at ${level(row.strikes[j])}` : unknown;
 }

@@ -5,7 +5,7 @@ import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
 import { legend, marks, placed, tracked } from './events.js';
 import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, shortDate, spotName, time, unknown, words } from './format.js';
-import { barsAt, cellsOf, endsOf } from './heat.js';
+import { barsAt, cellsOf, endsOf, figure, mapped, read, rowsAt } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
@@ -37,7 +37,8 @@ export class Hero {
   constructor(onMoment) {
     const options = { top: 22, untitled: true, right: true, pad: [0, 17] };
     this.lines = new Chart('Spot, flip and walls', 270, { ...options, sync: 'today', zoomed: () => this.draw() });
-    this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike' });
+    this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike',
+      moved: ({ over, cursor }) => this.element.matches(':hover') || this.#point({ type: cursor.left >= 0 && document.querySelector('.u-over:hover') ? 'pointermove' : '', target: over, clientY: over.getBoundingClientRect().top + cursor.top }) });
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
     this.profile = new Chart('Gamma profile', 76, { untitled: true, top: 18, pad: [8, 0], along: 'strike' });
     this.replay = new Replay(() => { this.through.look(); this.draw(); onMoment(); });
@@ -134,6 +135,7 @@ export class Hero {
     if (!m) return this.#clear();
     const left = this.#track ? this.#session() : this.#closes();
     const zoom = this.lines.zoom;
+    for (const [chart, own] of [[this.net, this.#track && this.expiring.picked() === '0dte'], [this.profile]]) say(chart.element.querySelector('h3'), `${chart.title}${this.expiring.picked() === 'all' ? '' : own ? ', 0DTE' : ', all expirations'}`);
     const own = this.#own(m);
     const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, own, this.#d?.by_strike ?? [], this.#wide);
     this.#range = range;
@@ -156,7 +158,7 @@ export class Hero {
   /** tellMoment tells the page of which moment the hero is while that is not the last, and the ladder of its levels. The style sheet then makes pale what stays. */
   #tellMoment(m) {
     const before = Replay.levels;
-    Replay.levels = this.replay.at === null ? null : m;
+    Replay.levels = this.replay.at === null ? null : { ...m, at: this.replay.at };
     if (Replay.levels !== before) dispatchEvent(new Event('moment'));
     const { dataset } = document.body;
     const moment = this.replay.at === null ? undefined : time(this.replay.at, true);
@@ -175,9 +177,11 @@ export class Hero {
     const events = this.#track ? [...tracked(this.#track), ...marks.filter((e) => e.kind === 'flow')] : [];
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
     this.signs.replaceChildren(...legend(glyphs));
+    const map = this.under.picked() === 'on' && this.#track && this.#strikes?.rows.length > 0;
+    if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Expected move')];
     this.lines.draw({
       ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(this.under.picked() === 'on' && this.#strikes?.rows.length && this.#track ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ? [expected.band] : []), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
+      ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ? [expected.band] : []), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
   }
@@ -211,22 +215,23 @@ export class Hero {
     const end = closes(track.session_date);
     const done = xs.at(-1) >= end - 20 * 60e3; // the last quotes are of up to 15 minutes before the close or after it
     const expired = done && until > end && this.#last('zero_dte_net_gex_dollars') === null && all('zero_dte_net_gex_dollars').some((x) => x !== null);
-    const net = column('net_gex_dollars');
+    const own = this.expiring.picked() === '0dte';
+    const [net, other] = (own ? ['zero_dte_net_gex_dollars', 'net_gex_dollars'] : ['net_gex_dollars', 'zero_dte_net_gex_dollars']).map(column);
     const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, faint: key !== 'spot' && this.expiring.picked() !== 'all', ...more });
     return {
       xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
       axis: { view: `${track.session_date} ${this.span.picked()}`, xs, range, ...clock(name) },
-      mark: this.replay.at !== null ? [{ x: this.replay.at, label: '', color: '--accent' }] : done ? [{ x: Math.min(end, range[1]), label: `Close ${level(this.#last('spot'))}${expired ? ', 0DTE expired' : ''}`, color: '--muted' }] : [],
+      mark: this.replay.at !== null ? [{ x: this.replay.at, label: '', color: '--accent' }] : done ? [{ x: Math.min(end, range[1]), label: this.element.clientWidth < narrow ? 'Close' : `Close ${level(this.#last('spot'))}${expired ? ', 0DTE expired' : ''}`, color: '--muted' }] : [],
       after: until > end && xs.at(-1) > end ? [{ from: end, to: xs.at(-1), color: '--muted' }] : [],
       series: [
         line('Spot', 'spot', '--ink', { width: 2.5 }),
         ...(all('zero_gamma_flip').some((x) => x !== null) ? [line('Flip', 'zero_gamma_flip', '--flip')] : []),
-        ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
+        ...(last && all('zero_gamma_flip').some((x) => x !== null) ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
         line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
         line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
         ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [line('Implied spot', 'effective_spot', '--ink', { kind: 'none' })] : []),
         { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
-        ...(expected ? [{ name: expected.band.label, values: xs.map(expected.range), format: write, kind: 'none' }] : []),
+        ...(expected ? [{ name: 'Expected move', values: xs.map(expected.range), format: write, kind: 'none' }] : []),
       ],
       summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
         `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
@@ -235,7 +240,7 @@ export class Hero {
         (expected ? `The cone is the expected move of the session from ${time(expected.from, true)}, one standard deviation: at the close ${write(expected.last)}.` : ''),
       net: [
         { name: 'Net', values: net, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
-        { name: 'Expiring the same day, net', values: column('zero_dte_net_gex_dollars'), format: dollars, kind: 'none' },
+        { name: `${own ? 'All expirations' : 'Expiring the same day'}, net`, values: other, format: dollars, kind: 'none' },
         { name: 'Their share of gross', values: column('zero_dte_gross_share_pct'), format: share, kind: 'none' },
       ],
       netSummary: told(net),
@@ -285,7 +290,7 @@ export class Hero {
     return [this.span, this.under, this.figure, this.expiring].map((c) => c.picked()).join();
   }
 
-  /** point draws one line through price and bars at the price under the pointer, with the price on their axis. */
+  /** point draws one line through price and bars at the price under the pointer, here or on another chart by strike, with the price on their axis. */
   #point({ type, target, clientY }) {
     const over = type === 'pointermove' ? target.closest?.('.price .u-over, .bars .u-over') : null;
     this.cross.hidden = !over;
@@ -319,5 +324,5 @@ function levelsOf(m) {
   const spot = m.effective_spot;
   const named = (name) => (m.part ? `${m.part} ${name.toLowerCase()}` : name);
   return [[spotName(m), spot, '--ink'], [named('Flip'), m.zero_gamma_flip, '--flip'], [named('Call wall'), m.call_wall, '--positive'], [named('Put wall'), m.put_wall, '--negative']]
-    .map(([name, at, color]) => ({ at, color, label: `${name} ${level(at)}`, short: number(at, at < 1000 ? 2 : 0), beyond: `${number(Math.abs(at / spot - 1) * 100, 1)}\u00a0%` }));
+    .map(([name, at, color]) => ({ at, color, label: `${name} ${level(at)}`, short: number(at, at < 100 ? 2 : at < 1000 ? 1 : 0), beyond: `${number(Math.abs(at / spot - 1) * 100, 1)}\u00a0%` }));
 }

@@ -310,6 +310,8 @@ test('rows of a session: those up to 20 minutes apart join, a longer time is a g
   const track = { session_date: '2026-11-27', columns: ['as_of', 'spot'], rows: ['14:30', '14:31', '14:32', '14:33', '14:34', '14:35', '14:45', '15:00', '15:31', '16:10'].map((clock, i) => [at(clock), i]) };
   const gaps = (t) => points(t).column('spot').flatMap((v, i) => (v === null ? [i] : []));
   assert.deepEqual([points(track).gaps, gaps(track), points({ ...track, rows: track.rows.slice(-4) }).gaps], [2, [8, 10], 0]);
+  const close = points({ ...track, rows: [[at('17:45'), 1], [at('18:14'), 2]] });
+  assert.deepEqual([close.xs[1], close.column('spot')], [Date.parse(at('18:00')), [1, 2, 2]]);
   const d = { session_date: '2026-11-27', spot: 9 };
   const ended = whole(track, d, Date.parse(at('18:14')));
   assert.deepEqual([ended.rows.at(-1).at(-1), gaps(ended)], [9, [8, 10, 12]]);

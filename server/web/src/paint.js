@@ -39,7 +39,7 @@ export function drawn(s, stroke, negative) {
     case 'ghost':
       return { stroke: faded(stroke, 0.7), fill: faded(stroke, 0.18), width: 1, paths: bars({ size: [0.95, 28, 1] }), points: { show: false } };
     case 'step':
-      return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1 }), points: { size: 5, fill: stroke, filter: lonely }, spanGaps: false };
+      return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1, alignGaps: s.gaps ? 0 : 1 }), gaps: (u, k, from, to, gaps) => gaps.map(([a, b]) => [a, b + devicePixelRatio]), points: { size: 5, fill: stroke, filter: lonely }, spanGaps: false };
     case 'points':
       return { stroke, fill: stroke, paths: () => null, points: { show: true, size: 10, fill: stroke } };
     case 'cells':
@@ -264,6 +264,19 @@ export function beyond({ ctx, bbox }, text) {
   Object.assign(ctx, { font: `${11.5 * devicePixelRatio}px system-ui, sans-serif`, textAlign: 'right', textBaseline: 'bottom', fillStyle: color('--muted') });
   ctx.fillText(text, bbox.left + bbox.width, bbox.top - 3 * devicePixelRatio);
   ctx.restore();
+}
+
+/** corner returns the corner of a plot where a box hides neither the pointer nor its points, and the fewest of the others. */
+export function corner(u, i, width, height) {
+  const { offsetLeft, offsetTop, clientWidth, clientHeight } = u.over;
+  const { left, top } = u.cursor;
+  const dot = (x, v) => (across(u) ? [u.valToPos(v, 'y'), u.valToPos(x, 'x')] : [u.valToPos(x, 'x'), u.valToPos(v, 'y')]);
+  const dots = u.series.flatMap((s, k) => (k && s.show ? u.data[k].flatMap((v, j) => (Number.isFinite(v) ? [[...dot(u.data[0][j], v), j === i ? 1e4 : 1]] : [])) : [])).concat([[left, top, 1e5]]);
+  const hides = (x, y) => dots.reduce((sum, [px, py, weight]) => (px > x - 9 && px < x + width + 9 && py > y - 9 && py < y + height + 9 ? sum + weight : sum), 0);
+  const end = clientWidth - width - 4;
+  const sides = [Math.min(4, end), end]; // the other side of the pointer is first
+  return (left < clientWidth / 2 ? sides.reverse() : sides).flatMap((x) => [4, Math.max(4, clientHeight - height - 4)].map((y) => ({ x: Math.max(0, offsetLeft + x), y: offsetTop + y, hides: hides(x, y) })))
+    .reduce((best, p) => (p.hides < best.hides ? p : best));
 }
 
 /** legible returns the places that are at least gap away from each one before them. */

@@ -59,15 +59,18 @@ export function longest(at) {
   return Math.max(3 * (steps[(steps.length - 1) >> 1] ?? 0), 20 * 60e3);
 }
 
-/** points returns the columns of an answer with rows of a session by name. In a gap it has a point without values. */
+/** points returns the columns of an answer with rows of a session by name. In a gap it has a point without values. What the last row has, after the close, is so from the close on. */
 export function points(track) {
   const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
+  const [end, last] = [closes(track.session_date), at.length - 1];
+  const rows = at[last - 1] < end && end < at[last] ? track.rows.toSpliced(last, 0, track.rows[last]) : track.rows;
+  if (rows !== track.rows) at.splice(last, 0, end);
   const most = longest(at);
   const order = at.flatMap((t, i) => (i > 0 && t - at[i - 1] > most ? [-1, i] : [i]));
   const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
   const column = (name) => {
     const k = track.columns.indexOf(name);
-    return order.map((i) => track.rows[i]?.[k] ?? null); // an earlier version has stored fewer columns
+    return order.map((i) => rows[i]?.[k] ?? null); // an earlier version has stored fewer columns
   };
   const name = (x) => {
     const j = xs.indexOf(x);
@@ -77,7 +80,7 @@ export function points(track) {
 }
 
 /** clock returns an axis of New York time. name names a point. */
-export const clock = (name) => ({ xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) });
+export const clock = (name) => ({ xName: 'New York time', ticks: [1, 2, 5, 10, 15, 30, 60, 120, 180].map((m) => m * 60e3), xFormat: (x, exact) => (exact ? name(x) : time(x, true)) });
 
 /** whole returns a track with the levels d of the last quotes of its session, if they came after its end: a server that was down has no row of them. */
 export function whole(track, d, asOf) {

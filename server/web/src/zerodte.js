@@ -6,6 +6,7 @@ import { axisDollars, date, dollars, level, number, percent, rough, shortDate, t
 import { dated, records } from './history.js';
 import { outside } from './levels.js';
 import { day, follow, Panel } from './panel.js';
+import { Replay } from './replay.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, following, past } from './strikes.js';
 import { fact, refill } from './terms.js';
@@ -40,9 +41,11 @@ export function zeroDtePanel() {
     say(strikes.element.querySelector('h3'), name);
     strikes.canvas.ariaLabel = strikes.canvas.ariaLabel.replace(/^.*(?=: chart)/, name);
     alone = !!day() || !expiring.length && !next;
-    const line = track ? drawTrack(net, track) : net.clear(why);
+    const at = alone && Replay.levels?.at || Infinity; // of a replay
+    panel.element.classList.toggle('then', at < Infinity);
+    const line = track ? drawTrack(net, track, at) : net.clear(why);
     figure.allow(...(alone ? [line ? 'session' : 'none'] : next ? ['gamma', 'session'] : [])); // the matrix has net gamma only
-    refill(facts, ...list(today));
+    refill(facts, ...list({ ...today, at }));
     const bars = drawStrikes(strikes, today, figures[figure.picked()] ?? figures.gamma);
     const [noRows, noTrack] = [!today.rows && !day(), !track && !why];
     for (const [chart, waits] of [[strikes, noRows], [net, noTrack]]) chart.element.classList.toggle('pending', waits); // it keeps its place
@@ -56,6 +59,7 @@ export function zeroDtePanel() {
     follow(() => (day() ? '' : path), (f) => { others[name] = f.document?.data; show(); });
   }
   onChoice(show);
+  addEventListener('moment', () => { if (alone) show(); });
   followTrack((document, reason) => {
     track = document?.data ?? null;
     why = reason;
@@ -67,15 +71,15 @@ export function zeroDtePanel() {
 const share = (x) => percent(x, 1).replace('+', '');
 const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) * 100) : '');
 
-/** settled returns the last row of a track in which what expired on its day was open, with names, or undefined. */
-const settled = (track) => records(track).findLast((row) => row.zero_dte_gross_share_pct > 0);
+/** settled returns the last row of a track, up to a moment, in which what expired on its day was open, with names, or undefined. */
+const settled = (track, at) => records(track).findLast((row) => row.zero_dte_gross_share_pct > 0 && !(Date.parse(row.as_of) > at));
 
 /** list returns the figures. Of contracts that have settled, the last that the track has. */
-function list({ d, z, expiring, next, option, track }) {
-  const last = d.zero_dte.settled ? settled(track) : undefined;
+function list({ d, z, expiring, next, option, track, at }) {
+  const last = d.zero_dte.settled ? settled(track, at) : undefined;
   if (last && !next) {
     return [fact('net', 'Net gamma', dollars(last.zero_dte_net_gex_dollars), `at ${time(Date.parse(last.as_of), true)}`),
-      fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), `at ${time(Date.parse(last.as_of), true)}`), fact('', 'Settled', shortDate(d.session_date), 'none is open')];
+      fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), `at ${time(Date.parse(last.as_of), true)}`), fact('', at < Infinity ? 'Expires' : 'Settled', shortDate(d.session_date), at < Infinity ? 'at its close' : 'none is open')];
   }
   const far = (name, x) => (outside(x, d) ? [`${name}, outside`, 'outside'] : [name]); // of the move that is expected until the close
   const [[flipName, flipKind], [pinName, pinKind]] = [far('Flip', z.zero_gamma_flip), far('Pin', z.pin_strike)];
@@ -142,10 +146,11 @@ function drawAhead(chart, d) {
 }
 
 /** drawStrikes and drawTrack return true if there is something to draw. */
-function drawTrack(chart, track) {
+function drawTrack(chart, track, at) {
   const { xs, column, name } = points(track);
-  const [values, shares] = [column('zero_dte_net_gex_dollars'), column('zero_dte_gross_share_pct')];
-  const known = values.filter((v, i) => v !== null && shares[i] > 0);
+  const [all, shares] = [column('zero_dte_net_gex_dollars'), column('zero_dte_gross_share_pct')];
+  const values = all.map((v, i) => (xs[i] > at ? null : v));
+  const known = all.filter((v, i) => v !== null && shares[i] > 0);
   if (known.length === 0) return chart.clear(`The track has nothing that expired on ${date(track.session_date)}.`);
   if (known.length === 1) return chart.clear(`The session has one snapshot with net gamma of these contracts: ${dollars(known[0])}.`);
   chart.draw({
