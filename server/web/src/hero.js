@@ -26,6 +26,7 @@ export class Hero {
   #d = null; // the answer of gex/{u}
   #given = null; // the track, which may have one row
   #why = '';
+  #live = false;
   #series = null; // the levels at the closes
   #before = null; // the answer of the close before
   #grid = null; // the matrix, while a part of the expirations is shown
@@ -100,13 +101,14 @@ export class Hero {
     this.draw();
   });
 
-  /** show draws an answer of gex/{u} and a track, or the closes where there is none: why says why. */
-  show(d, track, why) {
+  /** show draws an answer of gex/{u} and a track, or the closes where there is none: why says why. live: quotes of the session still come. */
+  show(d, track, why, live) {
     if (track?.session_date !== this.#given?.session_date || d?.symbol !== this.#d?.symbol) this.replay.reset();
     if (d?.symbol !== this.#d?.symbol) this.#wide = false;
     this.#d = d;
     this.#given = track;
     this.#why = why;
+    this.#live = live;
     this.ghost.look();
     this.through.look();
     this.draw();
@@ -213,7 +215,7 @@ export class Hero {
     const last = bands.findLast((band) => band);
     const expected = cone(track, xs, all);
     const end = closes(track.session_date);
-    const done = xs.at(-1) >= end - 20 * 60e3; // the last quotes are of up to 15 minutes before the close or after it
+    const done = xs.at(-1) >= end - (this.#live ? 0 : 20 * 60e3); // of a session that is over, the last quotes are of up to 15 minutes before the close or after it
     const expired = done && until > end && this.#last('zero_dte_net_gex_dollars') === null && all('zero_dte_net_gex_dollars').some((x) => x !== null);
     const own = this.expiring.picked() === '0dte';
     const [net, other] = (own ? ['zero_dte_net_gex_dollars', 'net_gex_dollars'] : ['net_gex_dollars', 'zero_dte_net_gex_dollars']).map(column);

@@ -27,7 +27,7 @@ export function todayPanel() {
   const show = () => {
     name();
     const { data = null, meta } = panel.document ?? {};
-    hero.show(data, whole(track, data, Date.parse(meta?.as_of)), why);
+    hero.show(data, whole(track, data, Date.parse(meta?.as_of)), why, meta?.freshness.state === 'fresh' && !day());
     texts();
   };
   const panel = new Panel({
