@@ -97,7 +97,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"another day", "#today-heading", "Thursday 19 Nov", replace(`"session_date":"[^"]*"`, `"session_date":"2026-11-19"`)},
 		{"two spots", ".levels", "implied spot 7,501.25", replace(`"effective_spot":[0-9.]+,"spot_source":"index"`, `"effective_spot":7501.25,"spot_source":"implied"`)},
 		{"traces", ".levels", "none: negative but for traces", replace(`"zero_gamma_flip":[0-9.]+,"flip_status":"[a-z_]+"`, `"zero_gamma_flip":null,"flip_status":"none_all_negative"`)},
-		{"at the flip", ".reading", "Spot is at the flip.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
+		{"at the flip", ".reading", "The flip is at spot.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
 		{"another rank", "#volatility .facts", "IV rank41", replace(`"rank_1y":[0-9.]+`, `"rank_1y":41.25`)},
 		{"a wall that jumps", "#today .summary", "The put wall moved 2 times", replace(`("2026-11-20T15:3[^]]*,)7500,("positive"|"negative"|"neutral")`, `${1}7450,$2`)},
 		{"nothing known", "#flow .empty", "No unusual activity has been found", forgotten},
