@@ -2,7 +2,7 @@
 
 import { h, say } from './dom.js';
 import { watchEvents } from './events.js';
-import { age, awaited, date, early, reason } from './format.js';
+import { age, awaited, closes, date, early, reason } from './format.js';
 import { watchKeys } from './keys.js';
 import { day, panels, retry, sentence, shared } from './panel.js';
 import { later } from './panels.js';
@@ -82,8 +82,8 @@ function tick() {
 function tell() {
   put(top, source());
   put(status, [...outage(), ...replayed(), ...market(), ...moved ? [{ key: moved, kind: 'stale', head: moved, text: '' }] : []]);
-  const { freshness, session_date: session } = panels[0]?.document?.meta ?? {};
-  say(ages, document.body.dataset.moment ? '' : [freshness?.state === 'fresh' && !day() && early(session) && `Closes ${early(session)}`, phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
+  const { as_of: asOf, session_date: session } = panels[0]?.document?.meta ?? {};
+  say(ages, document.body.dataset.moment ? '' : [session && !day() && Date.parse(asOf) < closes(session) && early(session) && `Closes ${early(session)}`, phone.matches ? panels[0]?.ages.textContent.split(' · ')[0] : panels[0]?.ages.textContent, history].filter(Boolean).join(' · '));
   const last = 'Not investment advice.';
   const notices = new Set(panels.filter((p) => p.document).flatMap((p) => p.document.meta.notice.split('; ').map(sentence)));
   const repeated = (n) => n === last || [...notices].some((m) => m !== n && m.startsWith(n.slice(0, -1)));

@@ -131,7 +131,7 @@ export class Hero {
   draw() {
     const m = this.moment;
     for (const choice of [this.span, this.under]) choice.allow(...(this.#track ? [] : ['none']));
-    this.expiring.allow(...(day() ? ['all'] : []));
+    this.expiring.allow(...(day() ? ['all'] : this.#d?.zero_dte?.settled ? ['all', 'week'] : []));
     this.#drawn = this.#chosen();
     this.#tellMoment(m);
     if (!m) return this.#clear();
