@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"strikecache/compute"
+	"strikecache/refresh/cboe"
 	"strikecache/refresh/feed"
 	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
@@ -69,7 +70,7 @@ func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, e
 	if c.Lease != nil && !c.Lease() {
 		return nil, errNoLease
 	}
-	return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, network, address)
+	return cboe.Dialer.DialContext(ctx, network, address)
 }
 
 // settings returns what answers depend on besides documents.

@@ -174,7 +174,7 @@ func (s *SourceFlags) apply(cfg *Config) error {
 	}
 	switch s.Source {
 	case "cboe":
-		client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: s.CboeBaseURL, PerMinute: s.CboeRequestsPerMinute, Dial: cfg.dial})
+		client, err := cboe.NewClient(s.CboeBaseURL, s.CboeRequestsPerMinute, cfg.dial)
 		cfg.Clock, cfg.TurnEvery = feed.MachineClock(), cboeTurn(s.CboeRequestsPerMinute, len(cfg.Underlyings))
 		cfg.ask(client)
 		if cfg.roundEvery() > longestRound {

@@ -138,7 +138,7 @@ func TestFaultDefaultUnderlyings(t *testing.T) {
 		var asked func() []time.Time
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
 			srv.Handler, asked = servedMarket(c.Source.Source.(*faultyMarket))
-			client, err := cboe.NewClient(cboe.ClientConfig{BaseURL: "http://127.0.0.1:1/quotes", SettlementURL: "http://127.0.0.2:1/settlement", Dial: wire.dial})
+			client, err := cboe.NewClient("http://127.0.0.1:1/quotes", 20, wire.dial)
 			must(t, err)
 			c.Source.Source, c.ChainEvery, c.TurnEvery, c.Underlyings = client, time.Minute, 20*time.Second, refresh.DefaultUnderlyings
 		})

@@ -12,7 +12,6 @@ import (
 	"mime"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -32,17 +31,6 @@ const (
 	defaultSettlementURL = "https://www-api.cboe.com/us/futures/market_statistics/settlement/csv"
 )
 
-// ClientConfig says how to reach the upstream. Zero values mean the defaults.
-type ClientConfig struct {
-	BaseURL       string        // of chains, quotes and histories
-	SettlementURL string        // takes ?dt=YYYY-MM-DD; default: Cboe's, or settlement below another BaseURL
-	PerMinute     int           // requests to all hosts together, default 20
-	Timeout       time.Duration // of one request with its body, default 30 s
-	Backoff       time.Duration // before the second try of a refused request, doubled before each later try; default 3 s
-	// Dial opens connections; nil: a net.Dialer does.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-}
-
 const (
 	userAgent    = "strikecache (delayed options analytics cache)"
 	maxRedirects = 5
@@ -57,41 +45,34 @@ const (
 // go in the order of their priority: the SPX chain, settlements and the quotes that they rest on, quotes of funds, other chains,
 // histories and quotes of other indices. It is safe for concurrent use.
 type Client struct {
-	cfg    ClientConfig
-	http   *http.Client
-	turns  *spacing
-	direct shortcuts
+	base, settlements string        // addresses; the second takes ?dt=YYYY-MM-DD
+	timeout           time.Duration // of one request with its body
+	backoff           time.Duration // before the second try of a refused request, doubled before each later try
+	http              *http.Client
+	turns             *spacing
+	direct            shortcuts
 }
 
-// dialer opens connections. Its limit includes the look-up of the name.
-var dialer = net.Dialer{Timeout: 10 * time.Second}
+// Dialer opens connections. Its limit includes the look-up of the name.
+var Dialer = net.Dialer{Timeout: 10 * time.Second}
 
-// NewClient returns a client. It fails on addresses that are not http or https.
-func NewClient(cfg ClientConfig) (*Client, error) {
-	cfg.BaseURL = strings.TrimSuffix(cmp.Or(cfg.BaseURL, DefaultBaseURL), "/")
-	if cfg.SettlementURL == "" && cfg.BaseURL == DefaultBaseURL {
-		cfg.SettlementURL = defaultSettlementURL
+// NewClient returns a client that makes so many requests a minute, to all hosts together, on connections of dial. base is the address of chains,
+// quotes and histories. An address besides Cboe's also has the settlements. NewClient fails on an address that is not http or https.
+func NewClient(base string, perMinute int, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Client, error) {
+	base = strings.TrimSuffix(base, "/")
+	if u, err := url.Parse(base); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("upstream address %q is not an http or https URL", base)
 	}
-	cfg.SettlementURL = cmp.Or(cfg.SettlementURL, cfg.BaseURL+"/settlement")
-	cfg.PerMinute = cmp.Or(cfg.PerMinute, 20)
-	cfg.Timeout = cmp.Or(cfg.Timeout, 30*time.Second)
-	cfg.Backoff = cmp.Or(cfg.Backoff, 3*time.Second)
-	for _, address := range []string{cfg.BaseURL, cfg.SettlementURL} {
-		u, err := url.Parse(address)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return nil, fmt.Errorf("upstream address %q is not an http or https URL", address)
-		}
+	c := &Client{base: base, settlements: base + "/settlement", timeout: 30 * time.Second, backoff: 3 * time.Second, turns: newSpacing(time.Minute / time.Duration(perMinute))}
+	if base == DefaultBaseURL {
+		c.settlements = defaultSettlementURL
 	}
-	if cfg.Dial == nil {
-		cfg.Dial = dialer.DialContext
-	}
-	c := &Client{cfg: cfg, turns: newSpacing(time.Minute / time.Duration(cfg.PerMinute))}
 	c.http = &http.Client{
 		// A connection serves one request, over HTTP/1.1. The transport would repeat a request that finds its kept connection
 		// closed, or that an HTTP/2 host refuses. It does not offer HTTP/2, because it has a DialContext. With one request
 		// every few seconds, keeping connections would save little.
 		Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, DialContext: cfg.Dial, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
+			Proxy: http.ProxyFromEnvironment, DialContext: dial, TLSHandshakeTimeout: 10 * time.Second, DisableKeepAlives: true,
 		},
 		// Client follows redirects itself, so that each waits for a turn.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -111,7 +92,7 @@ func (c *Client) Offers(name upstream.Name) bool {
 // Fetch implements [upstream.Source]. After a 403 it asks again, up to refusalTries times in all, because the upstream
 // refuses some requests only for seconds.
 func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	backoff := c.cfg.Backoff
+	backoff := c.backoff
 	for try := 1; ; try++ {
 		doc, err := c.once(ctx, name, since)
 		if err == nil || upstream.ReasonOf(err) != upstream.Refused || try == refusalTries {
@@ -130,9 +111,9 @@ func (c *Client) Fetch(ctx context.Context, name upstream.Name, since *upstream.
 // redirects of the SPX chain does not keep the quotes waiting. Where [shortcuts] know the end of a redirect, once begins there.
 func (c *Client) once(ctx context.Context, name upstream.Name, since *upstream.Document) (doc *upstream.Document, err error) {
 	kind, key := name.Split()
-	address := c.cfg.BaseURL + "/" + string(name)
+	address := c.base + "/" + string(name)
 	if kind == upstream.SettlementKind {
-		address = c.cfg.SettlementURL + "?dt=" + url.QueryEscape(key)
+		address = c.settlements + "?dt=" + url.QueryEscape(key)
 	}
 	visited := []string{c.direct.take(address)}
 	defer func(origin string) { c.direct.learn(origin, visited, err) }(address)
@@ -165,7 +146,7 @@ func (c *Client) request(ctx context.Context, name upstream.Name, address string
 	case err != nil:
 		return nil, "", failed(name, upstream.TimedOut, fmt.Errorf("wait for a turn: %w", err))
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	req = req.WithContext(ctx)
 	req.Header.Set("User-Agent", userAgent)
@@ -310,7 +291,7 @@ func hostOf(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hos
 // has the documents may still answer.
 const shortcutFor = time.Hour
 
-// shortcuts remembers that a configured host redirects to another host of its site, with the same path, so that a document takes
+// shortcuts remembers that a configured host redirects to another host, with the same path, so that a document takes
 // one request instead of two. A failure there ends the memory. It is safe for concurrent use.
 type shortcuts struct{ to sync.Map } // configured host → shortcut
 
@@ -338,20 +319,12 @@ func (s *shortcuts) learn(origin string, visited []string, err error) {
 	if bad != nil || bad2 != nil {
 		return
 	}
-	ok := err == nil || errors.Is(err, upstream.ErrNotModified)
+	moved, ok := *from, err == nil || errors.Is(err, upstream.ErrNotModified)
+	moved.Host = last.Host
 	switch direct := visited[0] != from.String(); {
 	case direct && (!ok || len(visited) > 1):
 		s.to.Delete(from.Host)
-	case !direct && ok && len(visited) == 2 && last.RequestURI() == from.RequestURI() && sameSite(from, last):
+	case !direct && ok && len(visited) == 2 && moved.String() == last.String():
 		s.to.Store(from.Host, shortcut{last.Host, time.Now().Add(shortcutFor)})
 	}
-}
-
-// sameSite says whether a redirect leads from HTTPS to HTTPS at another host below the same parent domain, such as from
-// cdn.cboe.com to any host of cboe.com.
-func sameSite(from, to *url.URL) bool {
-	_, site, _ := strings.Cut(strings.ToLower(from.Hostname()), ".")
-	_, err := netip.ParseAddr(from.Hostname())
-	return from.Scheme == "https" && to.Scheme == "https" && to.User == nil && err != nil && strings.Contains(site, ".") &&
-		strings.HasSuffix("."+strings.ToLower(to.Hostname()), "."+site)
 }

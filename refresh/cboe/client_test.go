@@ -29,11 +29,9 @@ func local(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
 	srv := httptest.NewServer(handler)
 	t.Cleanup(srv.Close)
-	c, err := NewClient(ClientConfig{
-		BaseURL: srv.URL + "/base/", SettlementURL: srv.URL + "/settlement", PerMinute: 6_000_000,
-		Timeout: patience, Backoff: time.Millisecond,
-	})
+	c, err := NewClient(srv.URL+"/base/", 6_000_000, Dialer.DialContext)
 	must(t, err)
+	c.timeout, c.backoff = patience, time.Millisecond
 	return c
 }
 
@@ -66,7 +64,7 @@ func TestClientAsksAsItShould(t *testing.T) {
 		upstream.Options("_SPX"):          "/base/options/_SPX.json",
 		upstream.Quotes("XLK"):            "/base/quotes/XLK.json",
 		upstream.History("_VIX"):          "/base/charts/historical/_VIX.json",
-		upstream.Settlement("2026-10-05"): "/settlement?dt=2026-10-05",
+		upstream.Settlement("2026-10-05"): "/base/settlement?dt=2026-10-05",
 	} {
 		doc, err := fetch(t, c, name)
 		must(t, err)
@@ -177,8 +175,9 @@ func TestClientReasons(t *testing.T) {
 			}
 		})
 	}
-	c, err := NewClient(ClientConfig{BaseURL: "http://127.0.0.1:1", Timeout: patience})
+	c, err := NewClient("http://127.0.0.1:1", 20, Dialer.DialContext)
 	must(t, err)
+	c.timeout = patience
 	if _, err := fetch(t, c, upstream.Quotes("XLK")); upstream.ReasonOf(err) != upstream.Unreachable {
 		t.Errorf("refused connection: %v", err)
 	}
@@ -192,10 +191,10 @@ func TestClientTimesOut(t *testing.T) {
 				answers(begin)(l, conn)
 				io.Copy(io.Discard, conn)
 			}}
-			c, err := NewClient(ClientConfig{BaseURL: "http://cdn.test", Timeout: time.Minute, Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
+			c, err := NewClient("http://cdn.test", 20, func(context.Context, string, string) (net.Conn, error) { return l.dial(t) })
 			must(t, err)
 			began := time.Now()
-			if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), nil); upstream.ReasonOf(err) != upstream.TimedOut || time.Since(began) != time.Minute {
+			if _, err := c.Fetch(t.Context(), upstream.Quotes("XLK"), nil); upstream.ReasonOf(err) != upstream.TimedOut || time.Since(began) != 30*time.Second {
 				t.Errorf("after %q: %v after %v", begin, err, time.Since(began))
 			}
 		})
@@ -255,7 +254,7 @@ func TestClientHonoursRetryAfter(t *testing.T) {
 
 func TestNewClientRefusesBadAddresses(t *testing.T) {
 	for _, address := range []string{"ftp://example.org", "example.org/base", "://", "http://"} {
-		if _, err := NewClient(ClientConfig{BaseURL: address}); err == nil {
+		if _, err := NewClient(address, 20, nil); err == nil {
 			t.Errorf("%q is accepted", address)
 		}
 	}

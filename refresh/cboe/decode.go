@@ -97,22 +97,19 @@ func outside(text []byte) iter.Seq2[int, byte] {
 	}
 }
 
-// number is a JSON number, or a string that holds one. One that is missing or not a number is zero: absent.
+// number is a JSON number, or a string that holds one. Any other value but null, which is absent, is NaN.
 type number struct {
 	value float64 // an infinity if the number overflows a float64
-	given bool
+	given bool    // there is a value, and it is not null
 }
 
 // UnmarshalJSON implements [json.Unmarshaler]. It accepts any value, so that a bad number does not make the document unreadable.
 func (n *number) UnmarshalJSON(raw []byte) error {
-	x := parseFloat(bytes.Trim(raw, `"`))
-	if *n = (number{x, true}); math.IsNaN(x) {
-		*n = number{}
-	}
+	*n = number{parseFloat(bytes.Trim(raw, `"`)), raw[0] != 'n'}
 	return nil
 }
 
-// float returns the number, NaN if it is absent.
+// float returns the number, NaN if it is absent or none.
 func (n number) float() float64 {
 	if !n.given {
 		return math.NaN()
@@ -137,8 +134,8 @@ func parseFloat(raw []byte) float64 {
 func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close, bad int, err error) {
 	var document struct {
 		Data []struct {
-			Date  string       `json:"date"`
-			Close numberOrText `json:"close"`
+			Date  string `json:"date"`
+			Close number `json:"close"`
 		} `json:"data"`
 	}
 	err = decode(body, func(text []byte) error {
@@ -181,15 +178,6 @@ func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close
 		}
 	}
 	return rising, bad, nil
-}
-
-// numberOrText is a number or a string that holds one; any other value but null, which is absent, is NaN.
-type numberOrText number
-
-// UnmarshalJSON implements [json.Unmarshaler].
-func (n *numberOrText) UnmarshalJSON(raw []byte) error {
-	*n = numberOrText{parseFloat(bytes.Trim(raw, `"`)), raw[0] != 'n'}
-	return nil
 }
 
 // DecodeSettlement decodes a daily settlement file, Product,Symbol,Expiration Date,Price, of all products. It accepts a byte

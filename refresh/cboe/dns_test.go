@@ -49,7 +49,7 @@ func TestFaultNames(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var back atomic.Bool
-			d := dialer
+			d := Dialer
 			d.Resolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 				ours, theirs := net.Pipe()
 				go func() {
@@ -65,7 +65,7 @@ func TestFaultNames(t *testing.T) {
 			}}
 			errConnects := errors.New("it connects")
 			d.Control = func(string, string, syscall.RawConn) error { return errConnects }
-			client, err := NewClient(ClientConfig{BaseURL: "http://upstream.example", Dial: d.DialContext})
+			client, err := NewClient("http://upstream.example", 20, d.DialContext)
 			must(t, err)
 			began := time.Now()
 			_, err = client.Fetch(t.Context(), spxOptions, nil)

@@ -37,13 +37,11 @@ func newSite(t *testing.T, handle func(w http.ResponseWriter, r *http.Request)) 
 	}))
 	t.Cleanup(srv.Close)
 	var err error
-	s.client, err = NewClient(ClientConfig{
-		BaseURL: "https://cdn.site.test/base", PerMinute: 6_000_000, Timeout: patience, Backoff: time.Millisecond,
-		Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
-		},
+	s.client, err = NewClient("https://cdn.site.test/base", 6_000_000, func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
 	})
 	must(t, err)
+	s.client.timeout, s.client.backoff = patience, time.Millisecond
 	transport := s.client.http.Transport.(*http.Transport)
 	transport.Proxy = nil
 	trusted := srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
@@ -111,17 +109,15 @@ func TestShortcut(t *testing.T) {
 	s.fetches(t, "", cdn, api, next)
 }
 
-// A redirect to another site, from or to plain HTTP, or to another path is not remembered. Neither is one that ends in an error.
+// A redirect to another scheme, user or path is not remembered. Neither is one that ends in an error.
 func TestShortcutNotTaken(t *testing.T) {
 	const origin = "https://cdn.site.test/a?b"
 	for _, c := range []struct {
 		from, to string
 		err      error
 	}{
-		{origin, "https://other.test/a?b", nil}, {origin, "https://cdn.site.test.other.test/a?b", nil}, {origin, "https://notsite.test/a?b", nil},
-		{origin, "http://api.site.test/a?b", nil}, {"http://cdn.site.test/a?b", "http://api.site.test/a?b", nil}, {origin, "https://api.site.test/moved?b", nil},
+		{origin, "http://api.site.test/a?b", nil}, {origin, "https://user:secret@api.site.test/a?b", nil}, {origin, "https://api.site.test/moved?b", nil},
 		{origin, "https://api.site.test/a", nil}, {origin, "https://api.site.test/a?b", errors.New("a loop")},
-		{"https://192.0.2.1/", "https://7.192.0.2.1/", nil}, {"https://site/", "https://7.site/", nil}, {"https://site.test/", "https://7.site.test/", nil}, // without a parent domain
 	} {
 		var s shortcuts
 		if s.learn(c.from, []string{c.from, c.to}, c.err); s.take(c.from) != c.from {

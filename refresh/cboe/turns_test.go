@@ -206,7 +206,7 @@ func turnsAreKept(t *testing.T, base string, proxied bool, misbehave func(*liste
 		if base[:5] == "https" && !proxied {
 			l.tls = &tls.Config{Certificates: srv.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}}
 		}
-		c, err := NewClient(ClientConfig{BaseURL: base, Dial: func(context.Context, string, string) (net.Conn, error) { return l.dial(t) }})
+		c, err := NewClient(base, 20, func(context.Context, string, string) (net.Conn, error) { return l.dial(t) })
 		must(t, err)
 		transport := c.http.Transport.(*http.Transport)
 		transport.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs, ServerName: "example.com"}
