@@ -45,17 +45,9 @@ func (p *publisher) forget() {
 // newBatch returns an empty batch. It may be given documents before [publisher.accept].
 func (p *publisher) newBatch() *product.Batch {
 	return &product.Batch{
-		Settings: p.cfg.settings(), At: p.cfg.Clock.Now(), Documents: map[upstream.Name]*feed.Document{}, Accepted: p.document, Memory: p.memory,
+		Settings: p.cfg.settings(), At: p.cfg.Clock.Now(), Documents: map[upstream.Name]*feed.Document{}, Accepted: p.intake.Document, Memory: p.memory,
 		Answers: map[string]*product.Answer{},
 	}
-}
-
-// document returns the accepted document of a name. A chain that the source does not have any more is not used.
-func (p *publisher) document(name upstream.Name) *feed.Document {
-	if kind, _ := name.Split(); kind == upstream.OptionsKind && !p.cfg.Source.Offers(name) {
-		return nil
-	}
-	return p.intake.Document(name)
 }
 
 // accept publishes the answers that the documents of a batch give. In order, it
@@ -206,20 +198,16 @@ func (p *publisher) Restore() error {
 	defer p.state.Unlock()
 	restored := map[string]*currentAnswer{}
 	for _, one := range p.cfg.products {
-		f, err := p.store.LoadCurrent(one.Name)
-		if errors.Is(err, snapshots.ErrNoSnapshot) {
-			continue
-		}
-		if err == nil {
-			restored[one.Name], err = p.board.stored(one, f)
-		}
-		if err != nil {
-			delete(restored, one.Name)
+		h, f, err := p.board.stored(one)
+		switch {
+		case errors.Is(err, snapshots.ErrNoSnapshot):
+		case err != nil:
 			p.log.Error("stored answer not readable", "resource", one.Name, "err", err)
-			continue
+		default:
+			restored[one.Name] = h
+			p.adopt(one, &f)
+			p.log.Info("restored", "resource", one.Name, "as_of", f.Edition.Default.Meta.AsOf)
 		}
-		p.adopt(one, &f)
-		p.log.Info("restored", "resource", one.Name, "as_of", f.Edition.Default.Meta.AsOf)
 	}
 	if err := p.board.setStored(restored); err != nil {
 		return fmt.Errorf("restore: %w", err)

@@ -77,33 +77,41 @@ func (b *board) setStored(stored map[string]*currentAnswer) error {
 	return b.publish(stored)
 }
 
-// publish makes answers current, by product, but for those that are older than the current ones, which it deletes from next. b.mu is held.
+// publish makes new answers current, by product. b.mu is held.
 func (b *board) publish(next map[string]*currentAnswer) error {
+	err := b.serve(next)
+	for _, h := range next {
+		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(h.edition).Unix()))
+	}
+	return err
+}
+
+// serve replaces what products serve, but for answers that are older than the current ones, which it deletes from next, as all if it fails. b.mu
+// is held.
+func (b *board) serve(next map[string]*currentAnswer) error {
+	if len(next) == 0 {
+		return nil
+	}
 	editions := map[string]*snapshots.Edition{}
 	for name, h := range next {
 		editions[name] = h.edition
 	}
-	if len(next) == 0 {
-		return nil
-	}
-	if err := b.cfg.Store.Publish(editions); err != nil {
-		return err
-	}
-	maps.DeleteFunc(next, func(name string, _ *currentAnswer) bool { return editions[name] == nil })
-	for _, h := range next {
-		b.lastAnswer.Store(max(b.lastAnswer.Load(), changedAt(h.edition).Unix()))
-	}
+	err := b.cfg.Store.Publish(editions)
+	maps.DeleteFunc(next, func(name string, _ *currentAnswer) bool { return err != nil || editions[name] == nil })
 	b.put(next)
-	return nil
+	return err
 }
 
-// stored returns the answer of a product in a file.
-func (b *board) stored(p *product.Product, f snapshots.File) (h *currentAnswer, err error) {
+// stored returns the stored answer of a product, and its file.
+func (b *board) stored(p *product.Product) (h *currentAnswer, f snapshots.File, err error) {
+	if f, err = b.cfg.Store.LoadCurrent(p.Name); err != nil {
+		return nil, f, err
+	}
 	h = &currentAnswer{digest: b.cfg.Store.Digest(snapshots.CurrentPath(p.Name)), health: healths{}}
 	if h.edition, h.restsOn, err = p.Reopen(f.Edition); err != nil {
-		return nil, fmt.Errorf("open stored answer of %s: %w", p.Name, err)
+		return nil, f, fmt.Errorf("open stored answer of %s: %w", p.Name, err)
 	}
-	return h, nil
+	return h, f, nil
 }
 
 // changedAt returns the market's time at which an answer was computed or changed its freshness.
@@ -173,7 +181,7 @@ func (b *board) reseal() error {
 func (b *board) resealAs(of func(*product.Answer, snapshots.Freshness) snapshots.Freshness) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	changed, editions := map[string]*currentAnswer{}, map[string]*snapshots.Edition{}
+	changed := map[string]*currentAnswer{}
 	for _, p := range b.cfg.products {
 		h := *b.now(p.Name)
 		if h.edition == nil {
@@ -189,15 +197,7 @@ func (b *board) resealAs(of func(*product.Answer, snapshots.Freshness) snapshots
 			return fmt.Errorf("seal %s again: %w", p.Name, err)
 		}
 		b.cfg.Log.Info("freshness changed", "resource", p.Name, "state", fresh.State, "reason", textOf(fresh.Reason))
-		changed[p.Name], editions[p.Name] = &h, h.edition
+		changed[p.Name] = &h
 	}
-	if len(changed) == 0 {
-		return nil
-	}
-	if err := b.cfg.Store.Publish(editions); err != nil {
-		return err
-	}
-	maps.DeleteFunc(changed, func(name string, _ *currentAnswer) bool { return editions[name] == nil })
-	b.put(changed)
-	return nil
+	return b.serve(changed)
 }

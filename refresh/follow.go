@@ -138,11 +138,7 @@ func (f *follower) Apply(served map[string]fleet.Served) error {
 func (f *follower) followed(p *product.Product, s fleet.Served) (*currentAnswer, error) {
 	h := *f.board.now(p.Name)
 	if h.digest != s.SHA256 {
-		file, err := f.store.LoadCurrent(p.Name)
-		if err != nil {
-			return nil, err
-		}
-		stored, err := f.board.stored(p, file)
+		stored, _, err := f.board.stored(p)
 		if err != nil {
 			return nil, err
 		}

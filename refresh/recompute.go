@@ -139,7 +139,7 @@ func (f *Finding) print(out io.Writer) {
 	}
 }
 
-// recomputeTries is how often [Recompute] reads a file again that a running server has replaced meanwhile.
+// recomputeTries is how often [Recompute] reads a file whose inputs are gone: a running server removes them after it has replaced the file.
 const recomputeTries = 5
 
 // Recompute computes the answer of a product of a UTC date (YYYY-MM-DD) again from its stored documents, and compares the
@@ -148,19 +148,13 @@ const recomputeTries = 5
 // [snapshots.ErrNoSnapshot] when no answer of that date is stored.
 func Recompute(dataDir, source, date, name string) (f *Finding, err error) {
 	load := func(sha256 string) ([]byte, error) { return snapshots.ReadObject(dataDir, source, sha256) }
-	stored, err := snapshots.ReadFile(dataDir, source, name, date)
 	for range recomputeTries {
+		stored, err := snapshots.ReadFile(dataDir, source, name, date)
 		if err != nil {
 			return nil, err
 		}
 		if f, err = recompute(&stored, load); err != nil || f.Verdict != inputsGone {
 			return f, err
-		}
-		// A server removes the documents of a file only after it has written a newer file. If the file is still the same, the
-		// documents are gone for good.
-		tag := stored.Edition.Default.ETag(snapshots.Identity)
-		if stored, err = snapshots.ReadFile(dataDir, source, name, date); err == nil && stored.Edition.Default.ETag(snapshots.Identity) == tag {
-			break
 		}
 	}
 	return f, nil
