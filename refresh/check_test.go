@@ -263,3 +263,6 @@ func TestCheckDocumentedFiles(t *testing.T) {
 		t.Errorf("%v\n%s", err, whole)
 	}
 }
+
+// faultyProducts are ways in which a product fails.
+var faultyProducts = map[string]func(name string) (restore func()){"break": refresh.Break, "panic": refresh.Panic}

@@ -3,6 +3,8 @@ package refresh_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,7 +14,6 @@ import (
 	"github.com/goccy/go-json"
 
 	"strikecache/compute"
-	"strikecache/refresh"
 	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
@@ -88,6 +89,10 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 			check(product.VIXResource, fmt.Sprintf(`{"stale_sessions_to":%q}`, at.session), append(curve, "state/vix-history")...)
 			check(product.VIXSeriesResource, `{}`, curve[0], "state/series-rows")
 		}
+		const chain = "previous/options/_SPX.json" // of the close: that of the night is not stored under the date
+		if of := inputOf(t, r.dir, "options/flow/spx", "2026-11-19", chain); of == "" || of != inputOf(t, r.dir, product.GammaResource, "2026-11-19", chain) {
+			t.Error("the flow and gamma compare with two chains of the session before")
+		}
 		// The row of each date names the gamma snapshot that a client can fetch.
 		var rows []struct{ Snapshot string }
 		must(t, json.Unmarshal([]byte(inputOf(t, r.dir, product.SeriesResource, "2026-11-19", "state/series-rows")), &rows))
@@ -100,38 +105,23 @@ func TestReceiptsNameEveryInput(t *testing.T) {
 	})
 }
 
-// Every receipt names the closures that the operator added. After a start without these closures, the first documents give other answers.
-func TestReceiptsNameClosedDates(t *testing.T) {
+// A document of the session before that is gone is named in the log once, and not again at each refresh.
+func TestDocumentOfTheSessionBeforeIsGone(t *testing.T) {
 	long(t)
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 17:10", func(c *refresh.Config) {
-			c.Calendar = compute.NewCalendar([]compute.Date{compute.NewDate(2026, time.December, 3)}, []compute.Date{compute.NewDate(2026, time.December, 4)})
-		})
+		r := newRig(t, t.TempDir(), "2026-11-19 15:00")
 		r.once()
-		has := func(resource string) bool {
-			names := fmt.Sprint(r.meta(resource).Receipt.Inputs)
-			return strings.Contains(names, "state/closed-dates")
+		must(t, os.RemoveAll(filepath.Join(r.dir, "simulated", "objects")))
+		r = r.again("2026-11-20 11:00")
+		for range 2 {
+			r.once()
+			time.Sleep(time.Minute)
 		}
-		for _, resource := range allResources {
-			if !has(resource) {
-				t.Errorf("%s: receipt without closed dates", resource)
-			}
+		if n := strings.Count(r.log.String(), "document=options/_SPX.json"); n != 1 { // gex/spx and the flow share it
+			t.Errorf("named %d times\n%s", n, r.log)
 		}
-		text := inputOf(t, r.dir, product.GammaResource, "2026-11-20", "state/closed-dates")
-		if !strings.Contains(text, `"2026-12-03"`) || !strings.Contains(text, `"early":["2026-12-04"]`) {
-			t.Errorf("closed dates: %s", text)
+		if !strings.Contains(string(r.meta(product.GammaResource).Quality), `"changes_reason":"no_reference"`) {
+			t.Errorf("quality %s", r.meta(product.GammaResource).Quality)
 		}
-		identical(t, r.dir, "2026-11-20", quoted...)
-		r = r.again("2026-11-20 17:15").restored()
-		if !has(product.GammaResource) {
-			t.Error("a start does not serve what was served before")
-		}
-		r.once()
-		for _, resource := range allResources {
-			if has(resource) {
-				t.Errorf("%s: the answer of another calendar is served", resource)
-			}
-		}
-		identical(t, r.dir, "2026-11-20", quoted...)
 	})
 }

@@ -2,12 +2,8 @@ package refresh_test
 
 import (
 	"bytes"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"strikecache/compute"
 	"strikecache/refresh"
@@ -64,71 +60,7 @@ func inputOf(t testing.TB, dir, product, date, name string) string {
 	return ""
 }
 
-// quoted are the resources that rest on quotes: their newest date is today's, that of the others the date of the newest settlements.
-var quoted = slices.DeleteFunc(refresh.Resources(underlyings), ofSettlements)
-
 func ofSettlements(name string) bool { return strings.HasPrefix(name, product.VIXResource) }
-
-// The same input gives the same bytes. Recompute reproduces days with everything that changes the numbers: back-filled sessions,
-// refreshes that rest on the one before, volatilities of the session before, a restart. A back-fill gives each closed date its curve, the
-// newest after the others, and all are rows of the series.
-func TestStoredDaysAreRecomputed(t *testing.T) {
-	long(t)
-	dir, other := t.TempDir(), t.TempDir()
-	for _, dir := range []string{dir, other} {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, dir, "2026-11-20 10:00", history(3))
-			r.run(82 * time.Second) // not at an instant when a job is due
-		})
-	}
-	files := tree(t, dir)
-	if !maps.EqualFunc(files, tree(t, other), bytes.Equal) || len(files) < 9 {
-		t.Errorf("the files of two runs differ: %q and %q", slices.Sorted(maps.Keys(files)), slices.Sorted(maps.Keys(tree(t, other))))
-	}
-	if back := files["/simulated/2026-11-19/gex-spx"]; !bytes.Contains(back, []byte(`"changes":{"reference_as_of":"2026-11-18T21:14:59Z"`)) {
-		t.Errorf("the second back-filled session does not say what changed since the first: %.300s", back)
-	}
-	synctest.Test(t, func(t *testing.T) {
-		restarted := newRig(t, dir, "2026-11-20 10:05").restored()
-		restarted.once()
-		identical(t, dir, "2026-11-20", quoted...)
-		dates := []string{"2026-11-17", "2026-11-18", "2026-11-19"}
-		for i, date := range dates {
-			stored := []string{"gex/spx", "gex/spx/intraday", "gex/spx/strikes", "gex/xlf", "volatility/spx", "volatility/xlf", "spx-max-pain", "xlf-max-pain", "options/flow/spx", "options/flow/xlf", product.FlowResource, product.SectorsResource, product.VIXResource}
-			identical(t, dir, date, stored...)
-			curve, err := restarted.store.Historical(product.VIXResource, date)
-			must(t, err)
-			data := string(curve.Default.Data())
-			for _, want := range []string{`"settlement_date":"` + date, `"stale_sessions":0,`, `"vvix":{`, `"as_of":"` + date + `T21:14:59Z"`} {
-				if !strings.Contains(data, want) {
-					t.Errorf("%s: want %s in %s", date, want, data)
-				}
-			}
-			if _, change, _ := strings.Cut(data, `"change":`); strings.HasPrefix(change, "null") != (i == 0) {
-				t.Errorf("%s: change %.10s", date, change)
-			}
-		}
-		for resource, want := range map[string][]string{product.VIXResource: dates, product.SectorsResource: append(slices.Clone(dates), "2026-11-20")} {
-			if got := restarted.store.DatesOf(resource); !slices.Equal(got, want) {
-				t.Errorf("stored dates of %s: %v", resource, got)
-			}
-		}
-		if data := restarted.store.Current(product.VIXSeriesResource).Default.Data(); !bytes.Contains(data, []byte(`"rows":[["2026-11-17",`)) || bytes.Count(data, []byte("],[")) != 2 {
-			t.Errorf("rows of the curves %s", data)
-		}
-	})
-	for product, rests := range map[string]bool{
-		"the session before":            inputOf(t, dir, product.GammaResource, "2026-11-20", "previous/options/_SPX.json") != "",
-		"volatilities of SPX":           inputOf(t, dir, "options/flow/spx", "2026-11-20", "previous/options/_SPX.json") != "",
-		"volatilities of another chain": inputOf(t, dir, "options/flow/xlf", "2026-11-20", "previous/options/XLF.json") != "",
-		"earlier sessions":              strings.Contains(inputOf(t, dir, "volatility/spx", "2026-11-20", "state/volatility-history"), `{"session":"2026-11-19","close":`),
-		"settlements of the day before": strings.Contains(inputOf(t, dir, product.VIXResource, "2026-11-19", "state/vix-history"), `"settlements":{"VX`),
-	} {
-		if !rests {
-			t.Errorf("nothing rests on %s: the test shows too little", product)
-		}
-	}
-}
 
 // changed stores an answer with other data, sealed as if it were genuine.
 func changed(t testing.TB, r *rig, product, date string, change func(data string, meta *snapshots.Meta) string) {

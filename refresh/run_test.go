@@ -99,26 +99,6 @@ func TestADeadDiskDoesNotStopTheEnd(t *testing.T) {
 	})
 }
 
-// The freshness of what is played is that of its own date, whatever is served meanwhile.
-func TestFreshnessOfHistory(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 17:30", history(1), func(c *refresh.Config) { c.Underlyings = one })
-		r.once()
-		r.market.Fail(spxDocument, faultHTMLPage, -1) // not at instants of the past
-		for range 3 {
-			refresh.RunJob(r.Refresher, t.Context(), "spx")
-		}
-		r.run(time.Minute)
-		for _, name := range []string{product.GammaResource, product.SectorsResource} {
-			f, err := r.store.Load(name, "2026-11-19")
-			must(t, err)
-			if is := f.Edition.Default.Meta.Freshness; is.State != "closed" || !is.Since.Equal(ny(t, "2026-11-19 16:32")) {
-				t.Errorf("%s: %+v", name, is)
-			}
-		}
-	})
-}
-
 // silentMarket is a market that does not answer for VIX1D.
 type silentMarket struct{ *faultyMarket }
 

@@ -8,9 +8,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,13 +46,16 @@ func TestScripts(t *testing.T) {
 		}
 		t.Run(rows[0], func(t *testing.T) {
 			long(t)
-			if !strings.Contains(text, " method ") { // the methods are those of all tests
+			if !ofAllTests.MatchString(text) {
 				t.Parallel()
 			}
 			synctest.Test(t, func(t *testing.T) { (&script{t: t, dir: t.TempDir()}).play(lines) })
 		})
 	}
 }
+
+// ofAllTests matches the events that change the products of all tests.
+var ofAllTests = regexp.MustCompile(` (method|break|panic) `)
 
 // line is one line of a script. A cell that is empty is not checked.
 type line struct {
@@ -65,6 +70,7 @@ type script struct {
 	dir     string
 	options []func(*refresh.Config) // of the start: a restart has them, too
 	still   func() time.Time        // the time at which the upstream stands still, or nil
+	repair  func()                  // ends what break and panic began
 	altered bool                    // recompute does not find all answers identical
 	served  map[string]string       // by resource
 	files   map[string][]byte       // by path
@@ -147,6 +153,10 @@ func (s *script) happen(l line, words []string) {
 	case "damage":
 		s.altered = true
 		must(s.t, os.WriteFile(s.dir+s.path(rest[0], rest[1]), []byte("torn"), 0o600))
+	case "break", "panic":
+		s.spoil(faultyProducts[verb], rest[0])
+	case "repair":
+		s.repair()
 	case "refresh":
 		s.once()
 	default: // a job, and perhaps "fails" and how often
@@ -160,6 +170,27 @@ func (s *script) happen(l line, words []string) {
 			}
 		}
 	}
+}
+
+// spoil lets a product fail, or all of SPX, until they are repaired.
+func (s *script) spoil(fail func(name string) (restore func()), name string) {
+	before, names := s.repair, []string{name}
+	if name == "*" {
+		names = refresh.Resources(one)
+	}
+	var all []func()
+	for _, name := range names {
+		all = append(all, fail(name))
+	}
+	s.repair = sync.OnceFunc(func() {
+		for _, restore := range all {
+			restore()
+		}
+		if before != nil {
+			before()
+		}
+	})
+	s.t.Cleanup(s.repair)
 }
 
 // path returns the path, below s.dir, of the file of a resource: of a date, or the one in current/.
@@ -181,6 +212,13 @@ func (s *script) start(l line, words []string) {
 			"lacking": func(c *refresh.Config) {
 				c.Source.Source = &withoutChain{Source: c.Source.Source, name: feed.ChainOf(value)}
 			},
+			"closing": func(c *refresh.Config) {
+				var closed []compute.Date
+				if d, err := compute.ParseDate(withYear(value)); err == nil {
+					closed = append(closed, d)
+				}
+				c.Calendar = compute.NewCalendar(closed, nil)
+			},
 			"keeping": func(c *refresh.Config) { c.SnapshotMaxAge = time.Duration(n) * 24 * time.Hour },
 			"method":  func(*refresh.Config) { s.altered = true; refresh.SetMethod(s.t, value, value+"/next") },
 		}[pair[0]])
@@ -201,7 +239,8 @@ func (s *script) start(l line, words []string) {
 // faultWords are the faults that a line can name.
 var faultWords = map[string]fault{
 	"html": faultHTMLPage, "silent": faultStall, "older": faultStaleSettlement, "tenth": faultShrink, "jump": faultPriceJump,
-	"backwards": faultBackwardClock,
+	"backwards": faultBackwardClock, "ahead": faultClockAhead, "empty": faultEmptyOptions, "garbage": faultGarbagePrice, "absurd": faultAbsurdPrice,
+	"unquoted": faultQuotesMissing,
 }
 
 // kindWords are the kinds of documents whose requests a line can count.
@@ -271,8 +310,12 @@ func (s *script) check(l line, name string) {
 		switch kind, known := kindWords[key]; {
 		case known:
 			is(key, strconv.Itoa(s.market.askedFor(kind)), want)
-		case len(key) == len("11-19") && key[2] == '-':
+		case dateWord.MatchString(word) && word[5] == '=':
 			is("file of "+key, s.fileState(s.path(key, name)), want)
+		case dateWord.MatchString(word):
+			if file, err := os.ReadFile(s.dir + s.path(word[:5], name)); err != nil || !strings.Contains(string(file), word[6:]) {
+				s.t.Errorf("testdata/day.txt:%d: %s of %s: no %s: %v", l.number, name, word[:5], word[6:], err)
+			}
 		case key == "dates":
 			is(key, strings.ReplaceAll(strings.Join(s.store.DatesOf(name), ","), "2026-", ""), want)
 		case key == "log":
@@ -294,6 +337,9 @@ func (s *script) fileState(path string) string {
 	}
 	return "written"
 }
+
+// dateWord matches what a line says of the file of a date: its state, or a piece of it.
+var dateWord = regexp.MustCompile(`^\d\d-\d\d[=:]`)
 
 // withYear returns a date, or a time, with its year: 2026 unless it says another.
 func withYear(text string) string {

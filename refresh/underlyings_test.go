@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 	"net"
@@ -188,36 +187,5 @@ func TestFaultDefaultUnderlyings(t *testing.T) {
 			t.Errorf("%d requests in a minute", most)
 		}
 		t.Logf("figure: in %s at most %d requests a minute; oldest documents %v", length, most, oldest)
-	})
-}
-
-// withholding is a source that has no chain of XLF any more.
-type withholding struct {
-	upstream.Source
-	withheld bool
-}
-
-func (s *withholding) Offers(name upstream.Name) bool {
-	return s.Source.Offers(name) && (!s.withheld || name != xlfDocument)
-}
-
-// The flow of all leaves out a chain that the source does not have any more.
-func TestFlowOfAChainThatIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		source := &withholding{}
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			source.Source = c.Source.Source
-			c.Source.Source = source
-		})
-		r.once()
-		for _, want := range []int{2, 1} {
-			var quality struct{ Chains []struct{ Symbol string } }
-			must(t, json.Unmarshal(r.meta(product.FlowResource).Quality, &quality))
-			if len(quality.Chains) != want {
-				t.Errorf("%d chains, want %d", len(quality.Chains), want)
-			}
-			source.withheld = true
-			r.onceAt("2026-11-20 11:10")
-		}
 	})
 }
