@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -97,6 +96,20 @@ func (a *archive) past(c *refresh.Config) {
 	c.Kept, c.Source.Source = true, thin(20, c.Clock.Now)
 }
 
+// replay runs a rig that replays the folder of a date.
+func (a *archive) replay(t *testing.T, date string, underlyings []string, change func(*refresh.Config), check func(r *rig)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, t.TempDir(), date+" 11:00", func(c *refresh.Config) {
+			source, err := folder.NewRecorded(filepath.Join(a.dir, date))
+			must(t, err)
+			c.Underlyings, c.Source.Source, c.Recorded, c.Clock = underlyings, source, true, feed.NewClock(source.Now(), 0)
+			change(c)
+		})
+		r.run(time.Minute)
+		check(r)
+	})
+}
+
 // dates returns the files of the dates of an archive.
 func (r *rig) dates() map[string][]byte {
 	files := tree(r.t, filepath.Join(r.dir, "simulated"))
@@ -130,11 +143,12 @@ func (p *interrupted) At(name upstream.Name, at time.Time) (*upstream.Document, 
 	return doc, err
 }
 
-// What a user has kept is played once, oldest session first, and belongs to the dates that it describes. An interrupted run goes on where it was,
-// and leaves the same files.
+// What a user has kept is played once, oldest session first, and belongs to the dates that it describes. Its answers are those of a replay of each
+// date, but for what compares with earlier sessions. An interrupted run goes on where it was, and leaves the same files.
 func TestKeptHistory(t *testing.T) {
 	long(t)
 	a, whole, again := newArchive(t, keptSessions), map[string][]byte{}, t.TempDir()
+	dates, played := []string{"2026-11-17", lastKept}, map[string]map[string]any{}
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", a.past)
 		r.run(time.Minute)
@@ -167,9 +181,25 @@ func TestKeptHistory(t *testing.T) {
 		if !meta.ComputedAt.Equal(*meta.CapturedAt) || meta.Freshness.State != "closed" || !strings.Contains(data, `"changes":{"reference_as_of":"2026-11-18T21:14:59Z"`) {
 			t.Errorf("computed %s, captured %s, %s %s", meta.ComputedAt, meta.CapturedAt, meta.Freshness.State, data)
 		}
+		for _, date := range dates {
+			for _, name := range []string{"gex/spx", "gex/xlf"} {
+				f, err := r.store.Load(name, date)
+				must(t, err)
+				played[date+name] = withoutHistory(t, f.Edition.Default.Data())
+			}
+		}
 		maps.Copy(whole, r.dates())
 		identical(t, r.dir, lastKept, "gex/spx", "gex/xlf", "options/flow/spx", "options/flow/xlf", product.FlowResource, "spx-max-pain", "xlf-max-pain", "sectors/rotation", "vix-term-structure", "volatility/spx", "volatility/xlf")
 	})
+	for _, date := range dates {
+		a.replay(t, date, underlyings, func(*refresh.Config) {}, func(r *rig) {
+			for _, name := range []string{"gex/spx", "gex/xlf"} {
+				if got := withoutHistory(t, r.store.Current(name).Default.Data()); !reflect.DeepEqual(got, played[date+name]) || len(got) < 10 {
+					t.Errorf("%s of %s: replayed %v, played %v", name, date, got, played[date+name])
+				}
+			}
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := newRig(t, again, "2026-11-20 11:00", a.past, func(c *refresh.Config) { c.Past = &interrupted{Past: c.Past, last: 200, end: cancel} })
@@ -210,45 +240,6 @@ func (r *rig) columns(resource string, rows int, check func(n int, row map[strin
 			row[column] = values[j]
 		}
 		check(i+1, row)
-	}
-}
-
-// An answer that is played is that of a replay of the folder of its date, but for what compares with earlier sessions.
-func TestKeptHistoryIsReplay(t *testing.T) {
-	long(t)
-	a, played := newArchive(t, 3), map[string]map[string]any{}
-	dates := []string{"2026-11-17", "2026-11-18", lastKept}
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, t.TempDir(), "2026-11-20 11:00", a.past)
-		r.run(time.Minute)
-		for _, date := range dates {
-			for _, name := range []string{"gex/spx", "volatility/xlf"} {
-				f, err := r.store.Load(name, date)
-				must(t, err)
-				played[date+name] = withoutHistory(t, f.Edition.Default.Data())
-			}
-		}
-	})
-	for _, date := range dates {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-				source, err := folder.NewRecorded(filepath.Join(a.dir, date))
-				must(t, err)
-				c.Source.Source, c.Recorded, c.Clock = source, true, feed.NewClock(source.Now(), 0)
-			})
-			_ = r.RefreshOnce(t.Context()) // most dates have no quotes of funds
-			for _, name := range []string{"gex/spx", "volatility/xlf"} {
-				got, want := withoutHistory(t, r.store.Current(name).Default.Data()), played[date+name]
-				for field := range got {
-					if fmt.Sprint(got[field]) != fmt.Sprint(want[field]) {
-						t.Errorf("%s of %s: replayed %s is %v, played %v", name, date, field, got[field], want[field])
-					}
-				}
-				if len(got) != len(want) || len(got) < 10 {
-					t.Errorf("%s of %s: replayed %d fields, played %d", name, date, len(got), len(want))
-				}
-			}
-		})
 	}
 }
 
@@ -319,8 +310,8 @@ func TestBadKeptFiles(t *testing.T) {
 	})
 }
 
-// The real chains of SPX of March and April 2023 are played as an archive. Each answer is that of a replay of its chain alone. The volatility of
-// 30 days is the VIX that Cboe published for the close, where the chain is of an evening whose quotes stand still: of a Friday.
+// The real chains of SPX of March and April 2023 are played as an archive. The volatility of 30 days is the VIX that Cboe
+// published for the close, where the chain is of an evening whose quotes stand still: of a Friday.
 func TestRealKeptHistory(t *testing.T) {
 	long(t)
 	chains, err := filepath.Glob(filepath.Join(testkit.Shared(t, "recorded/chains"), "SPX-2023-0[34]-*.json.gz"))
@@ -331,42 +322,19 @@ func TestRealKeptHistory(t *testing.T) {
 		must(t, err)
 		a.put(strings.TrimPrefix(filepath.Base(chain), "SPX-")[:len(lastKept)]+"/options/_SPX.json.gz", body)
 	}
-	replay := func(date string, change func(*refresh.Config), check func(r *rig)) {
-		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, t.TempDir(), date+" 11:00", func(c *refresh.Config) {
-				source, err := folder.NewRecorded(filepath.Join(a.dir, date))
-				must(t, err)
-				c.Underlyings, c.Source.Source, c.Recorded, c.Clock = one, source, true, feed.NewClock(source.Now(), 0)
-				change(c)
-			})
-			r.run(time.Minute)
-			check(r)
-		})
-	}
-	played := map[string]map[string]any{}
 	past := func(c *refresh.Config) {
 		var err error
 		c.Past, err = folder.NewPast(a.dir, calendar)
 		c.Kept = true
 		must(t, err)
 	}
-	replay("2023-04-14", past, func(r *rig) {
+	a.replay(t, "2023-04-14", one, past, func(r *rig) {
 		r.columns("gex/spx/series", 7, func(int, map[string]any) {})
 		r.columns("volatility/spx/series", 7, func(_ int, row map[string]any) {
 			date := row["date"].(string)
 			if vix := published[date]; vix > 0 && math.Abs(row["model_free_30d"].(float64)-vix) > 0.02 {
 				t.Errorf("%s: volatility of 30 days %v, VIX %v", date, row["model_free_30d"], vix)
 			}
-			f, err := r.store.Load(product.GammaResource, date)
-			must(t, err)
-			played[date] = withoutHistory(t, f.Edition.Default.Data())
 		})
 	})
-	for _, date := range []string{"2023-03-01", "2023-03-17"} {
-		replay(date, func(*refresh.Config) {}, func(r *rig) {
-			if got := withoutHistory(t, r.store.Current(product.GammaResource).Default.Data()); !reflect.DeepEqual(got, played[date]) {
-				t.Errorf("%s: replayed %v, played %v", date, got, played[date])
-			}
-		})
-	}
 }

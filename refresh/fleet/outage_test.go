@@ -18,15 +18,13 @@ import (
 	"strikecache/snapshots"
 )
 
-// A member that has lost NATS keeps what it has, and is current soon after NATS is back.
+// A member that has lost NATS keeps what it has, and is current soon after NATS is back. When NATS comes back empty, the members whose answers are
+// newer lead: a member that was emptied or restored waits for them. An answer that lost rows replaces none that has them.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	nats := startNATS(t, dir, 0)
-	at := urlOf(nats)
-	port := portOf(nats)
+	nats := startNATS(t, t.TempDir(), 0)
+	at, port := urlOf(nats), portOf(nats)
 	a, e := pair(t, at)
-
 	stopNATS(nats)
 	until(t, "the edge knows", func() bool { return !e.Status().Connected && !e.Complete() })
 	a.save(gamma, `"2"`, friday.Add(time.Minute)) // the refresher may go on while its lease lasts
@@ -35,12 +33,30 @@ func TestOutage(t *testing.T) {
 	if !e.shows(gamma, `"1"`) {
 		t.Error("the edge has lost its answer")
 	}
-	startNATS(t, dir, port)
-	until(t, "the member refreshes again", a.refreshes)
-	until(t, "the edge has what was stored meanwhile", func() bool { return e.shows(gamma, `"2"`) && e.Status().SilentSince.IsZero() })
-	a.save(gamma, `"3"`, friday.Add(2*time.Minute))
-	until(t, "the edge follows again", func() bool { return e.shows(gamma, `"3"`) })
-	until(t, "the edge has reconnected", func() bool { return e.Status().Reconnects > 0 && e.Status().Err == nil })
+	late := start(t, Flags{NATS: at}, t.TempDir(), func(m *Member) {
+		m.cfg.Process.(*node).behind, m.heard = 24*time.Hour, time.Now().Add(-time.Hour) // as if it had waited for NATS
+	})
+	startNATS(t, t.TempDir(), port)
+	until(t, "the member that has the answers leads", a.refreshes)
+	if late.refreshes() || late.log.has("holds the lease") {
+		t.Error("the member without answers has led")
+	}
+	until(t, "the others have what was stored meanwhile", func() bool {
+		return e.shows(gamma, `"2"`) && e.Status().SilentSince.IsZero() && late.shows(gamma, `"2"`)
+	})
+	a.save(gamma, `"a track that has many rows"`, friday.Add(2*time.Minute))
+	until(t, "the edge follows again", func() bool {
+		s := e.Status()
+		return e.shows(gamma, `"a track that has many rows"`) && s.Reconnects > 0 && s.Err == nil
+	})
+	a.save(gamma, `"short"`, friday.Add(3*time.Minute))
+	until(t, "the edge refuses it and says so", func() bool {
+		err := e.Status().Err
+		return e.Status().Refused["older"] > 0 && err != nil && strings.Contains(err.Error(), "stop the refresher")
+	})
+	if f, err := e.store.LoadCurrent(gamma); err != nil || string(f.Edition.Default.Data()) != `"a track that has many rows"` {
+		t.Error("the edge has lost the rows")
+	}
 }
 
 // A member that alone was cut off has the freshness of the fleet again as soon as it hears of it, also if nothing was published meanwhile.
@@ -138,37 +154,6 @@ func TestWhatNATSLoses(t *testing.T) {
 				return e.shows(gamma, `"2"`) && fresh.shows(gamma, `"2"`) && (r.torn || fresh.shows(pain, noise(300_000))) && fresh.Complete() && r.a.refreshes()
 			})
 		})
-	}
-}
-
-// When NATS comes back empty, the members whose answers are newer lead: a member that was emptied or restored waits for them. An answer that lost
-// rows replaces none that has them.
-func TestTheMemberWithMoreLeads(t *testing.T) {
-	t.Parallel()
-	nats := startNATS(t, t.TempDir(), 0)
-	at, port := urlOf(nats), portOf(nats)
-	a, e := pair(t, at)
-	stopNATS(nats)
-	until(t, "the lease is lost", func() bool { return !a.refreshes() })
-	restored := t.TempDir()
-	late := start(t, Flags{NATS: at}, restored, func(m *Member) {
-		m.cfg.Process.(*node).behind, m.heard = 24*time.Hour, time.Now().Add(-time.Hour) // as if it had waited for NATS
-	})
-	startNATS(t, t.TempDir(), port)
-	until(t, "the member that has the answers leads", func() bool { return a.refreshes() })
-	if late.refreshes() || late.log.has("holds the lease") {
-		t.Error("the member without answers has led")
-	}
-	until(t, "the restored member has all", func() bool { return late.shows(gamma, `"1"`) })
-	a.save(gamma, `"a track that has many rows"`, friday.Add(time.Minute))
-	until(t, "the edge follows", func() bool { return e.shows(gamma, `"a track that has many rows"`) })
-	a.save(gamma, `"short"`, friday.Add(2*time.Minute))
-	until(t, "the edge refuses it and says so", func() bool {
-		err := e.Status().Err
-		return e.Status().Refused["older"] > 0 && err != nil && strings.Contains(err.Error(), "stop the refresher")
-	})
-	if f, err := e.store.LoadCurrent(gamma); err != nil || string(f.Edition.Default.Data()) != `"a track that has many rows"` {
-		t.Error("the edge has lost the rows")
 	}
 }
 
