@@ -32,34 +32,6 @@ const (
 	february       = "VX,VX/G7,2027-02-17,19.4\r\n"
 )
 
-// files is a source of files by their names.
-type files map[upstream.Name]string
-
-func (f files) Offers(upstream.Name) bool { return true }
-
-func (f files) Fetch(_ context.Context, name upstream.Name, _ *upstream.Document) (*upstream.Document, error) {
-	if text, there := f[name]; there {
-		return &upstream.Document{Name: name, Body: []byte(text)}, nil
-	}
-	return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("x")}
-}
-
-// While there is no curve, the newest earlier file is used, whatever the file of the date due is.
-func TestFirstSettlement(t *testing.T) {
-	for newest, want := range map[string]upstream.Reason{
-		settlementHead: "", "": upstream.Malformed, "<!DOCTYPE html>": upstream.HTML, settlementHead + "VX,VX48/Z6,2026-12-02,18.5\r\n": upstream.Empty,
-	} {
-		source := files{upstream.Settlement("2026-11-20"): newest, upstream.Settlement("2026-11-18"): settlementHead + december + january}
-		now := ny(t, "2026-11-20 19:00:00")
-		r := New(Config{Source: Raw(source), Underlyings: []string{"SPX"}, Calendar: cal, Clock: feed.NewClock(now, 0), Log: slog.New(slog.DiscardHandler)})
-		b := r.newBatch()
-		err := r.inTurn(func() error { return r.fetchSettlement(t.Context(), b, settlementDue(now, cal)) })
-		if f := b.Settlement(); f == nil || f.Date.String() != "2026-11-18" || (err == nil) != (want == "") || err != nil && reasonOf(err) != want {
-			t.Errorf("%.20q: %v, want the file of 2026-11-18, and %q", newest, err, want)
-		}
-	}
-}
-
 // The result of a settlement file for a date that is due, before and after the date is overdue.
 func TestFetchSettlement(t *testing.T) {
 	file := func(date, rows string) oneFile {
