@@ -350,7 +350,7 @@ func readiness(refresher *refresh.Refresher) (out server.Readiness) {
 		}
 	}
 	out.History = refresher.History()
-	out.Impaired("disk", refresher.DiskError())
+	out.Impaired("disk", refresher.Store().DiskError())
 	out.Impaired("clock", refresher.ClockError())
 	out.Impaired("refresh", refresher.Stuck())
 	if member := refresher.Fleet(); member != nil {

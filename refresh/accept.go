@@ -30,12 +30,6 @@ type publisher struct {
 	board *board
 }
 
-func newPublisher(cfg *Config) *publisher {
-	p := &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), reported: map[string]bool{}}
-	p.forget()
-	return p
-}
-
 // forget forgets what earlier refreshes left, but not the answers that are served.
 func (p *publisher) forget() {
 	p.intake = feed.NewIntake(p.cfg.Clock, p.cfg.Calendar, p.log)

@@ -149,7 +149,7 @@ func (k *checker) past(dir string) error {
 		for _, name := range names {
 			kind, key := name.Split()
 			of := strings.Replace(string(name), d.String(), "DATE", 1)
-			if !slices.Contains(pastDocuments(d), name) && (kind != upstream.OptionsKind || name != feed.ChainOf(strings.TrimPrefix(key, "_"))) {
+			if !slices.Contains(slices.Concat(fundDocuments(), vixDocuments(d), closeHistories()), name) && (kind != upstream.OptionsKind || name != feed.ChainOf(strings.TrimPrefix(key, "_"))) {
 				unused[of]++
 				continue
 			}
@@ -179,15 +179,6 @@ func (k *checker) past(dir string) error {
 		k.say("NOT USED: %s is no session of the exchange", d)
 	}
 	return err
-}
-
-// pastDocuments returns the names of the documents that are played of a session, without the chains.
-func pastDocuments(d compute.Date) []upstream.Name {
-	names := append(fundDocuments(), vixDocuments(d)...)
-	for _, index := range product.CloseIndices {
-		names = append(names, upstream.History(index))
-	}
-	return names
 }
 
 // say prints an indented line.

@@ -125,3 +125,11 @@ func fundDocuments() (names []upstream.Name) {
 func vixDocuments(d compute.Date) []upstream.Name {
 	return append([]upstream.Name{upstream.Settlement(d.String())}, product.IndexQuotes()...)
 }
+
+// closeHistories returns the names of the histories of the indices whose closes the curve compares with.
+func closeHistories() (names []upstream.Name) {
+	for _, index := range product.CloseIndices {
+		names = append(names, upstream.History(index))
+	}
+	return names
+}

@@ -95,10 +95,8 @@ func (j *jobs) ask(ctx context.Context, names ...upstream.Name) (got []arrived) 
 	failed := 0
 	j.await(func() {
 		for _, name := range names {
-			one := arrived{err: &upstream.Error{Reason: upstream.Unreachable, Err: errNoLease}}
-			if j.cfg.Lease == nil || j.cfg.Lease() {
-				one.sent, one.err = j.cfg.Source.Fetch(ctx, name, since[name])
-			}
+			var one arrived
+			one.sent, one.err = j.cfg.Source.Fetch(ctx, name, since[name])
 			j.advance()
 			if one.err == nil {
 				one.err = ctx.Err()

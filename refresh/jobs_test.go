@@ -109,7 +109,7 @@ func TestAProbeDoesNotWait(t *testing.T) {
 	r := New(Config{Source: Raw(noSource{}), Calendar: cal, Store: newStore(t, "cboe"), Underlyings: []string{"SPX"}, Log: slog.New(slog.DiscardHandler)})
 	_ = r.own(func() error { // the probes below would hang if they took the lock
 		_ = r.board.fail("SPX", product.ErrNoInput, r.cfg.products)
-		if reason := r.LastFailure(product.GammaResource); reason != string(upstream.Empty) || len(r.Offers()) != 0 || r.ClockError() != nil || r.DiskError() != nil || Member(r).Failing() != nil || len(Member(r).Serving()) != 0 {
+		if reason := r.LastFailure(product.GammaResource); reason != string(upstream.Empty) || len(r.Offers()) != 0 || r.ClockError() != nil || r.Store().DiskError() != nil || Member(r).Failing() != nil || len(Member(r).Serving()) != 0 {
 			t.Errorf("the last failure is %q", reason)
 		}
 		freshness := job{name: "freshness", stateless: true, run: func(context.Context) error { return nil }}

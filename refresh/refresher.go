@@ -25,7 +25,7 @@ import (
 	"strikecache/snapshots"
 )
 
-// Refresher keeps the answers in the store current. Create it with [Flags.Open]. Store, Now, DiskError, ClockError,
+// Refresher keeps the answers in the store current. Create it with [Flags.Open]. Store, Now, ClockError,
 // Stuck, Offers and LastFailure are safe for concurrent use.
 type Refresher struct {
 	*jobs
@@ -55,9 +55,6 @@ func (r *Refresher) Observable() (jobs, refusals []string) {
 	}
 	return append(jobs, "backfill", "track"), refusals
 }
-
-// DiskError returns why files are not written yet, nil when all are. It never waits for the disk.
-func (r *Refresher) DiskError() error { return r.cfg.Store.DiskError() }
 
 // LastFailure returns the reason of the last failure of a resource whose refreshes fail, and "" for other resources.
 func (r *Refresher) LastFailure(name string) string {

@@ -19,7 +19,9 @@ import (
 
 func newJobs(cfg *Config) *jobs {
 	cfg.products = product.All(cfg.Underlyings)
-	j := &jobs{publisher: newPublisher(cfg), cal: cfg.Calendar, schedules: map[string][]schedule{}}
+	p := &publisher{cfg: cfg, store: cfg.Store, log: cfg.Log, board: newBoard(cfg), reported: map[string]bool{}}
+	p.forget()
+	j := &jobs{publisher: p, cal: cfg.Calendar, schedules: map[string][]schedule{}}
 	for _, one := range j.list() {
 		for _, p := range one.changes {
 			j.schedules[p.Name] = append(j.schedules[p.Name], one.schedule)
@@ -48,7 +50,7 @@ func (j *jobs) list() (all []job) {
 		},
 		job{
 			name: "vix", changes: j.cfg.products.Of(product.Settlements), schedule: at(outsideEvery), run: j.refreshVIX,
-			reads: func(now time.Time) []upstream.Name { return vixDocuments(settlementDue(now, j.cal)) },
+			reads: func(now time.Time) []upstream.Name { return append(vixDocuments(settlementDue(now, j.cal)), closeHistories()...) },
 		},
 		job{name: "expiry", schedule: at(24 * time.Hour), stateless: true, run: j.expire},
 	)

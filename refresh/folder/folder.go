@@ -36,9 +36,8 @@ import (
 type Live struct {
 	dir string
 
-	mu     sync.Mutex             // held only briefly, and not while the folder is read
-	found  map[upstream.Name]bool // whether a file was there, of the names that Offers was asked for
-	looked time.Time              // for those that were not there
+	mu    sync.Mutex             // held only briefly, and not while the folder is read
+	found map[upstream.Name]bool // whether a file was there, of the names that were asked for
 }
 
 // NewLive returns the source of a folder. The folder must exist, but may be empty.
@@ -72,23 +71,9 @@ func offeredAs(name upstream.Name) upstream.Name {
 	return name
 }
 
-// Version returns a text that changes whenever the file of a document does, and "" while there is no file. It looks at the folder,
-// once a second also for the files that were not there, and does not read the file.
+// Version returns a text that changes whenever the file of a document does, and "" while there is no file. It looks at the folder, and does not
+// read the file.
 func (l *Live) Version(name upstream.Name) string {
-	var missing []upstream.Name
-	l.mu.Lock()
-	if time.Since(l.looked) >= time.Second {
-		for name, there := range l.found {
-			if !there {
-				missing = append(missing, name)
-			}
-		}
-		l.looked = time.Now()
-	}
-	l.mu.Unlock()
-	for _, name := range missing {
-		l.look(name)
-	}
 	if key := offeredAs(name); key != name {
 		l.look(key)
 		return l.version(name)
@@ -270,7 +255,7 @@ func (r *Recorded) Offers(name upstream.Name) bool {
 
 // Fetch implements [upstream.Source]. For a date without a settlement file it returns the newest earlier one, as the upstream
 // does.
-func (r *Recorded) Fetch(_ context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
+func (r *Recorded) Fetch(_ context.Context, name upstream.Name, _ *upstream.Document) (*upstream.Document, error) {
 	kind, key := name.Split()
 	file, date := name, ""
 	if kind == upstream.SettlementKind {
@@ -287,9 +272,6 @@ func (r *Recorded) Fetch(_ context.Context, name upstream.Name, since *upstream.
 	captured, ok := r.captured[file]
 	if !ok {
 		return nil, &upstream.Error{Name: name, Reason: upstream.Missing, Err: errors.New("not recorded")}
-	}
-	if since != nil && since.FileDate == date {
-		return nil, upstream.ErrNotModified
 	}
 	body, err := r.read(file)
 	if err != nil {
