@@ -22,17 +22,26 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// alternating is a source that returns two chains in turn, so that no document repeats the last one.
-type alternating struct {
-	bodies [2][]byte
-	n      int
+// chains is a source of the chains that the test puts into it.
+type chains map[upstream.Name]*upstream.Document
+
+func (s chains) Offers(name upstream.Name) bool { return s[name] != nil }
+
+func (s chains) Fetch(_ context.Context, name upstream.Name, _ *upstream.Document) (*upstream.Document, error) {
+	doc := *s[name]
+	return &doc, nil
 }
 
-func (s *alternating) Offers(name upstream.Name) bool { return name == upstream.Options("_SPX") }
-
-func (s *alternating) Fetch(context.Context, upstream.Name, *upstream.Document) (*upstream.Document, error) {
-	s.n++
-	return &upstream.Document{Name: upstream.Options("_SPX"), Body: s.bodies[s.n%2], Received: time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC)}, nil
+// alternating returns a source of two chains of SPX, and the function that puts in the other one, so that no document repeats the last one.
+func alternating(bodies ...[]byte) (source chains, swap func()) {
+	source = chains{}
+	n := 0
+	swap = func() {
+		n++
+		source[spxDocument] = &upstream.Document{Name: spxDocument, Body: bodies[n%2], Received: time.Date(2026, 8, 11, 20, 36, 41, 0, time.UTC)}
+	}
+	swap()
+	return source, swap
 }
 
 const recordedSPX = "recorded/replay/options/_SPX.json.gz"
@@ -42,23 +51,23 @@ const recordedSPX = "recorded/replay/options/_SPX.json.gz"
 // is known, then with other quotes and another spot, as every later refresh of the day. Beside it is the [floor.Work].
 func BenchmarkRefresh(b *testing.B) {
 	body := testkit.Document(b, recordedSPX)
-	bodies := [2][]byte{body, moved(body, `"current_price":7728.2002`, `"current_price":7731.4102`)}
+	source, swap := alternating(body, moved(body, `"current_price":7728.2002`, `"current_price":7731.4102`))
 	start := func(b *testing.B) *rig {
 		return newRig(b, b.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) {
-			c.Source.Source, c.Underlyings = &alternating{bodies: bodies}, []string{"SPX"}
+			c.Source.Source, c.Underlyings = source, one
 		})
 	}
 	b.Run("first", func(b *testing.B) { // of a process, whose compressors are warm from the runs before
 		b.SetBytes(int64(len(body)))
 		var r *rig
-		measure(b, nil, func() { r = start(b) }, func() { r.once() }, func() { r.close() })
+		measure(b, nil, func() { swap(); r = start(b) }, func() { r.once() }, func() { r.close() })
 	})
 	b.Run("later", func(b *testing.B) {
-		r, nothing := start(b), func() {}
+		r := start(b)
 		r.once()
 		b.SetBytes(int64(len(body)))
 		b.ReportAllocs()
-		measure(b, body, nothing, r.once, nothing)
+		measure(b, body, swap, r.once, func() {})
 	})
 	b.Run("floor", func(b *testing.B) {
 		b.SetBytes(int64(len(body)))
@@ -79,10 +88,10 @@ func TestRefreshAllocates(t *testing.T) {
 	at := ny(t, "2026-08-11 16:37")
 	doc, err := simulated.New(simulated.Config{Seed: 7, Calendar: calendar}).At(spxDocument, at)
 	must(t, err)
-	source := &alternating{bodies: [2][]byte{doc.Body, moved(doc.Body, "", "")}}
-	r := newRig(t, t.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) { c.Source.Source, c.Underlyings = source, []string{"SPX"} })
+	source, swap := alternating(doc.Body, moved(doc.Body, "", ""))
+	r := newRig(t, t.TempDir(), "2026-08-11 16:37", func(c *refresh.Config) { c.Source.Source, c.Underlyings = source, one })
 	r.once()
-	if n := testing.AllocsPerRun(2, r.once); n > 60_000 {
+	if n := testing.AllocsPerRun(2, func() { swap(); r.once() }); n > 60_000 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -136,31 +145,18 @@ func measure(b *testing.B, document []byte, prepare, run, end func()) {
 	}
 }
 
-// roundSource has the chains of one instant.
-type roundSource struct {
-	*simulated.Market
-	chains map[upstream.Name]*upstream.Document
-}
-
-func (s *roundSource) Offers(name upstream.Name) bool { return s.chains[name] != nil }
-
-func (s *roundSource) Fetch(_ context.Context, name upstream.Name, _ *upstream.Document) (*upstream.Document, error) {
-	doc := *s.chains[name]
-	return &doc, nil
-}
-
 // BenchmarkRound refreshes the default underlyings once each, from new chains in gzip to published answers of all their resources,
 // files written and synced. Beside it is the [floor.Work] of the recorded chain of SPX alone.
 func BenchmarkRound(b *testing.B) {
 	at := ny(b, "2026-11-20 10:00")
-	source := &roundSource{simulated.New(simulated.Config{Seed: 7, Calendar: calendar, Gzip: true}), map[upstream.Name]*upstream.Document{}}
+	market, source := simulated.New(simulated.Config{Seed: 7, Calendar: calendar, Gzip: true}), chains{}
 	next := func() {
 		at = at.Add(time.Minute)
 		for _, u := range refresh.DefaultUnderlyings {
 			name := feed.ChainOf(u)
-			doc, err := source.At(name, at)
+			doc, err := market.At(name, at)
 			must(b, err)
-			source.chains[name] = doc
+			source[name] = doc
 		}
 	}
 	next()

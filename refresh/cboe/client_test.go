@@ -11,9 +11,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,11 +177,22 @@ func TestClientReasons(t *testing.T) {
 			}
 		})
 	}
-	c, err := NewClient("http://127.0.0.1:1", 20, Dialer.DialContext)
-	must(t, err)
-	c.timeout = patience
-	if _, err := fetch(t, c, upstream.Quotes("XLK")); upstream.ReasonOf(err) != upstream.Unreachable {
-		t.Errorf("refused connection: %v", err)
+}
+
+// Without a connection, the reason says whether something did not answer in time.
+func TestClientWithoutAConnection(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want upstream.Reason
+	}{
+		{&net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}, upstream.Unreachable}, {&net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}, upstream.TimedOut},
+		{&net.DNSError{Err: "no such host", IsNotFound: true}, upstream.Unreachable}, {&net.DNSError{Err: "i/o timeout", IsTimeout: true, IsTemporary: true}, upstream.TimedOut},
+	} {
+		client, err := NewClient("http://upstream.example", 20, func(context.Context, string, string) (net.Conn, error) { return nil, c.err })
+		must(t, err)
+		if _, err := fetch(t, client, upstream.Quotes("XLK")); upstream.ReasonOf(err) != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%v: %v, want %s", c.err, err, c.want)
+		}
 	}
 }
 
