@@ -53,7 +53,7 @@ var monotonic = time.Now()
 func newClockRig(t *testing.T, entry cron.Schedule) *clockRig {
 	r := &clockRig{log: &bytes.Buffer{}}
 	r.Refresher = New(Config{
-		Source: Raw(noSource{}), Clock: feed.MachineClock(), Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second, QuotesEvery: time.Minute,
+		Source: Raw(noSource{}), Clock: feed.MachineClock(), Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second,
 		Underlyings: []string{"SPX"}, Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	})
 	runner := cron.New(cron.WithLogger(cron.DiscardLogger))

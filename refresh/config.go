@@ -27,9 +27,8 @@ type Config struct {
 	RiskFreeRate float64 // per year, continuously compounded
 
 	// The intervals in the refresh window.
-	ChainEvery  time.Duration // of the chain of the first underlying
-	TurnEvery   time.Duration // from the chain of one other underlying to that of the next
-	QuotesEvery time.Duration // of the sector quotes
+	ChainEvery time.Duration // of the chain of the first underlying
+	TurnEvery  time.Duration // from the chain of one other underlying to that of the next
 	// Underlyings are the symbols, such as SPX and AAPL, whose chains are fetched. There is at least one.
 	Underlyings []string
 	products    product.List // of the underlyings
@@ -38,9 +37,7 @@ type Config struct {
 	Past Past
 	Kept bool // Past is what a user has kept: sessions and documents may be missing, and it has one document of each a day
 
-	// ArchiveMaxAge is how long the documents of stored answers are kept; 0 means for ever. SnapshotMaxAge is how long the
-	// dated files of products that expire are kept; 0 means for ever.
-	ArchiveMaxAge, SnapshotMaxAge time.Duration
+	ArchiveMaxAge time.Duration // how long the documents of stored answers are kept; 0 means for ever
 
 	// Lease, unless nil, says whether this process may ask the upstream and publish.
 	Lease func() bool
@@ -97,7 +94,7 @@ func (c *Config) roundEvery() time.Duration { return c.TurnEvery * time.Duration
 func (c *Config) every(p *product.Product) time.Duration {
 	switch {
 	case p.Feed == product.Funds:
-		return c.QuotesEvery
+		return quotesEvery
 	case p.Feed == product.Settlements:
 		return outsideEvery
 	case p.Underlying == c.first() || len(c.Underlyings) == 1:

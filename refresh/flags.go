@@ -342,18 +342,14 @@ func (s *ScheduleFlags) check() error {
 	return nil
 }
 
-// snapshotMaxAge is how long the dated files of the products that expire are kept: levels, matrix, series and underlyings.
-const snapshotMaxAge = 30 * 24 * time.Hour
-
 // apply sets the calendar, the intervals, the rate and the ages of cfg. The intervals depend on the source.
 func (s *ScheduleFlags) apply(cfg *Config) (err error) {
 	cfg.ChainEvery = cmp.Or(s.GexEvery, 25*time.Second)
 	if cfg.SourceName == "cboe" && s.GexEvery == 0 {
 		cfg.ChainEvery = time.Minute
 	}
-	cfg.QuotesEvery, cfg.TurnEvery = time.Minute, 10*time.Second
+	cfg.TurnEvery, cfg.ArchiveMaxAge = 10*time.Second, s.ArchiveMaxAge
 	cfg.Underlyings, cfg.RiskFreeRate = s.Underlyings, s.RiskFreeRate
-	cfg.SnapshotMaxAge, cfg.ArchiveMaxAge = snapshotMaxAge, s.ArchiveMaxAge
 	cfg.Calendar, err = s.Calendar()
 	return err
 }

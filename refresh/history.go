@@ -224,13 +224,14 @@ func takePast(in *feed.Intake, sent *upstream.Document, d compute.Date) (*feed.D
 // minutes, from the documents that the upstream had.
 func (j *jobs) playTrack(ctx context.Context, tracks product.List) error {
 	today := j.cal.SessionDate(j.cfg.Clock.Now())
-	first, rows := map[*product.Product]time.Time{}, map[*product.Product][]json.RawMessage{}
+	first := map[*product.Product]time.Time{}
 	tracks = tracks.Where(func(p *product.Product) bool {
 		_, _, asOf, err := j.servedTrack(p)
-		first[p], rows[p] = asOf, []json.RawMessage{}
+		first[p] = asOf
 		return err != nil || asOf.After(j.cal.Open(today).Add(pastEvery)) && product.InTrack(asOf, j.cal)
 	})
-	if err := j.playRows(ctx, tracks, today, pastEvery, first, rows); err != nil {
+	rows, err := j.playRows(ctx, tracks, today, pastEvery, first)
+	if err != nil {
 		return err
 	}
 	for _, p := range tracks {
@@ -249,14 +250,17 @@ func (j *jobs) playTrack(ctx context.Context, tracks product.List) error {
 	return nil
 }
 
-// playRows adds to the rows of tracks of an underlying those of a session that come before an as_of each, at an interval.
-func (j *jobs) playRows(ctx context.Context, tracks product.List, session compute.Date, every time.Duration, until map[*product.Product]time.Time, rows map[*product.Product][]json.RawMessage) error {
-	memory := product.NewMemory(j.store, j.cal, j.log)
+// playRows returns the rows of tracks of an underlying, of a session, that come before an as_of each, at an interval.
+func (j *jobs) playRows(ctx context.Context, tracks product.List, session compute.Date, every time.Duration, until map[*product.Product]time.Time) (map[*product.Product][]json.RawMessage, error) {
+	memory, rows := product.NewMemory(j.store, j.cal, j.log), map[*product.Product][]json.RawMessage{}
+	for _, p := range tracks {
+		rows[p] = []json.RawMessage{}
+	}
 	for at := j.cal.Open(session).Add(firstPast); at.Before(j.cal.Close(session).Add(afterClose)) && len(tracks) > 0; at = at.Add(every) {
 		chain := feed.ChainOf(tracks[0].Underlying)
 		b, refused := j.past(ctx, memory, []upstream.Name{chain}, at)
 		if err := errors.Join(append(refused, ctx.Err())...); err != nil {
-			return err
+			return nil, err
 		}
 		d := b.Document(chain)
 		if d == nil {
@@ -266,26 +270,27 @@ func (j *jobs) playRows(ctx context.Context, tracks product.List, session comput
 		for _, p := range tracks {
 			var err error
 			if rows[p], err = p.Rows(b, rows[p]); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	return nil
+	return rows, nil
 }
 
 // playTracks stores the tracks of an underlying that the last sessions lack, newest first. The last row of each is of the documents of the close.
 func (j *jobs) playTracks(ctx context.Context, tracks product.List) error {
 	sessions := j.sessions()
 	for _, d := range slices.Backward(sessions[max(0, len(sessions)-pastTracks):]) {
-		until, rows := map[*product.Product]time.Time{}, map[*product.Product][]json.RawMessage{}
+		until := map[*product.Product]time.Time{}
 		missing := tracks.Where(func(p *product.Product) bool {
-			until[p], rows[p] = j.cal.Close(d), []json.RawMessage{}
+			until[p] = j.cal.Close(d)
 			return !slices.Contains(j.store.DatesOf(p.Name), d.String())
 		})
 		if len(missing) == 0 {
 			continue
 		}
-		if err := j.playRows(ctx, missing, d, closedEvery, until, rows); err != nil {
+		rows, err := j.playRows(ctx, missing, d, closedEvery, until)
+		if err != nil {
 			return err
 		}
 		names, at := j.closing(missing[0], d)

@@ -18,7 +18,7 @@ import (
 func TestNextChange(t *testing.T) {
 	open := func(clock feed.Clock, source upstream.Source) *Refresher {
 		return New(Config{
-			Source: Raw(source), Clock: clock, Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second, QuotesEvery: time.Minute,
+			Source: Raw(source), Clock: clock, Calendar: cal, ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second,
 			Underlyings: []string{"SPX", "XLF", "SPY"}, Log: slog.New(slog.DiscardHandler),
 		})
 	}

@@ -61,7 +61,7 @@ func newRig(t testing.TB, dir, start string, change ...func(*refresh.Config)) *r
 	market := newFaultyMarket(simulated.Config{Seed: 7, Now: clock.Now, Calendar: calendar, Every: 6})
 	cfg := refresh.Config{
 		Source: refresh.Raw(market), SourceName: "simulated", Clock: clock, Calendar: calendar, RiskFreeRate: 0.04,
-		ChainEvery: 25 * time.Second, QuotesEvery: time.Minute, TurnEvery: 10 * time.Second, Underlyings: underlyings,
+		ChainEvery: 25 * time.Second, TurnEvery: 10 * time.Second, Underlyings: underlyings,
 		Log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	for _, c := range change {

@@ -45,12 +45,14 @@ func (j *jobs) list() (all []job) {
 	}
 	return append(all,
 		job{
-			name: "sectors", changes: j.cfg.products.Of(product.Funds), schedule: at(j.cfg.QuotesEvery), run: j.refreshSectors,
+			name: "sectors", changes: j.cfg.products.Of(product.Funds), schedule: at(quotesEvery), run: j.refreshSectors,
 			reads: func(time.Time) []upstream.Name { return fundDocuments() },
 		},
 		job{
 			name: "vix", changes: j.cfg.products.Of(product.Settlements), schedule: at(outsideEvery), run: j.refreshVIX,
-			reads: func(now time.Time) []upstream.Name { return append(vixDocuments(settlementDue(now, j.cal)), closeHistories()...) },
+			reads: func(now time.Time) []upstream.Name {
+				return append(vixDocuments(settlementDue(now, j.cal)), closeHistories()...)
+			},
 		},
 		job{name: "expiry", schedule: at(24 * time.Hour), stateless: true, run: j.expire},
 	)
@@ -247,13 +249,17 @@ func (j *jobs) observed(ctx context.Context, one job) (err error) {
 	return err
 }
 
-// longestBreak is longer than any time between two sessions.
-const longestBreak = 7 * 24 * time.Hour
+const (
+	// snapshotMaxAge is how long the dated files of the products that expire are kept: levels, matrix, series and underlyings.
+	snapshotMaxAge = 30 * 24 * time.Hour
+	// longestBreak is longer than any time between two sessions.
+	longestBreak = 7 * 24 * time.Hour
+)
 
 // expire removes dated files and documents that are older than their age limits. Ages count at most from a week after the newest
 // stored date: a clock that is months ahead removes nothing.
 func (j *jobs) expire(context.Context) error {
-	now, ages, newest := j.cfg.Clock.Now(), snapshots.Ages{}, ""
+	now, newest := j.cfg.Clock.Now(), ""
 	for _, p := range j.cfg.products {
 		if dates := j.store.DatesOf(p.Name); len(dates) > 0 {
 			newest = max(newest, dates[len(dates)-1])
@@ -262,12 +268,11 @@ func (j *jobs) expire(context.Context) error {
 	if date, err := compute.ParseDate(newest); err == nil {
 		now = compute.Earlier(now, date.Midnight().Add(longestBreak))
 	}
+	ages := snapshots.Ages{
+		FilesBefore: compute.DateOf(now.Add(-snapshotMaxAge)).String(), Products: j.cfg.products.Where(func(p *product.Product) bool { return !p.Dated }).Names(),
+	}
 	if j.cfg.ArchiveMaxAge > 0 && (j.cfg.Past == nil || j.playedAll.Load()) { // the session after compares with them
 		ages.ObjectsBefore = compute.DateOf(now.Add(-j.cfg.ArchiveMaxAge)).String()
-	}
-	if j.cfg.SnapshotMaxAge > 0 {
-		ages.FilesBefore = compute.DateOf(now.Add(-j.cfg.SnapshotMaxAge)).String()
-		ages.Products = j.cfg.products.Where(func(p *product.Product) bool { return !p.Dated }).Names()
 	}
 	removed, err := j.store.Expire(ages)
 	if removed > 0 {

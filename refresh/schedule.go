@@ -13,8 +13,10 @@ import (
 	"strikecache/refresh/feed"
 )
 
-// outsideEvery is the interval outside the refresh window, and that of the settlements.
-const outsideEvery = 5 * time.Minute
+const (
+	quotesEvery  = time.Minute     // the interval of the sector quotes in the refresh window
+	outsideEvery = 5 * time.Minute // that of all outside of it, and that of the settlements
+)
 
 // schedule is the times at which a job runs. Inside the refresh window, the job runs at every multiple of the interval after the
 // start of the window and the offset, and at the start and the end of the window. Outside the window, it runs at every full 5

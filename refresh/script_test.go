@@ -219,8 +219,7 @@ func (s *script) start(l line, words []string) {
 				}
 				c.Calendar = compute.NewCalendar(closed, nil)
 			},
-			"keeping": func(c *refresh.Config) { c.SnapshotMaxAge = time.Duration(n) * 24 * time.Hour },
-			"method":  func(*refresh.Config) { s.altered = true; refresh.SetMethod(s.t, value, value+"/next") },
+			"method": func(*refresh.Config) { s.altered = true; refresh.SetMethod(s.t, value, value+"/next") },
 		}[pair[0]])
 	}
 	if before == nil {
