@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"strikecache/refresh/feed"
 	"strikecache/refresh/fleet"
 	"strikecache/refresh/product"
@@ -19,6 +21,11 @@ import (
 )
 
 var must = testkit.Must
+
+func TestMain(m *testing.M) {
+	lower = func() {}
+	goleak.VerifyTestMain(m)
+}
 
 // New returns a refresher. It neither fetches nor reads anything before [Refresher.Restore] or [Refresher.Run].
 func New(cfg Config) *Refresher {

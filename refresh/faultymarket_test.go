@@ -15,26 +15,6 @@ import (
 	"strikecache/refresh/upstream"
 )
 
-// fault is a way in which an upstream fails.
-type fault uint8
-
-// The faults of documents. One that alters documents does not change a document that it does not apply to. The tests of package cboe have the faults
-// of connections.
-const (
-	noFault              fault = iota
-	faultStall                 // no answer until the context ends: TimedOut
-	faultHTMLPage              // a page instead of the document
-	faultEmptyOptions          // no rows: an empty options or data array, a settlement file of a header alone
-	faultStaleSettlement       // the settlement file of the session before, whose FileDate says so
-	faultBackwardClock         // a chain or quote with a top-level timestamp an hour older
-	faultShrink                // the first tenth of the rows
-	faultGarbagePrice          // a chain or quote whose underlying has garbage for prices
-	faultAbsurdPrice           // the same, with a price that no market has
-	faultClockAhead            // a chain or quote with a top-level timestamp a week ahead; a settlement file dated a week ahead
-	faultPriceJump             // a chain or quote whose underlying has 1.3 times its price
-	faultQuotesMissing         // a chain without bids
-)
-
 // faultyMarket is a simulated market whose documents can be made to fail. It is safe for concurrent use. Its chains have
 // the first tenth of the rows: with whole chains, a test takes ten times as long.
 type faultyMarket struct {
@@ -43,17 +23,11 @@ type faultyMarket struct {
 
 	mu     sync.Mutex
 	asked  map[upstream.Name]int // requests since the test cleared it
-	faults map[upstream.Name]*dueFault
-}
-
-// dueFault is a fault that was set for a name.
-type dueFault struct {
-	fault fault
-	times int // how many fetches fail; negative: all
+	faults map[upstream.Name]fault
 }
 
 func newFaultyMarket(cfg simulated.Config) *faultyMarket {
-	return &faultyMarket{Market: simulated.New(cfg), cfg: cfg, asked: map[upstream.Name]int{}, faults: map[upstream.Name]*dueFault{}}
+	return &faultyMarket{Market: simulated.New(cfg), cfg: cfg, asked: map[upstream.Name]int{}, faults: map[upstream.Name]fault{}}
 }
 
 // askedFor returns the number of requests for documents of a kind.
@@ -66,12 +40,12 @@ func (m *faultyMarket) askedFor(kind upstream.Kind) (n int) {
 	return n
 }
 
-// Fail makes the next fetches of a document fail: as many as times says, or all if it is negative. It replaces an
-// earlier fault of the name. The name "" stands for all documents that have no fault of their own.
-func (m *faultyMarket) Fail(name upstream.Name, f fault, times int) {
+// Fail makes the fetches of a document fail from now on, in a way of [faults]. It replaces an earlier fault of the name. The name "" stands for
+// all documents that have no fault of their own.
+func (m *faultyMarket) Fail(name upstream.Name, how string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.faults[name] = &dueFault{f, times}
+	m.faults[name] = faults[how]
 }
 
 func (m *faultyMarket) ClearFaults() {
@@ -80,45 +54,38 @@ func (m *faultyMarket) ClearFaults() {
 	clear(m.faults)
 }
 
-// due returns the fault of this fetch and counts it.
+// due counts a fetch, and returns its fault, or nil.
 func (m *faultyMarket) due(name upstream.Name) fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.asked[name]++
-	f, own := m.faults[name]
-	if !own {
-		f = m.faults[""]
+	if f := m.faults[name]; f != nil {
+		return f
 	}
-	if f == nil || f.times == 0 {
-		return noFault
-	}
-	f.times--
-	return f.fault
+	return m.faults[""]
 }
 
 func (m *faultyMarket) Fetch(ctx context.Context, name upstream.Name, since *upstream.Document) (*upstream.Document, error) {
-	f := m.due(name)
+	fails := m.due(name)
 	if ctx.Err() != nil {
 		return m.Market.Fetch(ctx, name, nil)
 	}
-	doc, err := m.document(name, m.cfg.Now())
+	made, err := m.document(name, m.cfg.Now())
 	if err != nil {
 		return nil, err
 	}
-	if doc, err = m.spoil(ctx, doc, f); err != nil {
-		return nil, err
+	doc := *made
+	if fails != nil {
+		doc.ETag = `"spoiled ` + doc.ETag[1:]
+		if err := fails(m, &doc); err != nil {
+			return nil, err
+		}
 	}
 	if since != nil && since.ETag == doc.ETag {
 		return nil, upstream.ErrNotModified
 	}
-	return asSent(doc), nil
-}
-
-// asSent returns a document as the real upstream sends it, with its gzip.
-func asSent(doc *upstream.Document) *upstream.Document {
-	sent := *doc
-	sent.Gzip = pack(doc.Body)
-	return &sent
+	doc.Gzip = pack(doc.Body) // as the real upstream
+	return &doc, nil
 }
 
 func (m *faultyMarket) At(name upstream.Name, at time.Time) (*upstream.Document, error) {
@@ -186,60 +153,58 @@ func firstTenth(doc *upstream.Document) *upstream.Document {
 const htmlPage = "<!DOCTYPE html>\n<html><head><title>Just a moment...</title></head>" +
 	"<body>Checking your browser before accessing the site.</body></html>\n"
 
-const week = 7 * 24 * time.Hour
-
 var bids = regexp.MustCompile(`"bid": ?[0-9.eE+-]+`)
 
 // priceMembers are the members from which a reader takes the price of the underlying.
 var priceMembers = regexp.MustCompile(`"(current_price|close)": ?[0-9.eE+-]+`)
 
-// spoil returns the document as a fault alters it.
-func (m *faultyMarket) spoil(ctx context.Context, doc *upstream.Document, f fault) (*upstream.Document, error) {
-	kind, key := doc.Name.Split()
-	spoiled := *doc
-	spoiled.ETag = `"spoiled ` + doc.ETag[1:]
-	switch f {
-	case faultStall:
-		return nil, &upstream.Error{Name: doc.Name, Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
-	case faultHTMLPage:
-		spoiled.Body = []byte(htmlPage)
-	case faultEmptyOptions:
-		spoiled.Body = keepRows(doc.Body, kind, func(int) int { return 0 })
-	case faultShrink:
-		spoiled.Body = keepRows(doc.Body, kind, func(rows int) int { return (rows + 9) / 10 })
-	case faultGarbagePrice:
-		spoiled.Body = priceMembers.ReplaceAll(doc.Body, []byte(`"$1":"n/a"`))
-	case faultAbsurdPrice:
-		spoiled.Body = priceMembers.ReplaceAll(doc.Body, []byte(`"$1":1042857132428570400.0`))
-	case faultBackwardClock:
-		spoiled.Body = shiftClock(doc.Body, -time.Hour)
-	case faultClockAhead:
-		spoiled.Body = shiftClock(doc.Body, week)
-		if date, err := time.Parse(time.DateOnly, doc.FileDate); err == nil {
-			spoiled.FileDate = date.Add(week).Format(time.DateOnly)
-		}
-	case faultPriceJump:
-		spoiled.Body = priceMembers.ReplaceAllFunc(doc.Body, func(member []byte) []byte {
+// fault alters a document, or returns an error in its place. It does not change a document that it does not apply to, nor the bytes of one.
+type fault func(*faultyMarket, *upstream.Document) error
+
+// faults are the ways in which an upstream fails, by the words of the scripts, which explain them. The tests of package cboe have the faults of
+// connections.
+var faults = map[string]fault{
+	"silent": func(_ *faultyMarket, d *upstream.Document) error {
+		return &upstream.Error{Name: d.Name, Reason: upstream.TimedOut, Err: context.DeadlineExceeded}
+	},
+	"html":    withBody(func(*upstream.Document) []byte { return []byte(htmlPage) }),
+	"empty":   withBody(func(d *upstream.Document) []byte { return keepRows(d, func(int) int { return 0 }) }),
+	"tenth":   withBody(func(d *upstream.Document) []byte { return keepRows(d, func(rows int) int { return (rows + 9) / 10 }) }),
+	"garbage": withBody(func(d *upstream.Document) []byte { return priceMembers.ReplaceAll(d.Body, []byte(`"$1":"n/a"`)) }),
+	"absurd": withBody(func(d *upstream.Document) []byte {
+		return priceMembers.ReplaceAll(d.Body, []byte(`"$1":1042857132428570400.0`))
+	}),
+	"unquoted":  withBody(func(d *upstream.Document) []byte { return bids.ReplaceAll(d.Body, []byte(`"bid":0.0`)) }),
+	"backwards": withBody(func(d *upstream.Document) []byte { return shiftClock(d.Body, -time.Hour) }),
+	"jump": withBody(func(d *upstream.Document) []byte {
+		return priceMembers.ReplaceAllFunc(d.Body, func(member []byte) []byte {
 			name, price, _ := bytes.Cut(member, []byte{':'})
 			x, _ := strconv.ParseFloat(string(bytes.TrimSpace(price)), 64)
 			return fmt.Appendf(nil, "%s:%.4f", name, 1.3*x)
 		})
-	case faultQuotesMissing:
-		spoiled.Body = bids.ReplaceAll(doc.Body, []byte(`"bid":0.0`))
-	case faultStaleSettlement:
+	}),
+	"ahead": withBody(func(d *upstream.Document) []byte { return shiftClock(d.Body, 7*24*time.Hour) }),
+	"older": func(m *faultyMarket, d *upstream.Document) error {
+		_, key := d.Name.Split()
 		date, err := compute.ParseDate(key)
 		if err != nil {
-			return doc, nil
+			return nil
 		}
-		stale, err := m.Market.Fetch(ctx, upstream.Settlement(calendar.Previous(date).String()), nil)
+		older, err := m.Market.At(upstream.Settlement(calendar.Previous(date).String()), m.cfg.Now())
 		if err == nil {
-			stale.Name = doc.Name
+			older.Name = d.Name
+			*d = *older
 		}
-		return stale, err
-	default:
-		return doc, nil
+		return err
+	},
+}
+
+// withBody is a fault that gives a document another body.
+func withBody(of func(*upstream.Document) []byte) fault {
+	return func(_ *faultyMarket, d *upstream.Document) error {
+		d.Body = of(d)
+		return nil
 	}
-	return &spoiled, nil
 }
 
 // rowsOf returns the range of a body that holds its rows, and the separator of the rows: the elements of the options
@@ -260,8 +225,10 @@ func rowsOf(body []byte, kind upstream.Kind) (from, to int, separator string) {
 	return from, from + bytes.IndexByte(body[from:], ']'), "},"
 }
 
-// keepRows returns a body with its first rows only, as many of them as keep says.
-func keepRows(body []byte, kind upstream.Kind, keep func(rows int) int) []byte {
+// keepRows returns the body of a document with its first rows only, as many of them as keep says.
+func keepRows(d *upstream.Document, keep func(rows int) int) []byte {
+	body := d.Body
+	kind, _ := d.Name.Split()
 	from, to, separator := rowsOf(body, kind)
 	if separator == "" {
 		return body

@@ -3,8 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"cmp"
-	"crypto/sha256"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,6 +14,7 @@ import (
 	"strikecache/refresh"
 	"strikecache/refresh/folder"
 	"strikecache/refresh/upstream"
+	"strikecache/snapshots"
 )
 
 // collector puts documents of a rig's market into a folder.
@@ -44,7 +43,7 @@ func (c *collector) accepts(name upstream.Name, body []byte) {
 	c.t.Helper()
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
-	if got, want := refresh.Accepted(c.r.Refresher, name), fmt.Sprintf("%x", sha256.Sum256(body)); got != want {
+	if got, want := refresh.Accepted(c.r.Refresher, name), snapshots.Digest(body); got != want {
 		c.t.Errorf("at %s, %s is %.8s, want %.8s", c.r.clock.Now().Format(time.DateTime), name, got, want)
 	}
 }

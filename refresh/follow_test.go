@@ -82,7 +82,7 @@ func TestAFollowerServesTheSameBytes(t *testing.T) {
 		a.once()
 		carried(t, a, b)
 		equal(t, "fresh", a, b)
-		a.market.Fail("", faultHTMLPage, -1)
+		a.market.Fail("", "html")
 		for range 4 {
 			time.Sleep(time.Minute)
 			for _, job := range []string{"spx", "xlf", "sectors", "vix"} {
@@ -158,7 +158,7 @@ func TestNoRefresher(t *testing.T) {
 		equal(t, "published", a, b)
 
 		// A stale answer stays as it is.
-		a.market.Fail("", faultHTMLPage, -1)
+		a.market.Fail("", "html")
 		for range 3 {
 			refresh.RunJob(a.Refresher, t.Context(), "spx")
 		}
@@ -213,11 +213,12 @@ func TestAFollowerOfAChainThatIsGone(t *testing.T) {
 		time.Sleep(61 * time.Minute)
 		round(true, "spx", "xlf", "sectors", "vix")
 		equal(t, "listed", a, b)
-		a.market.Fail(source.name, faultHTMLPage, 3) // an outage, and then the chain is gone
+		a.market.Fail(source.name, "html") // an outage, and then the chain is gone
 		round(true, "xlf", "xlf", "xlf")
 		if !a.meta(product.UnderlyingsResource).Freshness.Stale() {
 			t.Fatal("the outage makes nothing stale: the test shows nothing")
 		}
+		a.market.ClearFaults()
 		source.listed.Store(false)
 		time.Sleep(40 * time.Minute)
 		round(false, "spx", "xlf")

@@ -19,20 +19,20 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		job     string
-		faults  map[upstream.Name]fault
+		faults  map[upstream.Name]string
 		partial bool
 		refused []string
 		named   []string
 	}{
-		{"a chain", "xlf", map[upstream.Name]fault{xlf: faultClockAhead}, false, []string{"clock_ahead"}, []string{string(xlf)}},
-		{"another chain", "spy", map[upstream.Name]fault{spy: faultHTMLPage}, false, []string{"upstream_html"}, []string{string(spy)}},
-		{"a timeout", "xlf", map[upstream.Name]fault{xlf: faultStall}, false, nil, []string{string(xlf)}},
-		{"an unreadable quote", "sectors", map[upstream.Name]fault{xle: faultGarbagePrice}, true, []string{"upstream_empty"}, []string{"XLE"}},
-		{"an unreachable quote", "sectors", map[upstream.Name]fault{xle: faultStall}, true, nil, []string{"XLE"}},
-		{"every quote", "sectors", map[upstream.Name]fault{"": faultHTMLPage}, false, slices.Repeat([]string{"upstream_html"}, funds), []string{"SPY", "XLE"}},
-		{"the settlement file and the closes", "vix", map[upstream.Name]fault{"": faultHTMLPage}, false,
+		{"a chain", "xlf", map[upstream.Name]string{xlf: "ahead"}, false, []string{"clock_ahead"}, []string{string(xlf)}},
+		{"another chain", "spy", map[upstream.Name]string{spy: "html"}, false, []string{"upstream_html"}, []string{string(spy)}},
+		{"a timeout", "xlf", map[upstream.Name]string{xlf: "silent"}, false, nil, []string{string(xlf)}},
+		{"an unreadable quote", "sectors", map[upstream.Name]string{xle: "garbage"}, true, []string{"upstream_empty"}, []string{"XLE"}},
+		{"an unreachable quote", "sectors", map[upstream.Name]string{xle: "silent"}, true, nil, []string{"XLE"}},
+		{"every quote", "sectors", map[upstream.Name]string{"": "html"}, false, slices.Repeat([]string{"upstream_html"}, funds), []string{"SPY", "XLE"}},
+		{"the settlement file and the closes", "vix", map[upstream.Name]string{"": "html"}, false,
 			slices.Repeat([]string{"upstream_html"}, 3), []string{"settlement/2026-11-19.csv", "quotes/_VIX.json", "quotes/_VIX3M.json"}},
-		{"a close", "vix", map[upstream.Name]fault{upstream.Quotes("_VIX"): faultClockAhead}, true, []string{"clock_ahead"}, []string{"_VIX"}},
+		{"a close", "vix", map[upstream.Name]string{upstream.Quotes("_VIX"): "ahead"}, true, []string{"clock_ahead"}, []string{"_VIX"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var refused []string
@@ -41,7 +41,7 @@ func TestEveryRefusalIsCounted(t *testing.T) {
 				cfg.Observe = func(_, _ string, reasons []string, _ time.Duration) { refused = reasons }
 			})
 			for name, f := range c.faults {
-				r.market.Fail(name, f, -1)
+				r.market.Fail(name, f)
 			}
 			if ok := refresh.RunJob(r.Refresher, t.Context(), c.job); ok != c.partial || !slices.Equal(refused, c.refused) {
 				t.Errorf("%s: succeeded %v, refused %q, want %v and %q", c.what, ok, refused, c.partial, c.refused)

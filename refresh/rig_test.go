@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/compute"
 	"strikecache/refresh"
 	"strikecache/refresh/feed"
@@ -24,6 +25,16 @@ import (
 	"strikecache/refresh/upstream"
 	"strikecache/snapshots"
 )
+
+var full, must = testkit.Full, testkit.Must
+
+// long skips a test under the race detector, because one goroutine works on many documents.
+func long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("one job at a time, over many documents: not worth its time under the race detector")
+	}
+}
 
 // underlyings are those of a rig.
 var underlyings = []string{"SPX", "XLF"}

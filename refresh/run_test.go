@@ -74,7 +74,7 @@ func TestFaultStandstill(t *testing.T) {
 			goesOn("the source answers again", 10*time.Minute)
 		}
 		for _, name := range []upstream.Name{spxDocument, upstream.Options("XLF")} {
-			r.market.Fail(name, faultHTMLPage, -1)
+			r.market.Fail(name, "html")
 		}
 		goesOn("all chains fail", 30*time.Minute)
 		goesOn("after the session", 2*time.Hour)

@@ -235,13 +235,6 @@ func (s *script) start(l line, words []string) {
 	must(s.t, s.Restore())
 }
 
-// faultWords are the faults that a line can name.
-var faultWords = map[string]fault{
-	"html": faultHTMLPage, "silent": faultStall, "older": faultStaleSettlement, "tenth": faultShrink, "jump": faultPriceJump,
-	"backwards": faultBackwardClock, "ahead": faultClockAhead, "empty": faultEmptyOptions, "garbage": faultGarbagePrice, "absurd": faultAbsurdPrice,
-	"unquoted": faultQuotesMissing,
-}
-
 // kindWords are the kinds of documents whose requests a line can count.
 var kindWords = map[string]upstream.Kind{
 	"chains": upstream.OptionsKind, "quotes": upstream.QuotesKind, "histories": upstream.HistoryKind, "settlements": upstream.SettlementKind,
@@ -267,12 +260,12 @@ func (s *script) upstream(what string, names []string) {
 		all = append(all, upstream.Quotes("_"+index), upstream.History("_"+index))
 	}
 	if len(names) == 0 {
-		s.market.Fail("", faultWords[what], -1)
+		s.market.Fail("", what)
 	}
 	for _, pattern := range names {
 		for _, name := range append(all, upstream.Name(pattern)) {
 			if named, _ := path.Match(pattern, string(name)); named {
-				s.market.Fail(name, faultWords[what], -1)
+				s.market.Fail(name, what)
 			}
 		}
 	}

@@ -30,8 +30,8 @@
 // that did not trade have the price of the front month. For a day that is not published yet, the upstream sends a header
 // alone, or an earlier day's file, which only the file name in Content-Disposition shows. See [DecodeSettlement].
 //
-// How the upstream behaves: files are made about once a minute. The CDN redirects with 307 to the same path of another host of
-// its site, which [Client] then asks directly. A 403 means an unknown symbol, or a brief refusal: the same request succeeds
+// How the upstream behaves: files are made about once a minute. The CDN redirects with 307 to the same path of another host,
+// which [Client] then asks directly. A 403 means an unknown symbol, or a brief refusal: the same request succeeds
 // seconds later. More than 45 requests a minute are refused with 429 (420 from some networks), and further requests prolong
 // this. A 200 may be an HTML page. See [Client].
 package cboe

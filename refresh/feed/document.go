@@ -62,7 +62,7 @@ func ChainOf(symbol string) upstream.Name {
 }
 
 // New returns the decoded document that the upstream sent. It keeps the bytes of doc. The error is an
-// [*upstream.Error] with the reason truncated, too_large, malformed, html, empty or too_many_expirations.
+// [*upstream.Error] with the reason truncated, too_large, malformed, html or empty.
 func New(doc *upstream.Document) (*Document, error) {
 	d := &Document{
 		StoredInput: snapshots.StoredInput{
@@ -200,8 +200,6 @@ func (d *Document) decode() (err error) {
 	}
 	reason := upstream.Malformed
 	switch {
-	case errors.Is(err, errTooMany):
-		reason = upstream.TooMany
 	case errors.Is(err, cboe.ErrHTML):
 		reason = upstream.HTML
 	case errors.Is(err, compute.ErrEmptyChain), errors.Is(err, compute.ErrNoSpot), errors.Is(err, cboe.ErrNoRows):
@@ -220,9 +218,6 @@ func (d *Document) decodeChain(symbol string) error {
 	}
 	if chain.IsIndex && compute.UnderlyingOf(chain.Symbol).Kind != compute.KindIndex {
 		return fmt.Errorf("%w: %s is an index whose options are not known here", cboe.ErrMalformed, chain.Symbol)
-	}
-	if err := checkSize(chain); err != nil {
-		return err
 	}
 	d.Chain, d.Underlying, d.Bad = chain, chain.UnderlyingQuote, chain.BadNumbers
 	return nil
@@ -268,10 +263,7 @@ const (
 	maxStrikeRows  = 40_000
 )
 
-// errTooMany is the error of a chain that has more expirations or strikes than are served.
-var errTooMany = errors.New("chain is too large to serve")
-
-// checkSize returns errTooMany for a chain beyond [maxExpirations] or [maxStrikeRows]. It takes one pass.
+// checkSize refuses a chain beyond [maxExpirations] or [maxStrikeRows]. It takes one pass.
 func checkSize(chain *compute.Chain) error {
 	expirations, rows := map[compute.Date]bool{}, 0
 	var last *compute.Contract
@@ -286,8 +278,7 @@ func checkSize(chain *compute.Chain) error {
 		}
 	}
 	if len(expirations) > maxExpirations || rows > maxStrikeRows {
-		return fmt.Errorf("%w: %d expirations and %d strike rows, at most %d and %d are served",
-			errTooMany, len(expirations), rows, maxExpirations, maxStrikeRows)
+		return upstream.Refuse(upstream.TooMany, "%d expirations and %d strike rows, at most %d and %d are served", len(expirations), rows, maxExpirations, maxStrikeRows)
 	}
 	return nil
 }

@@ -140,7 +140,8 @@ func TestTooManyExpirations(t *testing.T) {
 		expirations, strikes int
 		fits                 bool
 	}{{1, 1, true}, {128, 1, true}, {129, 1, false}, {1, 40_000, true}, {1, 40_001, false}, {128, 312, true}, {128, 313, false}, {0, 0, true}} {
-		if err := checkSize(chain(c.expirations, c.strikes)); (err == nil) != c.fits {
+		intake := NewIntake(NewClock(ny(t, "2026-11-20 11:00:00"), 0), cal, slog.New(slog.DiscardHandler))
+		if err := intake.validate(&Document{Chain: chain(c.expirations, c.strikes)}); (upstream.ReasonOf(err) != upstream.TooMany) != c.fits {
 			t.Errorf("%d expirations of %d strikes: %v", c.expirations, c.strikes, err)
 		}
 	}

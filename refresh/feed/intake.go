@@ -56,7 +56,7 @@ func (i *Intake) Since(name upstream.Name) *upstream.Document {
 	return &since
 }
 
-// Take decodes a document that has arrived. The error says why it is not valid. Take refuses a document of the future, one that the guard
+// Take decodes a document that has arrived. The error says why it is not valid. Take refuses a chain that is too large, a document of the future, one that the guard
 // refuses, a history whose dates are a day off, and a chain without a contract to compute with.
 func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 	d, err := New(doc)
@@ -67,6 +67,11 @@ func (i *Intake) Take(doc *upstream.Document) (*Document, error) {
 }
 
 func (i *Intake) validate(d *Document) error {
+	if d.Chain != nil {
+		if err := checkSize(d.Chain); err != nil {
+			return err
+		}
+	}
 	now := i.Clock.Now()
 	if what, at := d.latest(i.Calendar); at.After(now.Add(MaxAhead)) {
 		return upstream.Refuse(upstream.ClockAhead, "%s %s is ahead of the clock, which shows %s",

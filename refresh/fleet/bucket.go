@@ -3,8 +3,6 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -161,11 +159,6 @@ func (b *bucket) list() (whole map[string]bool, err error) {
 		whole[digest] = chunks[digest] == n+1
 	}
 	return whole, nil
-}
-
-func digestOf(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
 }
 
 // Flags are the flags of a fleet, in the form that the kong parser reads.

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -383,7 +382,7 @@ func (o operator) current() (m manifest) {
 func (o operator) put(name string, body []byte) string {
 	o.t.Helper()
 	if name == "" {
-		name = digestOf(body)
+		name = snapshots.Digest(body)
 	}
 	must(o.t, o.bucket.put(name, body, func() error { return nil }))
 	return name
@@ -426,7 +425,7 @@ func TestAnEdgeGetsEverything(t *testing.T) {
 	a.save(gamma, `"1"`, friday)
 	a.save(pain, `"1"`, friday)
 	document := []byte("a document")
-	sum := fmt.Sprintf("%x", sha256.Sum256(document))
+	sum := snapshots.Digest(document)
 	f := sealed(t, "simulated", gamma, `"with a document"`, friday.AddDate(0, 0, -1))
 	f.Inputs = []snapshots.StoredInput{{Input: snapshots.Input{Name: "options/_SPX.json", SHA256: sum}}}
 	must(t, a.store.Save([]snapshots.File{f}, []snapshots.Object{{SHA256: sum, Body: document}}))

@@ -104,7 +104,7 @@ func (m *Member) follow(ctx context.Context, digest string) error {
 // getJSON gets a list or a manifest. One that is not valid is refused, and stays an error until the fleet names another.
 func (m *Member) getJSON(ctx context.Context, name, digest string, value any) error {
 	body, err := m.bucket.get(ctx, digest, maxJSON)
-	if err == nil && (digestOf(body) != digest || json.Unmarshal(body, value) != nil) {
+	if err == nil && (snapshots.Digest(body) != digest || json.Unmarshal(body, value) != nil) {
 		err = errCorrupt
 	}
 	if err == nil {

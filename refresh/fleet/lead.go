@@ -280,7 +280,7 @@ func (l *lease) putJSON(name string, value any) (digest string, err error) {
 	if err != nil {
 		return "", err
 	}
-	digest = digestOf(body)
+	digest = snapshots.Digest(body)
 	return digest, l.putBlob(name, digest, body)
 }
 
