@@ -3,7 +3,6 @@ package refresh_test
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"io"
 	"maps"
@@ -144,11 +143,10 @@ func (p *interrupted) At(name upstream.Name, at time.Time) (*upstream.Document, 
 }
 
 // What a user has kept is played once, oldest session first, and belongs to the dates that it describes. Its answers are those of a replay of each
-// date, but for what compares with earlier sessions. An interrupted run goes on where it was, and leaves the same files.
+// date, but for what compares with earlier sessions.
 func TestKeptHistory(t *testing.T) {
 	long(t)
-	a, whole, again := newArchive(t, keptSessions), map[string][]byte{}, t.TempDir()
-	dates, played := []string{"2026-11-17", lastKept}, map[string]map[string]any{}
+	a, dates, played := newArchive(t, keptSessions), []string{"2026-11-17", lastKept}, map[string]map[string]any{}
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", a.past)
 		r.run(time.Minute)
@@ -188,7 +186,6 @@ func TestKeptHistory(t *testing.T) {
 				played[date+name] = withoutHistory(t, f.Edition.Default.Data())
 			}
 		}
-		maps.Copy(whole, r.dates())
 		identical(t, r.dir, lastKept, "gex/spx", "gex/xlf", "options/flow/spx", "options/flow/xlf", product.FlowResource, "spx-max-pain", "xlf-max-pain", "sectors/rotation", "vix-term-structure", "volatility/spx", "volatility/xlf")
 	})
 	for _, date := range dates {
@@ -200,27 +197,6 @@ func TestKeptHistory(t *testing.T) {
 			}
 		})
 	}
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		r := newRig(t, again, "2026-11-20 11:00", a.past, func(c *refresh.Config) { c.Past = &interrupted{Past: c.Past, last: 200, end: cancel} })
-		r.Run(ctx)
-		before, second := r.dates(), &interrupted{last: -1}
-		r = r.again("2026-11-20 11:05", a.past, func(c *refresh.Config) { second.Past, c.Past = c.Past, second })
-		must(t, r.Restore())
-		r.run(time.Minute)
-		after := r.dates()
-		if len(before) < len(whole)/3 || second.found+200 > len(kept())+5 {
-			t.Errorf("%d files of %d before the end, and %d documents of %d read after it", len(before), len(whole), second.found, len(kept()))
-		}
-		for path, file := range whole {
-			if !bytes.Equal(file, after[path]) || before[path] != nil && !bytes.Equal(file, before[path]) {
-				t.Errorf("%s differs: %d and %d bytes", path, len(file), len(after[path]))
-			}
-		}
-		if len(after) != len(whole) {
-			t.Errorf("%d files, want %d", len(after), len(whole))
-		}
-	})
 }
 
 // columns calls a function for each row of a current series, numbered from 1, with the values by column.

@@ -169,9 +169,6 @@ func (r *rig) data(resource string, v any) {
 	must(r.t, json.Unmarshal(r.store.Current(resource).Default.Data(), v))
 }
 
-var allResources = []string{product.GammaResource, product.SeriesResource, product.PainResource, product.FlowResource,
-	product.SectorsResource, product.VIXResource}
-
 // tree reads every file below a directory.
 func tree(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
