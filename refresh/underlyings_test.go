@@ -1,12 +1,14 @@
 package refresh_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -55,33 +57,15 @@ func TestEveryUnderlyingHasEveryProduct(t *testing.T) {
 	})
 }
 
-// pipes are connections in memory. While all goroutines wait for them, the clock of a bubble advances.
-type pipes struct {
-	accept chan net.Conn
-	closed chan struct{}
-}
-
-func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	ours, theirs := net.Pipe()
-	select {
-	case p.accept <- theirs:
-		return ours, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// serveOne answers the one request of a connection in memory. While all goroutines wait for such connections, the clock of a bubble advances.
+func serveOne(conn net.Conn, handler http.Handler) {
+	defer conn.Close()
+	if r, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		w.Result().Write(conn)
 	}
 }
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accept:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p pipes) Close() error   { close(p.closed); return nil }
-func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // servedMarket serves the documents of a market as the real upstream does. It says at which instants it was asked.
 func servedMarket(market *faultyMarket) (handler http.HandlerFunc, asked func() []time.Time) {
@@ -124,20 +108,19 @@ func TestFaultDefaultUnderlyings(t *testing.T) {
 		length = 2 * time.Hour
 	}
 	synctest.Test(t, func(t *testing.T) {
-		wire, srv := pipes{make(chan net.Conn), make(chan struct{})}, &http.Server{}
 		var asked func() []time.Time
 		r := newRig(t, t.TempDir(), "2026-11-20 11:00", func(c *refresh.Config) {
-			srv.Handler, asked = servedMarket(c.Source.Source.(*faultyMarket))
-			client, err := cboe.NewClient("http://127.0.0.1:1/quotes", 20, wire.dial)
+			var handler http.Handler
+			handler, asked = servedMarket(c.Source.Source.(*faultyMarket))
+			client, err := cboe.NewClient("http://127.0.0.1:1/quotes", 20, func(context.Context, string, string) (net.Conn, error) {
+				ours, theirs := net.Pipe()
+				go serveOne(theirs, handler)
+				return ours, nil
+			})
 			must(t, err)
 			c.Source.Source, c.ChainEvery, c.TurnEvery, c.Underlyings = client, time.Minute, 20*time.Second, refresh.DefaultUnderlyings
 		})
-		var serving sync.WaitGroup
-		serving.Go(func() { srv.Serve(wire) })
-		defer serving.Wait()
-		defer srv.Close()
-		stop := r.begin()
-		defer stop()
+		defer r.begin()()
 		until := func(what string, limit time.Duration, holds func() bool) {
 			t.Helper()
 			for start := time.Now(); !holds(); time.Sleep(time.Second) {
