@@ -202,13 +202,13 @@ func TestCheckRefused(t *testing.T) {
 
 // An answer that a server could not make of a chain is named, and the others are described.
 func TestCheckFailedAnswer(t *testing.T) {
-	for how, fail := range faultyProducts {
-		restore := fail(product.GammaResource)
+	for _, panics := range []bool{false, true} {
+		restore := refresh.Spoil(product.GammaResource, panics)
 		report, err := checked(t, "options/_SPX.json", minimal())
 		restore()
-		says(t, how, report, "accepted as", "  NO ANSWER: ", "gex/spx", "spx-max-pain has 1 expirations", "scores 40 contracts")
+		says(t, "spoiled", report, "accepted as", "  NO ANSWER: ", "gex/spx", "spx-max-pain has 1 expirations", "scores 40 contracts")
 		if err == nil || !strings.Contains(err.Error(), "could not make 1 answers") || strings.Count(report, "NO ANSWER") != 1 {
-			t.Errorf("%s: %v\n%s", how, err, report)
+			t.Errorf("panics %v: %v\n%s", panics, err, report)
 		}
 	}
 }
@@ -263,6 +263,3 @@ func TestCheckDocumentedFiles(t *testing.T) {
 		t.Errorf("%v\n%s", err, whole)
 	}
 }
-
-// faultyProducts are ways in which a product fails.
-var faultyProducts = map[string]func(name string) (restore func()){"break": refresh.Break, "panic": refresh.Panic}

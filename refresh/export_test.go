@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -55,20 +54,16 @@ func SetMethod(t testing.TB, name, method string) {
 	t.Cleanup(func() { p.Method = before })
 }
 
-// Break makes the products of a row fail until restore is called.
-func Break(name string) (restore func()) {
-	return spoil(name, func() error { return fmt.Errorf("a fault of %s", name) })
-}
-
-// Panic makes the products of a row panic until restore is called.
-func Panic(name string) (restore func()) {
-	return spoil(name, func() error { panic("a fault of " + name) })
-}
-
-func spoil(name string, fail func() error) (restore func()) {
-	p := product.Named(name)
+// Spoil makes the products of a row fail, with an error or a panic, until restore is called.
+func Spoil(name string, panics bool) (restore func()) {
+	p, fault := product.Named(name), fmt.Errorf("a fault of %s", name)
 	compute := p.Compute
-	p.Compute = func(*product.Answer, *product.Inputs, *feed.Document) error { return fail() }
+	p.Compute = func(*product.Answer, *product.Inputs, *feed.Document) error {
+		if panics {
+			panic(fault)
+		}
+		return fault
+	}
 	return func() { p.Compute = compute }
 }
 
@@ -107,13 +102,5 @@ func (r *Refresher) RefreshOnce(ctx context.Context) error {
 	return errors.Join(append(errs, Reseal(r))...)
 }
 
-// RefreshSPX runs the SPX job alone.
-func RefreshSPX(r *Refresher, ctx context.Context) error {
-	return r.inTurn(func() error { return r.refreshChain(ctx, r.cfg.first()) })
-}
-
 // Reseal runs the reseal that ends every job.
 func Reseal(r *Refresher) error { return r.own(r.board.reseal) }
-
-// StopClock lets a clock of [feed.NewClock] stand still at an instant of market time: nothing is scheduled.
-func StopClock(c feed.Clock, at time.Time) { c.Set(feed.Hands{Market: at, Wall: time.Now()}) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"strikecache/refresh"
+	"strikecache/refresh/feed"
 	"strikecache/refresh/product"
 	"strikecache/refresh/upstream"
 )
@@ -16,10 +17,11 @@ import (
 // While the schedule stands still, the freshness of the answers is judged all the same.
 func TestFreshnessWithoutTheSchedule(t *testing.T) {
 	play(t, "2026-11-20 11:00", func(t *testing.T, r *rig) {
-		refresh.StopClock(r.clock, ny(t, "2026-11-20 11:00"))
+		stop := func(at string) { r.clock.Set(feed.Hands{Market: ny(t, "2026-11-20 "+at), Wall: time.Now()}) }
+		stop("11:00")
 		defer r.begin()()
 		for _, c := range []struct{ at, state string }{{"11:00", "fresh"}, {"17:00", "closed"}} {
-			refresh.StopClock(r.clock, ny(t, "2026-11-20 "+c.at))
+			stop(c.at)
 			time.Sleep(10 * time.Minute)
 			synctest.Wait()
 			if state := r.meta(product.GammaResource).Freshness.State; state != c.state {

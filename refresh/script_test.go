@@ -154,7 +154,7 @@ func (s *script) happen(l line, words []string) {
 		s.altered = true
 		must(s.t, os.WriteFile(s.dir+s.path(rest[0], rest[1]), []byte("torn"), 0o600))
 	case "break", "panic":
-		s.spoil(faultyProducts[verb], rest[0])
+		s.spoil(rest[0], verb == "panic")
 	case "repair":
 		s.repair()
 	case "refresh":
@@ -173,14 +173,14 @@ func (s *script) happen(l line, words []string) {
 }
 
 // spoil lets a product fail, or all of SPX, until they are repaired.
-func (s *script) spoil(fail func(name string) (restore func()), name string) {
+func (s *script) spoil(name string, panics bool) {
 	before, names := s.repair, []string{name}
 	if name == "*" {
 		names = refresh.Resources(one)
 	}
 	var all []func()
 	for _, name := range names {
-		all = append(all, fail(name))
+		all = append(all, refresh.Spoil(name, panics))
 	}
 	s.repair = sync.OnceFunc(func() {
 		for _, restore := range all {
