@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"math"
@@ -47,9 +46,11 @@ func (c *CheckCommand) Run(out io.Writer) error {
 	k := &checker{out: out, Intake: feed.NewIntake(feed.MachineClock(), cal, slog.New(slog.DiscardHandler))}
 	var files []string
 	for _, path := range c.Files {
-		if inside := documentsIn(path); inside != nil {
-			files = append(files, inside...)
-		} else {
+		inside, _, _ := folder.Files(path) // of a folder as --folder takes it
+		for _, file := range inside {
+			files = append(files, filepath.Join(path, file))
+		}
+		if inside == nil {
 			files = append(files, path)
 		}
 	}
@@ -118,19 +119,6 @@ func (k *checker) accepts(path string, err error) bool {
 	return false
 }
 
-// documentsIn returns the paths of the documents in a folder as --folder takes it, nil if it has none.
-func documentsIn(dir string) (paths []string) {
-	for _, depth := range []string{"*/*", "*/*/*"} {
-		names, _ := fs.Glob(os.DirFS(dir), depth) // the pattern is valid
-		for _, name := range names {
-			if kind, _ := upstream.Name(strings.TrimSuffix(name, ".gz")).Split(); kind != upstream.Unknown {
-				paths = append(paths, filepath.Join(dir, name))
-			}
-		}
-	}
-	return paths
-}
-
 // past says what a server would play of a folder with a folder for each date.
 func (k *checker) past(dir string) error {
 	past, err := folder.NewPast(dir, k.Calendar)
@@ -189,7 +177,7 @@ func (k *checker) open(path string) (*feed.Document, error) {
 	parts := strings.Split(filepath.ToSlash(path), "/")
 	for i := range parts {
 		relative := strings.Join(parts[i:], "/")
-		name := upstream.Name(strings.TrimSuffix(relative, ".gz"))
+		name := folder.NameOf(relative)
 		if kind, _ := name.Split(); kind == upstream.Unknown {
 			continue
 		}

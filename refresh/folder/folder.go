@@ -139,6 +139,29 @@ func find(dir string, name upstream.Name) (path string, info fs.FileInfo, err er
 // packed may end the path of a compressed file.
 const packed = ".gz"
 
+// NameOf returns the name of the document in a file. The path is relative to the folder.
+func NameOf(path string) upstream.Name { return upstream.Name(strings.TrimSuffix(path, packed)) }
+
+// Files returns the paths of the documents in a folder, rising, and how many other files there are. The error is that of the folder itself. Other
+// folders that cannot be read are passed over.
+func Files(dir string) (documents []string, others int, err error) {
+	err = fs.WalkDir(os.DirFS(dir), ".", func(path string, e fs.DirEntry, err error) error {
+		kind, _ := NameOf(path).Split()
+		switch {
+		case err != nil && path == ".":
+			return err
+		case err != nil:
+			return fs.SkipDir
+		case kind != upstream.Unknown:
+			documents = append(documents, path)
+		case !e.IsDir():
+			others++
+		}
+		return nil
+	})
+	return documents, others, err
+}
+
 // Read returns the document of a name from a file of a folder, and the state of the file. The path is relative to the folder.
 // The error is an [*upstream.Error]: Missing without a file, Unreachable when the file cannot be opened within the folder or is
 // not a regular file, and TooLarge, before anything of the file is read. Read does not wait for the writer of a FIFO.
@@ -191,19 +214,13 @@ type Recorded struct {
 // holds no such document. A document that cannot be read is an error of Fetch.
 func NewRecorded(dir string, chains ...upstream.Name) (*Recorded, error) {
 	r := &Recorded{dir: dir, captured: map[upstream.Name]time.Time{}}
-	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
-		switch {
-		case err != nil && path == ".":
-			return err
-		case err != nil: // of a folder that cannot be read
-			return fs.SkipDir
-		}
-		name := upstream.Name(strings.TrimSuffix(path, packed))
+	files, _, err := Files(dir)
+	for _, path := range files {
+		name := NameOf(path)
 		if kind, _ := name.Split(); kind != upstream.OptionsKind || chains == nil || slices.Contains(chains, name) {
 			r.index(name)
 		}
-		return nil
-	})
+	}
 	if err == nil && len(r.captured) == 0 {
 		err = errors.New("holds no document of an underlying or a fund: want options/SYMBOL.json, quotes/SYMBOL.json, charts/historical/SYMBOL.json or " +
 			"settlement/YYYY-MM-DD.csv, each also as .gz")
@@ -224,8 +241,6 @@ func NewRecorded(dir string, chains ...upstream.Name) (*Recorded, error) {
 func (r *Recorded) index(name upstream.Name) {
 	kind, key := name.Split()
 	switch kind {
-	case upstream.Unknown:
-		return
 	case upstream.SettlementKind:
 		if _, err := compute.ParseDate(key); err != nil {
 			return
@@ -335,18 +350,11 @@ func (p *Past) Dates() (sessions, others []compute.Date, err error) {
 
 // Names returns the documents in the folder of a date, sorted, whether they can be used or not, and how many other files there are.
 func (p *Past) Names(d compute.Date) (names []upstream.Name, others int) {
-	_ = fs.WalkDir(os.DirFS(filepath.Join(p.dir, d.String())), ".", func(path string, e fs.DirEntry, err error) error { // what cannot be read has none
-		name := upstream.Name(strings.TrimSuffix(path, packed))
-		switch kind, _ := name.Split(); {
-		case err != nil || e.IsDir():
-		case kind == upstream.Unknown:
-			others++
-		case !slices.Contains(names, name):
-			names = append(names, name)
-		}
-		return nil
-	})
-	return names, others
+	files, others, _ := Files(filepath.Join(p.dir, d.String())) // what cannot be read has none
+	for _, path := range files {
+		names = append(names, NameOf(path))
+	}
+	return slices.Compact(names), others
 }
 
 // Sessions returns the sessions for which there is a folder and whose UTC date is over before an instant, rising.
