@@ -38,8 +38,12 @@ func (p *publisher) forget() {
 
 // newBatch returns an empty batch. It may be given documents before [publisher.accept].
 func (p *publisher) newBatch() *product.Batch {
+	c := p.cfg
 	return &product.Batch{
-		Settings: p.cfg.settings(), At: p.cfg.Clock.Now(), Documents: map[upstream.Name]*feed.Document{}, Accepted: p.intake.Document, Memory: p.memory,
+		Settings: product.Settings{
+			Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded, History: c.hasPast, Offers: c.Source.Offers,
+		},
+		At: c.Clock.Now(), Documents: map[upstream.Name]*feed.Document{}, Accepted: p.intake.Document, Memory: p.memory,
 		Answers: map[string]*product.Answer{},
 	}
 }

@@ -70,11 +70,6 @@ func (c *Config) dial(ctx context.Context, network, address string) (net.Conn, e
 	return cboe.Dialer.DialContext(ctx, network, address)
 }
 
-// settings returns what answers depend on besides documents.
-func (c *Config) settings() product.Settings {
-	return product.Settings{Calendar: c.Calendar, RiskFreeRate: c.RiskFreeRate, Source: c.SourceName, Underlyings: c.Underlyings, Recorded: c.Recorded, History: c.hasPast, Offers: c.Source.Offers}
-}
-
 // hasPast says whether the documents of a past date, by its settlements, will be played or have been.
 func (c *Config) hasPast(d compute.Date) bool {
 	if c.Past == nil || !c.Kept {

@@ -66,14 +66,16 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		return nil, err
 	}
 	if f.Fleet.Edge {
-		cfg.Clock = f.edgeClock(cfg.Store)
-		cfg.ask(noSource{})
-		switch f.Source { // as the members that refresh: see NextChange
+		source := upstream.Source(noSource{})
+		switch f.Source { // the clock and the intervals are those of the members that refresh: see NextChange
 		case "cboe":
-			cfg.TurnEvery = cboeTurn(f.CboeRequestsPerMinute, len(cfg.Underlyings))
+			cfg.Clock, cfg.TurnEvery = feed.MachineClock(), cboeTurn(f.CboeRequestsPerMinute, len(cfg.Underlyings))
 		case "folder":
-			cfg.ask(noFolder{})
+			cfg.Clock, source = feed.MachineClock(), noFolder{}
+		default: // until it has joined the fleet, its market goes on from the last stored answer
+			cfg.Clock = feed.NewClock(cmp.Or(leftOff(cfg.Store, Resources(f.Underlyings)), time.Now()), 1)
 		}
+		cfg.ask(source)
 	} else {
 		err = f.SourceFlags.apply(&cfg)
 	}
@@ -96,15 +98,6 @@ func (f *Flags) Open(dataDir string, log *slog.Logger, observe func(job, code st
 		return nil, errors.Join(err, cfg.Store.Close())
 	}
 	return r, nil
-}
-
-// edgeClock returns the clock of an edge until it has joined the fleet: a market that is not live goes on from the last
-// stored answer.
-func (f *Flags) edgeClock(store *snapshots.Store) feed.Clock {
-	if f.Source == "cboe" || f.Source == "folder" {
-		return feed.MachineClock()
-	}
-	return feed.NewClock(cmp.Or(leftOff(store, Resources(f.Underlyings)), time.Now()), 1)
 }
 
 // SourceFlags are the flags of the upstream and its clock.
