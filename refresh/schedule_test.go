@@ -111,16 +111,6 @@ func TestFreshness(t *testing.T) {
 	}
 }
 
-// A track whose rows are 5 minutes apart may be older by as much.
-func TestFreshnessOfRowsApart(t *testing.T) {
-	for asOf, want := range map[string]string{"2026-11-20 10:23:00": "fresh", "2026-11-20 10:22:59": "stale"} {
-		a := &product.Answer{Product: product.Named("gex/spx/strikes"), AsOf: ny(t, asOf)}
-		if f := (health{}).freshness(a, ny(t, "2026-11-20 11:00:00"), cal, nil); f.State != want {
-			t.Errorf("of %s: %s", asOf, f.State)
-		}
-	}
-}
-
 // A flow rests on the quotes of SPX only while the chain of SPX is among its chains, and the rotation never rests on them.
 func TestNightOfAnswers(t *testing.T) {
 	asOf, captured := ny(t, "2026-11-19 16:14:59"), ny(t, "2026-11-19 23:00:00")
