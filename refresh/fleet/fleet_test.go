@@ -586,16 +586,3 @@ func TestFailingRefreshes(t *testing.T) {
 		}
 	}
 }
-
-// body returns the bytes of a file.
-func body(t *testing.T, product string, f snapshots.File) []byte {
-	t.Helper()
-	store, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: "made", HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
-	must(t, err)
-	defer store.Close()
-	f.Product = product
-	must(t, store.Save([]snapshots.File{f}, nil))
-	b, _, err := store.Bytes(f.Date() + "/" + snapshots.FileName(product))
-	must(t, err)
-	return b
-}

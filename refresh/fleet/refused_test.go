@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"bytes"
+	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -19,14 +20,21 @@ func TestRefused(t *testing.T) {
 	o := newOperator(t, at)
 	a.stop() // else it publishes its own again
 	const date = "2026-11-20"
-	good := body(t, pain, sealed(t, "simulated", pain, `"new, and long enough"`, friday.Add(time.Hour)))
+	of := func(source, product, data string, asOf time.Time) []byte {
+		store, err := snapshots.Open(snapshots.Options{Dir: t.TempDir(), Source: source, HistoryBytes: 1 << 20, Log: slog.New(slog.DiscardHandler)})
+		must(t, err)
+		defer store.Close()
+		f := sealed(t, source, product, data, asOf)
+		must(t, store.Save([]snapshots.File{f}, nil))
+		b, _, err := store.Bytes(f.Date() + "/" + snapshots.FileName(product))
+		must(t, err)
+		return b
+	}
+	good := of("simulated", pain, `"new, and long enough"`, friday.Add(time.Hour))
 	path := date + "/" + snapshots.FileName(pain)
 	until(t, "the edge is at rest", func() bool { return e.files()[date+"/gex-spx"] != "" })
 	altered := bytes.Clone(good)
 	altered[len(altered)/2] ^= 1
-	of := func(source, product, data string, asOf time.Time) []byte {
-		return body(t, product, sealed(t, source, product, data, asOf))
-	}
 	for _, c := range []struct {
 		what, path, reason string
 		file               []byte
