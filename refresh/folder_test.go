@@ -144,6 +144,9 @@ func watchFolder(t *testing.T, start string) {
 	corrected = append(c.made(settled), "ZZ,ZZ/Z6,2026-12-16,1.5\n"...) // of the same date
 	c.put(settled, corrected)
 	c.accepts("settlement/", corrected)
+	closes := c.made(upstream.History("_VIX")) // the curve lacks a close, and the file was not there when it was asked for first
+	c.put(upstream.History("_VIX"), closes)
+	c.accepts(upstream.History("_VIX"), closes)
 
 	time.Sleep(30 * time.Second)
 	if n := since("sectors", 4*time.Minute); n > 4 {
