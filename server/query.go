@@ -43,10 +43,12 @@ func (r *route) parse(text []byte) (q query, _ *apiError) {
 		key, v, _ := bytes.Cut(pair, []byte{'='})
 		key = unescape(key)
 		for _, known := range [...]string{"underlying", "symbol"} {
-			if r.ofOne == "" || !near(key, known) {
+			if !near(key, known) {
 				continue
 			}
 			switch symbol := unescape(v); {
+			case r.ofOne == "":
+				return q, invalid(known, r.path+" takes no "+known)
 			case !equalFold(key, known):
 				return q, invalid(known, string(key)+" must be written "+known)
 			case bytes.Equal(key, by):

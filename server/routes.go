@@ -20,7 +20,7 @@ type route struct {
 	formed     []string // the values of parameter whose answers have these formats, besides the default
 	dated      string   // the resource whose stored dates are the values of the parameter date; "" for none
 	served     []string // the underlyings of the server
-	ofOne      string   // the path of the same rows of one underlying, with {u} in its place; "" if there is none
+	ofOne      string   // the path of the same figures of one underlying, with {u} in its place; "" if there is none
 	past       bool     // also without the parameter date, the answer is that of a stored date
 	longest    int      // the largest max-age in seconds, for the first underlying only; 0: the refresh interval
 	// unknown returns the error for a value of parameter for which the resource has no answer.
@@ -41,7 +41,7 @@ var routes = []route{
 	{path: "/api/v1/volatility/{u}", endpoint: "volatility/{u}", formats: table},
 	{path: "/api/v1/volatility/{u}/historical", endpoint: "volatility/{u}/historical", dated: "volatility/{u}", past: true, formats: table},
 	{path: "/api/v1/volatility/{u}/series", endpoint: "volatility/{u}/series", formats: table},
-	{path: "/api/v1/underlyings", endpoint: "underlyings", formats: table},
+	{path: "/api/v1/underlyings", endpoint: "underlyings", ofOne: "/api/v1/gex/{u}/summary", formats: table},
 	{path: "/api/v1/sectors/rotation", endpoint: "sectors/rotation", dated: "sectors/rotation", formats: table},
 	{path: "/api/v1/sectors/rotation/series", endpoint: "sectors/rotation/series", formats: table},
 	{path: "/api/public/{u}-max-pain", endpoint: "{u}-max-pain", parameter: "expiration", unknown: noExpiration, dated: "{u}-max-pain", formats: table},

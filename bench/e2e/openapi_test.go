@@ -186,7 +186,7 @@ func (c *contract) parameters(dates []string, key string) {
 		{400, "/api/v1/gex/spx?date=2026-11-19", true}, {400, "/api/v1/underlyings?limit=5", true},
 		{400, "/api/public/spx-max-pain?expiration=soon", false}, {404, "/api/public/spx-max-pain?expiration=2000-01-01", true},
 		{404, painPath + "?date=2000-01-01", true}, {404, painPath + "?expiration=2000-01-01&date=" + dates[0], true}, {400, painPath + "?expiration=2026-12-18&format=csv", true},
-		{404, gammaPath + "?underlying=zzz", true}, {404, flowPath + "?symbol=zzz", true},
+		{404, gammaPath + "?underlying=zzz", true}, {404, flowPath + "?symbol=zzz", true}, {404, "/api/v1/underlyings?symbol=zzz", true},
 	} {
 		c.ask(bad.status, http.MethodGet, bad.target, "X-API-Key", key)
 		c.ask(bad.status, http.MethodHead, bad.target)

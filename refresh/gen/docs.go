@@ -72,6 +72,9 @@ type response struct {
 	}
 }
 
+// Answer returns the name of the schema of an answer.
+func (r *response) Answer() string { return strings.TrimSuffix(r.Name, "Response") + "Answer" }
+
 type examples map[string]struct {
 	Summary string
 	Value   json.RawMessage
@@ -168,7 +171,7 @@ func (p *page) complete(e *endpoint) {
 	case p.resolve(s).AllOf != nil:
 		answer := p.resolve(s).AllOf[1].Properties
 		e.Data = answer.Value("data")
-		quality := answer.Value("meta").AllOf[1].Properties.Value("quality")
+		quality := p.resolve(answer.Value("meta")).AllOf[1].Properties.Value("quality")
 		e.Bodies = []row{p.row("", "data", "", e.Data), p.row("", "meta.quality", "", quality)}
 	case p.items(s).hasTable():
 		e.Bodies = []row{p.row("", "body", "", s)}

@@ -43,7 +43,8 @@ func makeDocument(answers map[string]json.RawMessage) []byte {
 	var current, all []string // patterns of the names of resources, without and with the historical ones
 	for _, at := range slices.Sorted(maps.Keys(paths)) {
 		item := paths[at].(object)
-		name := item["get"].(object)["responses"].(object)["200"].(string)
+		response := item["get"].(object)["responses"].(object)["200"].(string)
+		name := strings.TrimSuffix(response, "Response")
 		completePath(item)
 		resource, historical := strings.CutSuffix(resourceOf(at), "/historical")
 		shape, found := shapes[resource]
@@ -54,11 +55,11 @@ func makeDocument(answers map[string]json.RawMessage) []byte {
 		if !historical {
 			current = append(current, all[len(all)-1])
 		}
-		if answers[name] == nil {
-			panic(name + " is not in testdata/answers.json")
+		if answers[response] == nil {
+			panic(response + " is not in testdata/answers.json")
 		}
 		var answer struct{ Data, Meta object }
-		d := json.NewDecoder(bytes.NewReader(answers[name]))
+		d := json.NewDecoder(bytes.NewReader(answers[response]))
 		d.UseNumber()
 		check(d.Decode(&answer))
 		data, quality := g.schema(shape.Data), g.schema(shape.Quality)
@@ -67,17 +68,19 @@ func makeDocument(answers map[string]json.RawMessage) []byte {
 		g.example(quality, answer.Meta["quality"])
 		schemas[name+"Answer"] = object{"description": "Answer of " + resourceOf(at) + ".", "allOf": []any{
 			refer("schemas", "Answer"),
-			object{"required": []any{"data", "meta"}, "properties": object{"data": data, "meta": narrowed("Meta", "quality", quality)}},
+			object{"required": []any{"data", "meta"}, "properties": object{"data": data, "meta": refer("schemas", name+"Meta")}},
 		}}
+		schemas[name+"Meta"] = narrowed("Meta", "quality", quality)
+		schemas[name+"Meta"].(object)["description"] = "Meta of an answer of " + resourceOf(at) + "."
 		media := content("application/json", refer("schemas", name+"Answer"), object{
-			"simulated": object{"summary": "An answer of the simulated market. Long lists are shortened.", "value": answers[name]},
+			"simulated": object{"summary": "An answer of the simulated market. Long lists are shortened.", "value": answers[response]},
 		})
 		for _, f := range shape.Forms {
 			kind, _, _ := strings.Cut(f.ContentType, ";")
 			example := object{"summary": "The same answer with format=" + f.Name + ".", "value": string(must(f.Render(encode(answer.Data))))}
 			maps.Copy(media, content(kind, object{"type": "string"}, object{f.Name: example}))
 		}
-		responses[name].(object)["content"] = media
+		responses[response].(object)["content"] = media
 	}
 	schemas["Endpoint"].(object)["pattern"] = "^(" + strings.Join(current, "|") + ")$"
 	schemas["ErrorMeta"].(object)["properties"].(object)["endpoint"].(object)["pattern"] = "^(" + strings.Join(all, "|") + ")?$"
