@@ -20,7 +20,7 @@ const (
 	stateStale  = "stale"
 	stateClosed = "closed"
 
-	reasonLag       = "upstream_lag"     // in the refresh window, but the data is old
+	reasonLag       = "upstream_lag"     // the data is old, or outside the refresh window of a session before the last
 	reasonOutside   = "outside_session"  // outside the refresh window
 	reasonOvernight = "overnight_quotes" // option quotes move, the index does not
 	reasonAlone     = "no_refresher"     // no member of the fleet refreshes
@@ -68,10 +68,19 @@ func (h health) at(a *product.Answer, now time.Time, cal *compute.Calendar) snap
 		}
 		now = start.Add(-time.Second)
 	}
+	end := feed.LastWindowEnd(now, cal)
+	last := cal.SessionDate(end)
+	due := cal.Open(last)
+	if a.Product.Daily() {
+		due = cal.Close(cal.Previous(last))
+	}
+	if a.AsOf.Before(due) {
+		return because(stateStale, reasonLag, end)
+	}
 	if began := night(a, cal); !began.IsZero() {
 		return because(stateClosed, reasonOvernight, began)
 	}
-	return because(stateClosed, reasonOutside, feed.LastWindowEnd(now, cal))
+	return because(stateClosed, reasonOutside, end)
 }
 
 // night returns when the night began whose option quotes an answer rests on: those of SPX if it rests on all chains. It is the zero
