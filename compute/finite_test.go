@@ -176,7 +176,7 @@ func FuzzEveryFigureIsFinite(f *testing.F) {
 			if i := compute.DefaultMaxPain(pains); i >= 0 {
 				pain = pains[i]
 			}
-			flow := compute.UnusualFlow(compute.FlowInput{Chain: in.Chain, Calendar: cal, Before: compute.NewChainBefore(in.Chain)})
+			flow := compute.UnusualFlow(compute.FlowInput{Chain: in.Chain, Calendar: cal, Before: in.Chain})
 			rotation, _ := compute.SectorRotation(h.sectors())
 			curve, quality, _ := compute.VIXTermStructure(h.curve())
 			for _, v := range []any{

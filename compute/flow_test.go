@@ -24,7 +24,7 @@ func placed(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
 	return q
 }
 
-func flowOf(t testing.TB, u compute.UnderlyingQuote, before *compute.ChainBefore, rows ...row) compute.ChainFlow {
+func flowOf(t testing.TB, u compute.UnderlyingQuote, before *compute.Chain, rows ...row) compute.ChainFlow {
 	t.Helper()
 	return compute.UnusualFlow(compute.FlowInput{Chain: build(t, u, rows...), Calendar: cal, Before: before})
 }
@@ -68,7 +68,7 @@ func TestFlowJSON(t *testing.T) {
 func TestReasons(t *testing.T) {
 	q := trade(1.9, 2.1, 2.1, 1000, 400, 90)
 	q.IV, q.Delta = 0.25, 0.31
-	before := compute.NewChainBefore(build(t, of("XLK", 150), row{"XLK260821C00157500", placed(1.9, 2.1, 2.1, 1000, 400, 90)})) // of IV 0.2
+	before := build(t, of("XLK", 150), row{"XLK260821C00157500", placed(1.9, 2.1, 2.1, 1000, 400, 90)}) // of IV 0.2
 	it := only(t, flowOf(t, of("XLK", 150), before, row{"XLK260821C00157500", q}))
 	equal(t, "reasons", fmt.Sprint(it.Reasons), "[VOL_OI 2.5x PREMIUM 200K AT_ASK L=1.00 IV +5.0]")
 }
@@ -145,7 +145,7 @@ func TestFlowAfterASplit(t *testing.T) {
 		{"an index", "NDX", "NDXP", 20000, 50, 2000, 5, 2000, false},
 	} {
 		chain := build(t, of(c.symbol, c.spot), strikes(c.root, c.to, c.toStep)...)
-		before := compute.NewChainBefore(build(t, of(c.symbol, c.from), strikes(c.root, c.from, c.fromStep)...))
+		before := build(t, of(c.symbol, c.from), strikes(c.root, c.from, c.fromStep)...)
 		f := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal, Before: before})
 		equal(t, c.name, f.Split, c.split)
 		for _, it := range f.Items {

@@ -71,20 +71,21 @@ func gammaOf(in *Inputs, d *feed.Document) (_ *compute.GammaResult, err error) {
 
 // reference is what the answers to a chain compare with: of the chain of the session before. It is [feed.Document.Derived] of that.
 type reference struct {
-	before *compute.ChainBefore // for the flow
-	state  *compute.GammaState  // for the changes; nil until a gamma exposure needs it
-	rate   compute.RateSource
+	chain *compute.Chain
+	state *compute.GammaState // nil until a gamma exposure needs it
+	rate  compute.RateSource
 }
 
-// referenceOf returns the reference of a chain. It is made once.
+// referenceOf returns the reference of a document. It is made once, and keeps the chain of the document, but not its bytes.
 func referenceOf(d *feed.Document) (*reference, error) {
 	r, made := d.Derived.(*reference)
 	if !made {
 		if err := d.Open(); err != nil {
 			return nil, err
 		}
-		r = &reference{before: compute.NewChainBefore(d.Chain)}
+		r = &reference{chain: d.Chain}
 		d.Derived = r
+		d.Release()
 	}
 	return r, nil
 }
@@ -96,12 +97,8 @@ func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*com
 		return nil, err
 	}
 	if r.state == nil || r.rate == compute.RateConfigured && r.state.Rate != rate {
-		if err := d.Open(); err != nil {
-			return nil, err
-		}
-		rate, r.rate = compute.RateOf(d.Chain, cal, rate)
-		r.state = compute.GammaExposure(compute.GammaInput{Chain: d.Chain, Calendar: cal, RiskFreeRate: rate}).State
-		d.Release()
+		rate, r.rate = compute.RateOf(r.chain, cal, rate)
+		r.state = compute.GammaExposure(compute.GammaInput{Chain: r.chain, Calendar: cal, RiskFreeRate: rate}).State
 	}
 	return r.state, nil
 }
@@ -188,7 +185,7 @@ func (m *Memory) KeepReference(a *Answer) {
 	if in := a.Inputs; in.gamma != nil {
 		chain := in.newest()[0]
 		d := m.asPrevious(chain.StoredInput)
-		d.Derived = &reference{before: compute.NewChainBefore(chain.Chain), state: in.gamma.State}
+		d.Derived = &reference{chain: chain.Chain, state: in.gamma.State}
 		m.before[a.Product.Underlying] = previousChain{a.Date(), d}
 	}
 }
