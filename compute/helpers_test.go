@@ -163,21 +163,6 @@ func marshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// convention returns a convention of a result, all of which must have a note.
-func convention(t *testing.T, r compute.GammaResult, name string) (found compute.Convention) {
-	t.Helper()
-	for _, c := range r.Data.Conventions {
-		if c.Name == name {
-			found = c
-		}
-		if c.Note == "" {
-			t.Errorf("%s has no note", c.Name)
-		}
-	}
-	equal(t, "convention", found.Name, name)
-	return found
-}
-
 // with returns a quote with 10 open contracts, two sides and a published volatility.
 func with(bid, ask, iv float64) compute.Quote {
 	q := quoted(bid, ask, 10)

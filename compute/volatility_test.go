@@ -3,12 +3,10 @@ package compute_test
 import (
 	"encoding/json"
 	"fmt"
-
 	"math"
-	"os"
+	"reflect"
 	"slices"
 	"strings"
-
 	"testing"
 
 	"strikecache/compute"
@@ -19,29 +17,22 @@ func volatilityOf(chain *compute.Chain, rate float64) compute.VolatilityResult {
 	return compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate}).Volatility.With(nil, cal)
 }
 
-// figures are the figures of an answer that are known, by name; those of an expiration have its date and settlement before.
-func figures(t testing.TB, v *compute.Volatility) map[string]float64 {
-	t.Helper()
+// figures are the figures of an answer that are known and no ratio of positions, by name; those of an expiration have its date and settlement
+// before.
+func figures(v *compute.Volatility) map[string]float64 {
 	all := map[string]float64{}
-	put := func(name string, x *compute.Ratio) {
-		if x != nil {
-			all[name] = float64(*x)
+	put := func(at string, of any) {
+		for f, x := range reflect.ValueOf(of).Fields() {
+			name := f.Tag.Get("json")
+			if x.Kind() == reflect.Pointer && !x.IsNil() && !strings.HasPrefix(name, "put_call") {
+				all[at+name] = x.Elem().Float()
+			}
 		}
 	}
-	put("atm_30d", v.ATM30)
-	put("model_free_30d", v.ModelFree30)
-	put("risk_reversal_25_30d", v.RiskReversal30)
-	put("term_slope", v.TermSlope)
+	put("", *v)
 	for _, e := range v.Expirations {
 		at := fmt.Sprintf("%s %s ", e.Expiration, e.Settlement)
-		put(at+"atm_volatility", e.ATM)
-		put(at+"risk_reversal_25", e.RiskReversal25)
-		put(at+"risk_reversal_10", e.RiskReversal10)
-		put(at+"butterfly_25", e.Butterfly25)
-		put(at+"butterfly_10", e.Butterfly10)
-		put(at+"model_free_volatility", e.ModelFree)
-		put(at+"expected_move", (*compute.Ratio)(e.ExpectedMove))
-		put(at+"atm_straddle", (*compute.Ratio)(e.Straddle))
+		put(at, e)
 		all[at+"forward"] = float64(e.Forward)
 	}
 	return all
@@ -50,22 +41,19 @@ func figures(t testing.TB, v *compute.Volatility) map[string]float64 {
 // vectors returns the chain of testdata/volatility_vectors.json, which testdata/volatility_vectors.py made with mpmath 1.3.0 and 30 digits,
 // and the figures of it.
 func vectors(t *testing.T) (rows []row, want map[string]float64) {
-	text, err := os.ReadFile("testdata/volatility_vectors.json")
-	must(t, err)
 	var file struct {
-		Underlying  map[string]string
-		Expirations []map[string]string
+		Underlying  map[string]json.Number
+		Expirations []map[string]json.Number
 		Rows        [][3]any
 	}
-	must(t, json.Unmarshal(text, &file))
+	decodeFile(t, "volatility_vectors.json", &file)
 	want = map[string]float64{}
-	for name, text := range file.Underlying {
-		want[name] = number(t, text)
-	}
-	dates := []string{"2026-08-12 pm ", "2026-09-04 pm ", "2026-09-09 pm ", "2026-09-11 pm ", "2026-10-16 am "}
-	for i, e := range file.Expirations {
-		for name, text := range e {
-			want[dates[i]+name] = number(t, text)
+	dates := []string{"", "2026-08-12 pm ", "2026-09-04 pm ", "2026-09-09 pm ", "2026-09-11 pm ", "2026-10-16 am "}
+	for i, figures := range append([]map[string]json.Number{file.Underlying}, file.Expirations...) {
+		for name, x := range figures {
+			var err error
+			want[dates[i]+name], err = x.Float64()
+			must(t, err)
 		}
 	}
 	for i, r := range file.Rows {
@@ -84,7 +72,7 @@ func TestVolatilityOfManyDigits(t *testing.T) {
 	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, vectorTime), rows...), Calendar: cal, RiskFreeRate: 0.04})
 	v := r.Volatility.With(nil, cal)
 	near(t, "expected_move_1d", r.Data.ExpectedMove, want["2026-08-12 pm expected_move"]/math.Sqrt(1+4/6.5), 1e-7) // from noon to the next close
-	got := figures(t, &v.Data)
+	got := figures(&v.Data)
 	equal(t, "figures", len(got), 4+5*9)
 	equal(t, "wanted", len(want), len(got))
 	for name, x := range want {
@@ -161,7 +149,7 @@ func TestVolatilityOfALostBid(t *testing.T) {
 	rows := smileMarket()
 	compute := func(rows []row) map[string]float64 {
 		v := volatilityOf(build(t, index(7000, vectorTime), rows...), 0.04)
-		return figures(t, &v.Data)
+		return figures(&v.Data)
 	}
 	base := compute(rows)
 	equal(t, "figures", len(base), 3+2*9)
