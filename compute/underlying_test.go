@@ -41,13 +41,14 @@ func weekly(root string, level float64) (rows []row) {
 	return rows
 }
 
-// Changes are null after a split: when under half of the contracts are still listed, or under 90 % after a change of price by over
+// Changes, and those of volatility in the flow, are null after a split: when under half of the contracts are still listed, or under 90 % after a change of price by over
 // 20 %. A stock that falls without a split, and an index, keep theirs.
 func TestSplit(t *testing.T) {
 	for symbol, root := range map[string]string{"NDX": "NDXP", "IWM": "IWM", "AAPL": "AAPL"} {
 		const spot = 240
 		in := compute.GammaInput{Chain: build(t, of(symbol, spot), weekly(root, spot)[:400]...), Calendar: cal}
 		in.Reference = compute.GammaExposure(in).State
+		before := in.Chain
 		for _, c := range []struct {
 			name    string
 			price   float64 // against the price before
@@ -70,6 +71,7 @@ func TestSplit(t *testing.T) {
 			split := c.isSplit && symbol != "NDX"
 			equal(t, symbol+": "+c.name, reason != nil && *reason == "split", split)
 			equal(t, symbol+": "+c.name+": open interest", r.Data.OIChanges == nil, split)
+			equal(t, symbol+": "+c.name+": flow", compute.UnusualFlow(compute.FlowInput{Chain: in.Chain, Calendar: cal, Before: before}).Split, split)
 		}
 	}
 }
