@@ -281,7 +281,6 @@ func GammaExposure(in GammaInput) GammaResult {
 	g.ByStrike = e.byStrike(e.strikes, strikeReach)
 	q := e.quality(g.Flip)
 	q.ZeroDTEReason = zeroDTEReason
-	q.AmericanQuality = e.american()
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
 	o := OpenInterestChanges{Symbol: g.Symbol, SessionDate: g.SessionDate, OISettleDate: g.OISettleDate, OIState: g.OIState}
 	if q.ChangesReason == nil || *q.ChangesReason != split {

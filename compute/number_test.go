@@ -20,11 +20,11 @@ func TestNumberRounding(t *testing.T) {
 		{Ratio(0.03125), "0.0313"}, {Ratio(-0.03125), "-0.0313"}, {Ratio(0.09375), "0.0938"},
 		{GammaDiff(0.00390625), "0.0039063"}, {GammaDiff(-0.00390625), "-0.0039063"},
 		{Score(0.25), "0.3"}, {Score(-0.25), "-0.3"}, {Score(69.75), "69.8"}, {Score(0.75), "0.8"},
-		{Count(1.5), "2"}, {VolPoints(0.03125), "0.0313"},
+		{Count(1.5), "2"}, {Ratio(17.03125), "17.0313"},
 		// No half.
 		{Dollars(1.49), "1"}, {Level(7728.2002), "7728.2"}, {Ratio(12.34567), "12.3457"}, {Score(99.94), "99.9"},
 		{Dollars(2.49999999999999), "2"}, {Level(1.00499999999999), "1"}, {Dollars(999999999.499999), "999999999"},
-		{GammaDiff(2.7788457e-5), "0.0000278"}, {VolPoints(17.4555), "17.4555"},
+		{GammaDiff(2.7788457e-5), "0.0000278"}, {Ratio(17.4555), "17.4555"},
 		// Trailing zeros are dropped. Inner and leading zeros stay.
 		{Level(7400), "7400"}, {Level(157.5), "157.5"}, {Level(1.05), "1.05"}, {Level(100.01), "100.01"},
 		{Ratio(0.0001), "0.0001"}, {Ratio(10.01), "10.01"}, {Ratio(-0.5), "-0.5"}, {GammaDiff(1e-7), "0.0000001"},
@@ -48,7 +48,7 @@ func TestNumberRounding(t *testing.T) {
 
 func TestNumberWithoutJSONIsNull(t *testing.T) {
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		for _, v := range []json.Marshaler{Dollars(x), Level(x), Ratio(x), GammaDiff(x), Score(x), Count(x), VolPoints(x)} {
+		for _, v := range []json.Marshaler{Dollars(x), Level(x), Ratio(x), GammaDiff(x), Score(x), Count(x)} {
 			if b, err := json.Marshal(v); err != nil || string(b) != "null" {
 				t.Errorf("%T %v marshals as %s, %v", v, x, b, err)
 			}

@@ -24,9 +24,9 @@ func prices(values ...float64) (rows []compute.FuturesSettlement) {
 	return rows
 }
 
-// evening returns the input for a file that is read on the evening of its date.
+// evening returns the input for a file that is read on its date.
 func evening(date string, rows ...compute.FuturesSettlement) compute.VIXInput {
-	return compute.VIXInput{Date: day(date), Rows: rows, Calendar: cal, Now: at(date + "T23:00:00Z")}
+	return compute.VIXInput{Date: day(date), Rows: rows, Calendar: cal, Today: day(date)}
 }
 
 func curve(t *testing.T, in compute.VIXInput) (compute.VIXCurve, compute.VIXQuality) {
@@ -86,24 +86,6 @@ func TestBadSettlements(t *testing.T) {
 	equal(t, "bad rows", q.BadRows, 5)
 	equal(t, "weekly", q.Weekly, 1)
 	marshal(t, c)
-}
-
-// stale_sessions counts the sessions after the date of the file. Weekends and holidays do not count.
-func TestStaleSessions(t *testing.T) {
-	for now, want := range map[string]int{
-		"2026-10-02T20:30:00Z": 0, "2026-10-03T15:00:00Z": 0, "2026-10-04T23:00:00Z": 0,
-		"2026-10-05T03:59:59Z": 0, "2026-10-05T04:00:00Z": 1, // Monday begins in New York
-		"2026-10-06T15:00:00Z": 2, "2026-10-10T15:00:00Z": 5,
-	} {
-		in := evening("2026-10-02", prices(17, 18)...)
-		in.Now = at(now)
-		c, _ := curve(t, in)
-		equal(t, now, c.StaleSessions, want)
-	}
-	in := evening("2026-09-04", prices(17, 18)...)
-	in.Now = at("2026-09-07T15:00:00Z") // Labor Day
-	c, _ := curve(t, in)
-	equal(t, "Labor Day", c.StaleSessions, 0)
 }
 
 // On contango M1 to M2, M1 = 20: ≥ 8 steep_contango, ≥ 1.5 contango, > -1.5 flat, > -8 backwardation, else steep.

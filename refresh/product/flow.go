@@ -45,18 +45,6 @@ type flowChainQuality struct {
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
 
-// gatherChainFlow adds the chain of the session before.
-func gatherChainFlow(p *Product, b *Batch, in *Inputs) error {
-	session, err := in.Documents[0].Session(b.Calendar)
-	if err == nil {
-		in.add(b.Memory.previous(p.Underlying, session, func(d *feed.Document) error {
-			_, err := referenceOf(d)
-			return err
-		}))
-	}
-	return err
-}
-
 func computeChainFlow(a *Answer, in *Inputs, d *feed.Document) error {
 	input := compute.FlowInput{Chain: d.Chain, Calendar: in.calendar}
 	q := flowQuality{}

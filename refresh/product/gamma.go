@@ -15,25 +15,12 @@ type matrixQuality struct {
 	Contracts compute.ContractCounts `json:"contracts"`
 	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.
 	SpotGap *compute.Ratio `json:"spot_gap_pct" unit:"percent"`
-	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
-	Calendar *string `json:"calendar"`
-	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
-	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
-	compute.HoursQuality
-	compute.AmericanQuality
+	compute.ChainQuality
 }
 
 // gatherGamma adds the inputs of [gammaOf], and the chain of the session before if it is stored.
 func gatherGamma(p *Product, b *Batch, in *Inputs) error {
-	session, err := in.Documents[0].Session(b.Calendar)
-	if err != nil {
-		return err
-	}
-	in.add(b.Memory.previous(p.Underlying, session, func(d *feed.Document) error {
-		_, err := gammaReference(d, in.calendar, b.RiskFreeRate)
-		return err
-	}))
-	return gatherExposure(p, b, in)
+	return errors.Join(gatherPrevious(p, b, in), gatherExposure(p, b, in))
 }
 
 // gatherExposure adds the rate: with the chain it is the input of [gammaOf]. If the batch has a gamma answer, its result is shared.
@@ -111,7 +98,7 @@ func ofGamma(rest Computation) Computation {
 			return err
 		}
 		q := &gamma.Quality
-		a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.HoursQuality, q.AmericanQuality}
+		a.quality = matrixQuality{q.Contracts, q.SpotGap, q.ChainQuality}
 		return rest(a, in, d)
 	}
 }

@@ -183,7 +183,7 @@ func TestSettlementRows(t *testing.T) {
 		if !strings.HasPrefix(body, "Product,Symbol,Expiration Date,Price\r\n") || strings.Count(body, "\n") != strings.Count(body, "\r\n") {
 			t.Fatalf("%s: %.60q", d, body)
 		}
-		curve, q, ok := compute.VIXTermStructure(compute.VIXInput{Date: d, Rows: rows, Calendar: calendar, Now: doc.Received})
+		curve, q, ok := compute.VIXTermStructure(compute.VIXInput{Date: d, Rows: rows, Calendar: calendar, Today: d})
 		if !ok || len(q.ExpirationDiffer) > 0 || q.BadRows > 0 || q.Monthly != 9 || len(curve.Curve) < 8 {
 			t.Fatalf("%s: %+v, %d on the curve", d, q, len(curve.Curve))
 		}
