@@ -122,22 +122,17 @@ func TestRecordedVolatility(t *testing.T) {
 // smileMarket is a chain of a year's smile with the quotes of a liquid market: two dates around 30 days, strikes 10 points apart to both ends, and
 // no bid where a price is under 3 cents.
 func smileMarket() (rows []row) {
-	for _, series := range []struct {
-		name string
-		days float64
-	}{{"SPXW260904", 24 + 4.0/24}, {"SPXW260911", 31 + 4.0/24}} {
-		t := years(24 * series.days)
+	for _, series := range []string{"SPXW260904", "SPXW260911"} {
+		t := term(series, at(vectorTime))
 		f := 7000 * math.Exp(0.03*t)
-		for k := 5800.0; k <= 7800; k += 10 {
+		smile := func(k float64) float64 {
 			x := math.Log(k/f) / math.Sqrt(t)
-			v := (0.13 - 0.12*x + 0.2*x*x) * math.Sqrt(t)
-			for right, letter := range "CP" {
-				price := compute.BlackValue(compute.Right(right), f, k, v) * math.Exp(-0.04*t)
-				half := math.Max(0.025, 0.004*price)
-				bid, ask := math.Max(0, math.Round(20*(price-half))/20), math.Round(20*(price+half)+0.5)/20
-				rows = append(rows, row{symbolOf(series.name+string(letter), k), quoted(bid, ask, 0)})
-			}
+			return 0.13 - 0.12*x + 0.2*x*x
 		}
+		rows = append(rows, priced(series, vectorTime, f, 0.04, strikes(5800, 7800, 10), smile, func(_ float64, _ compute.Right, price float64) compute.Quote {
+			half := math.Max(0.025, 0.004*price)
+			return quoted(math.Max(0, math.Round(20*(price-half))/20), math.Round(20*(price+half)+0.5)/20, 0)
+		})...)
 	}
 	return rows
 }
@@ -228,13 +223,6 @@ func TestWingsOfTheLastDay(t *testing.T) {
 		}
 		equal(t, asOf, unknown, want)
 	}
-}
-
-func strikes(from, to, step float64) (all []float64) {
-	for k := from; k <= to; k += step {
-		all = append(all, k)
-	}
-	return all
 }
 
 // What quotes do not determine is null, and the reason says why: after noise, too, there is no number that no market means.
@@ -362,13 +350,9 @@ func TestVolatilityWithoutARow(t *testing.T) {
 func TestVolatilityIndexDates(t *testing.T) {
 	var rows []row
 	for i, series := range []string{"SPXW260612", "SPXW260615", "SPXW260618", "SPX260618", "SPXW260626"} { // 2026-06-19 is Juneteenth
-		for _, k := range strikes(5600, 8400, 50) {
-			v := (0.14 + 0.02*float64(i)) * math.Sqrt(years(24*float64(28+i)))
-			for right, letter := range "CP" {
-				p := compute.BlackValue(compute.Right(right), 7000, k, v)
-				rows = append(rows, row{symbolOf(series+string(letter), k), quoted(p*0.99, p*1.01, 1)})
-			}
-		}
+		rows = append(rows, priced(series, "2026-05-15T20:00:00Z", 7000, 0, strikes(5600, 8400, 50), always(0.14+0.02*float64(i)), func(_ float64, _ compute.Right, price float64) compute.Quote {
+			return quoted(price*0.99, price*1.01, 1)
+		})...)
 	}
 	figure := func(without string) *compute.Ratio {
 		some := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return without != "" && r.symbol[:len(r.symbol)-9] == without })
