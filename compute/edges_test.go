@@ -140,15 +140,6 @@ func TestWallsOfNet(t *testing.T) {
 	}
 }
 
-// A strike of 0 has ln K = -∞. It does not count as a neighbour, and does not make the document fail.
-func TestStrikeZero(t *testing.T) {
-	r := exposure(t, index(7000, noon), row{"SPXW260821C00000000", with(6990, 7010, 8)}, row{"SPXW260821P00000000", published(0.5, 10)},
-		row{"SPXW260821C06900000", blank(10)}, row{"SPXW260821P06900000", blank(10)},
-		row{"SPXW260821C07000000", published(0.3, 10)})
-	marshal(t, r.Data)
-	equal(t, "used", r.Data.ContractsAnalyzed, 5)
-}
-
 // With no used contract, every number that needs a contract is null. The other numbers are there.
 func TestNothingUsed(t *testing.T) {
 	for name, rows := range map[string][]row{
@@ -202,30 +193,6 @@ func TestExpectedMoveWithoutSmile(t *testing.T) {
 		{[]row{at(0, 0.02), at(7040, 0.05)}, 0.0025},
 	} {
 		near(t, "move", exposure(t, index(7000, closing), c.rows...).Data.ExpectedMove, 7000*math.Sqrt(c.want/n), 1e-7)
-	}
-}
-
-// The median and the 95th percentile of one difference are that difference.
-func TestGammaDifferenceOfOneContract(t *testing.T) {
-	q := published(0.2, 10)
-	q.Gamma = 1
-	d := exposure(t, index(7000, closing), row{"SPXW260821C07000000", q}).Quality.GammaDifference
-	equal(t, "contracts", d.Contracts, 1)
-	near(t, "median", d.Median, 1, 0.01)
-	near(t, "percentile", d.Percentile95, float64(*d.Median), 0)
-}
-
-// The week ends on its Friday, also where the Friday is the session date or a holiday. A part without strikes is an empty list.
-func TestMatrixWeek(t *testing.T) {
-	for _, c := range []struct{ asOf, session, friday string }{
-		{"2026-08-17T15:00:00Z", "2026-08-17", "2026-08-21"},
-		{"2026-08-21T15:00:00Z", "2026-08-21", "2026-08-21"},
-		{"2026-08-23T15:00:00Z", "2026-08-21", "2026-08-21"}, // a Sunday
-		{"2027-03-25T15:00:00Z", "2027-03-25", "2027-03-26"}, // before Good Friday
-	} {
-		r := exposure(t, index(4000, c.asOf), row{"SPXW271217C04000000", published(0.2, 10)})
-		equal(t, c.asOf, string(marshal(t, r.Matrix.Parts)), fmt.Sprintf(
-			`[{"name":"zero_dte","from":%q,"to":%[1]q,"by_strike":[]},{"name":"this_week","from":%[1]q,"to":%q,"by_strike":[]}]`, c.session, c.friday))
 	}
 }
 
