@@ -195,7 +195,9 @@ func priced(series, q string, f, rate float64, strikes []float64, volatility fun
 }
 
 // always is the same volatility at every strike.
-func always(volatility float64) func(float64) float64 { return func(float64) float64 { return volatility } }
+func always(volatility float64) func(float64) float64 {
+	return func(float64) float64 { return volatility }
+}
 
 func strikes(from, to, step float64) (all []float64) {
 	for k := from; k <= to; k += step {
