@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -124,22 +123,6 @@ func TestWallTies(t *testing.T) {
 	}
 }
 
-// The walls are the same on both sides of a strike with as many calls as puts, and may lie on one side of the spot. Only `by_side` jumps.
-func TestWallsOfNet(t *testing.T) {
-	for _, c := range []struct {
-		spot   float64
-		walls  string
-		bySide string
-	}{
-		{7000.5, "7050 6900", "7050 7000"}, {7000, "7050 6900", "7000 7000"}, {6999.5, "7050 6900", "7000 6900"}, {6800, "7050 6900", "7000 null"}, {7200, "7050 6900", "null 7000"},
-	} {
-		g := exposure(t, index(c.spot, closing), flat(6900, 0, 100, 7000, 300, 300, 7050, 100, 0)...).Data
-		write := func(call, put *compute.Level) string { return fmt.Sprintf("%s %s", marshal(t, call), marshal(t, put)) }
-		equal(t, "walls", write(g.CallWall, g.PutWall), c.walls)
-		equal(t, "by side", write(g.Walls.BySide.Call, g.Walls.BySide.Put), c.bySide)
-	}
-}
-
 // With no used contract, every number that needs a contract is null. The other numbers are there.
 func TestNothingUsed(t *testing.T) {
 	for name, rows := range map[string][]row{
@@ -163,18 +146,6 @@ func TestNothingUsed(t *testing.T) {
 		equal(t, name+": 0DTE", string(fields["zero_dte"]),
 			`{"net_gex_dollars":null,"gross_share_pct":null,"zero_gamma_flip":null,"contracts":0,"settled":false,"pin_strike":null,"remaining_move":null,"call_walls":[],"put_walls":[]}`)
 	}
-}
-
-// A move needs a series that trades in a session after the session date.
-func TestNoExpectedMove(t *testing.T) {
-	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
-		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
-	}
-	// Quotes of Friday morning: the series that settles in the morning last traded on Thursday.
-	u := index(7000, "2026-08-11T20:14:59Z")
-	u.CapturedAt = at("2026-08-14T12:30:00Z")
-	r := exposure(t, u, row{"SPX260814C07000000", published(0.2, 10)}, row{"SPXW260818C07000000", published(0.2, 10)})
-	isNull(t, "no session is left", r.Data.ExpectedMove)
 }
 
 // Without a smile, the variance of the move is linear in ln K between the strikes around the forward, which is 7000, and flat outside them.
@@ -230,40 +201,4 @@ func TestThresholdsOfNet(t *testing.T) {
 		g := exposure(t, index(7000, "2026-08-11T15:00:00Z"), append(flat(6900, 0, puts), today...)...).Data
 		text(t, "regime with calls of today", g.Regime, want)
 	}
-}
-
-// Four hours before the close, all strikes near the spot have nearly the gamma of 7000, so open interest orders them: the pin counts calls and
-// puts, and a wall what is left of one right. The move to the close is that of the volatility with which the chain was made, over
-// √(4 h / 365 days), and after the close there is none.
-func TestZeroDTEStrikes(t *testing.T) {
-	rows := []row{}
-	for k, held := range map[float64][2]float64{
-		6970: {0, 1200}, 6980: {0, 400}, 6990: {10, 600}, 6995: {0, 150}, 7000: {2000, 2000}, 7005: {500, 0}, 7010: {1500, 400}, 7020: {300, 0}, 7700: {9e6, 0},
-	} {
-		for right, interest := range held {
-			rows = append(rows, row{symbolOf("SPXW260811"+string("CP"[right]), k), published(0.2, interest)})
-		}
-	}
-	g := exposure(t, index(7000, noon), rows...).Data
-	z := g.ZeroDTE
-	strikes := func(walls []compute.StrikeWall) (all []compute.Level) {
-		for _, w := range walls {
-			all = append(all, w.Strike)
-			for _, r := range g.ByStrike {
-				if r.Strike == w.Strike && *r.Net != w.Net {
-					t.Errorf("%v has %v, want %v", w.Strike, w.Net, *r.Net)
-				}
-			}
-		}
-		return all
-	}
-	near(t, "pin", z.Pin, 7000, 0)
-	equal(t, "walls", fmt.Sprint(strikes(z.CallWalls), strikes(z.PutWalls)), "[7010 7005 7020] [6970 6990 6980]")
-	near(t, "move", z.RemainingMove, 7000*0.2*math.Sqrt(4/(365*24.)), 0.005)
-	if z = exposure(t, index(7000, "2026-08-11T20:00:00Z"), rows...).Data.ZeroDTE; z.Pin != nil || z.RemainingMove != nil || z.CallWalls == nil || len(z.CallWalls)+len(z.PutWalls) > 0 {
-		t.Errorf("after the close: %+v", z)
-	}
-	z = exposure(t, index(7000.3, noon), flickerRows()...).Data.ZeroDTE
-	near(t, "pin of quotes", z.Pin, 7000, 0)
-	near(t, "move of quotes, in ticks, of a smile of 13 %", z.RemainingMove, 7000.3*0.13*math.Sqrt(4/(365*24.)), 0.1)
 }

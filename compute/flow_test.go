@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 
 	"strikecache/compute"
@@ -71,23 +70,6 @@ func TestReasons(t *testing.T) {
 	before := build(t, of("XLK", 150), row{"XLK260821C00157500", placed(1.9, 2.1, 2.1, 1000, 400, 90)}) // of IV 0.2
 	it := only(t, flowOf(t, of("XLK", 150), before, row{"XLK260821C00157500", q}))
 	equal(t, "reasons", fmt.Sprint(it.Reasons), "[VOL_OI 2.5x PREMIUM 200K AT_ASK L=1.00 IV +5.0]")
-}
-
-// Items of equal scores are ordered by premium in whole dollars, then by contract. Here all components are at their limits.
-func TestFlowOrder(t *testing.T) {
-	full := func(price float64) compute.Quote { return placed(0.95*price, 1.05*price, price+1, 1e6, 0, 0) }
-	f := flowOf(t, of("XLK", 150), nil,
-		row{"XLK260821C00150000", full(2)}, row{"XLK260821C00151000", full(3)}, row{"XLK260821P00150000", full(2.000000001)},
-		row{"XLK260814P00150000", full(2)}, row{"XLK260821C00149000", trade(1.9, 2.1, 2, 1e6, 0, 3600)})
-	var got []string
-	for _, it := range f.Items {
-		got = append(got, it.Contract)
-	}
-	// 2.000000001 · 1e6 · 100 is 200,000,000.1: the same whole dollars.
-	want := []string{"XLK260821C00151000", "XLK260814P00150000", "XLK260821C00150000", "XLK260821P00150000", "XLK260821C00149000"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
 }
 
 // A number that equals a threshold as a decimal counts as equal: labels agree with the rounded number beside them.
