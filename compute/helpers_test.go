@@ -163,13 +163,6 @@ func marshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// with returns a quote with 10 open contracts, two sides and a published volatility.
-func with(bid, ask, iv float64) compute.Quote {
-	q := quoted(bid, ask, 10)
-	q.IV = iv
-	return q
-}
-
 // years returns T for a number of hours.
 func years(hours float64) float64 { return hours / (365 * 24) }
 
