@@ -68,7 +68,7 @@ func treeChain(t *testing.T, symbol string, b binomial, reach float64, dates ...
 	u.Symbol = symbol
 	var rows []row
 	for _, d := range dates {
-		years, sum := compute.PM.Instant(d, cal).Sub(u.AsOf).Hours()/(365*24), 0.0
+		years, sum := years(compute.PM.Instant(d, cal).Sub(u.AsOf).Hours()), 0.0
 		for j := -12; j <= 12; j++ {
 			k := math.Round(b.spot*(1+reach*float64(j)/12)*100) / 100
 			for right, letter := range "CP" {
@@ -121,7 +121,7 @@ func TestAmericanAsEuropean(t *testing.T) {
 			row, name := r.Data.ByExpiration[i], fmt.Sprintf("%s, %d days", c.name, d)
 			off := (float64(*row.Gross)/gross[i] - 1) * 100
 			nearly(t, name+": gross, percent", off, c.percent[i], 1.5)
-			years := compute.PM.Instant(dates[i], cal).Sub(chain.AsOf).Hours() / (365 * 24)
+			years := years(compute.PM.Instant(dates[i], cal).Sub(chain.AsOf).Hours())
 			forward := c.tree.spot * math.Exp(c.tree.rate*years) * c.tree.paid(years)
 			wide := (float64(row.Forward)/forward - 1) * 1e4
 			nearly(t, name+": forward, basis points", wide, c.forward[i], 2)

@@ -2,6 +2,7 @@ package compute_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"strconv"
@@ -19,50 +20,40 @@ const unit = 0x1p-53
 // bsVector is one line of testdata/bs_vectors.json. It was computed with 50 digits by mpmath 1.2.1 and printed with 17. Its
 // inputs are exact float64s.
 type bsVector struct {
-	ID                int    `json:"id"`
-	Right             string `json:"right"`
-	Seconds           int    `json:"seconds"`
-	Spot              string `json:"spot"`
-	Strike            string `json:"strike"`
-	Rate              string `json:"rate"`
-	Forward           string `json:"forward"`
-	V                 string `json:"total_vol"`
-	Price             string `json:"undiscounted_price"`
-	Gamma             string `json:"gamma"`
-	ShiftedSpot       string `json:"spot_shifted"`
-	ShiftedGamma      string `json:"gamma_at_spot_shifted"`
-	QuoteMid          string `json:"quote_mid"`
-	VFromQuoteMid     string `json:"total_vol_from_quote_mid"`
-	right             compute.Right
-	growth            float64 // e^{rT}
-	spot, f, k, v     float64
-	price, mid, fromQ float64
+	ID, Seconds  int
+	Right        string
+	Spot         float64 `json:",string"`
+	Strike       float64 `json:",string"`
+	Rate         float64 `json:",string"`
+	Forward      float64 `json:",string"`
+	V            float64 `json:"total_vol,string"`
+	Price        float64 `json:"undiscounted_price,string"`
+	Gamma        float64 `json:",string"`
+	ShiftedSpot  float64 `json:"spot_shifted,string"`
+	ShiftedGamma float64 `json:"gamma_at_spot_shifted,string"`
+	Mid          float64 `json:"quote_mid,string"`
+	VFromMid     float64 `json:"total_vol_from_quote_mid,string"`
 }
+
+var rightOf = map[string]compute.Right{"C": compute.Call, "P": compute.Put}
+
+// growth returns e^(rT).
+func (v *bsVector) growth() float64 { return math.Exp(v.Rate * float64(v.Seconds) / (365 * 86400)) }
 
 func bsVectors(t *testing.T) []bsVector {
 	t.Helper()
-	text, err := os.ReadFile("testdata/bs_vectors.json")
-	must(t, err)
 	var file struct{ Vectors []bsVector }
-	must(t, json.Unmarshal(text, &file))
-	if len(file.Vectors) != 40 {
-		t.Fatalf("%d vectors, want 40", len(file.Vectors))
-	}
-	for i := range file.Vectors {
-		v := &file.Vectors[i]
-		v.right = map[string]compute.Right{"C": compute.Call, "P": compute.Put}[v.Right]
-		v.growth = math.Exp(number(t, v.Rate) * float64(v.Seconds) / (365 * 86400))
-		v.spot, v.f, v.k, v.v = number(t, v.Spot), number(t, v.Forward), number(t, v.Strike), number(t, v.V)
-		v.price, v.mid, v.fromQ = number(t, v.Price), number(t, v.QuoteMid), number(t, v.VFromQuoteMid)
-	}
+	decodeFile(t, "bs_vectors.json", &file)
+	equal(t, "vectors", len(file.Vectors), 40)
 	return file.Vectors
 }
 
-func number(t *testing.T, s string) float64 {
+// decodeFile decodes a file of testdata.
+func decodeFile(t *testing.T, name string, v any) {
 	t.Helper()
-	x, err := strconv.ParseFloat(s, 64)
+	text, err := os.ReadFile("testdata/" + name)
 	must(t, err)
-	return x
+	must(t, json.Unmarshal(text, v))
 }
 
 // within fails the test unless got is within a relative tolerance of want.
@@ -78,32 +69,31 @@ func within(t *testing.T, name string, got, want, relative float64) {
 func TestGammaVectors(t *testing.T) {
 	for _, v := range bsVectors(t) {
 		name := "gamma " + strconv.Itoa(v.ID)
-		within(t, name, compute.BlackGamma(v.spot, v.spot, v.f, v.k, v.v, 1/v.growth), number(t, v.Gamma), 1e-12)
+		within(t, name, compute.BlackGamma(v.Spot, v.Spot, v.Forward, v.Strike, v.V, 1/v.growth()), v.Gamma, 1e-12)
 
-		shifted, want := number(t, v.ShiftedSpot), number(t, v.ShiftedGamma)
-		got := compute.BlackGamma(v.spot, shifted, v.f, v.k, v.v, 1/v.growth)
-		if want < 1e-300 {
-			nearly(t, name+" shifted", got, want, 1e-300)
+		got := compute.BlackGamma(v.Spot, v.ShiftedSpot, v.Forward, v.Strike, v.V, 1/v.growth())
+		if v.ShiftedGamma < 1e-300 {
+			nearly(t, name+" shifted", got, v.ShiftedGamma, 1e-300)
 			continue
 		}
-		d1 := (math.Log(v.f/v.k)+math.Log(shifted/v.spot))/v.v + v.v/2
-		within(t, name+" shifted", got, want, 1e-12+6*unit*d1*d1)
+		d1 := (math.Log(v.Forward/v.Strike)+math.Log(v.ShiftedSpot/v.Spot))/v.V + v.V/2
+		within(t, name+" shifted", got, v.ShiftedGamma, 1e-12+6*unit*d1*d1)
 	}
 }
 
 // The value of an out-of-the-money option is the difference of F·N and K·N, each known to a few units times 1 + d1².
 func TestValueVectors(t *testing.T) {
 	for _, v := range bsVectors(t) {
-		d1, otm := math.Log(v.f/v.k)/v.v+v.v/2, 1.0
-		if v.k < v.f {
+		d1, otm := math.Log(v.Forward/v.Strike)/v.V+v.V/2, 1.0
+		if v.Strike < v.Forward {
 			otm = -1
 		}
-		terms := v.f*normal(otm*d1) + v.k*normal(otm*(d1-v.v))
-		tolerance := 8 * unit * (1 + d1*d1) * terms / v.price
+		terms := v.Forward*normal(otm*d1) + v.Strike*normal(otm*(d1-v.V))
+		tolerance := 8 * unit * (1 + d1*d1) * terms / v.Price
 		if tolerance > 1e-8 {
 			t.Fatalf("vector %d is ill-conditioned: %g", v.ID, tolerance)
 		}
-		within(t, "value "+strconv.Itoa(v.ID), compute.BlackValue(v.right, v.f, v.k, v.v), v.price, tolerance)
+		within(t, "value "+strconv.Itoa(v.ID), compute.BlackValue(rightOf[v.Right], v.Forward, v.Strike, v.V), v.Price, tolerance)
 	}
 }
 
@@ -112,16 +102,37 @@ const stopsAt = 1e-14
 
 func TestImpliedVectors(t *testing.T) {
 	for _, v := range bsVectors(t) {
-		got, ok := compute.ImpliedTotalVolatility(v.right, v.price, v.f, v.k, 0)
-		if !ok {
-			t.Errorf("vector %d: no volatility from the price", v.ID)
+		for _, c := range []struct{ value, guess, want float64 }{{v.Price, 0, v.V}, {v.Mid * v.growth(), 0.9 * v.V, v.VFromMid}} {
+			got, ok := compute.ImpliedTotalVolatility(rightOf[v.Right], c.value, v.Forward, v.Strike, c.guess)
+			equal(t, fmt.Sprintf("v from %v of vector %d", c.value, v.ID), ok, true)
+			within(t, fmt.Sprintf("v from %v of vector %d", c.value, v.ID), got, c.want, 1e-9)
 		}
-		within(t, "v from price "+strconv.Itoa(v.ID), got, v.v, 1e-9)
-		got, ok = compute.ImpliedTotalVolatility(v.right, v.mid*v.growth, v.f, v.k, 0.9*v.v)
-		if !ok {
-			t.Errorf("vector %d: no volatility from the quote", v.ID)
-		}
-		within(t, "v from quote "+strconv.Itoa(v.ID), got, v.fromQ, 1e-9)
+	}
+}
+
+// greeksVector is one line of testdata/greeks_vectors.json, which testdata/greeks_vectors.py made with mpmath 1.3.0 and 50
+// digits, from delta alone: its vanna and charm are numerical derivatives. The inputs are exact float64s.
+type greeksVector struct {
+	Right                                   string
+	Spot, Strike, Seconds, Rate, Forward, V float64
+	Delta                                   float64 `json:",string"`
+	Vanna                                   float64 `json:",string"`
+	Charm                                   float64 `json:",string"`
+}
+
+// The greeks have 12 digits, also below the floor of 15 minutes, with a negative carry and a negative rate.
+func TestGreeksOfManyDigits(t *testing.T) {
+	var vectors []greeksVector
+	decodeFile(t, "greeks_vectors.json", &vectors)
+	equal(t, "vectors", len(vectors), 32)
+	for _, v := range vectors {
+		name := fmt.Sprintf("%s %v at %v, %v s", v.Right, v.Strike, v.Spot, v.Seconds)
+		got := compute.BlackGreeks(v.Spot, v.Forward, v.Strike, v.V, v.Seconds/(365*86400), v.Rate)
+		right := rightOf[v.Right]
+		// The rounding of d1 moves the tail of N(d1) by d1² units, and its density too.
+		within(t, name+" delta", got.Delta[right], v.Delta, 1e-12)
+		within(t, name+" vanna", got.Vanna, v.Vanna, 1e-12)
+		within(t, name+" charm", got.Charm[right], v.Charm, 1e-11) // its two terms may almost cancel
 	}
 }
 

@@ -1,8 +1,6 @@
 package compute
 
 import (
-	"bufio"
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -29,12 +27,9 @@ func DateOf(t time.Time) Date {
 
 // ParseDate parses YYYY-MM-DD. It accepts nothing else: no spaces, no signs, no date that does not exist.
 func ParseDate(s string) (Date, error) {
-	if len(s) != len(time.DateOnly) {
-		return 0, fmt.Errorf("parse date %.40q: want YYYY-MM-DD", s)
-	}
 	t, err := time.Parse(time.DateOnly, s)
 	if err != nil {
-		return 0, fmt.Errorf("parse date %q: want YYYY-MM-DD", s)
+		return 0, fmt.Errorf("parse date %.40q: want YYYY-MM-DD", s)
 	}
 	return DateOf(t), nil
 }
@@ -153,16 +148,15 @@ func (c *Calendar) Closures() (closed, early []Date) {
 // ParseClosures reads further closures, one a line: a date YYYY-MM-DD, alone for a full closure or followed by
 // the word early for a 13:00 close. A byte order mark, empty lines and text after # are ignored.
 func ParseClosures(text []byte) (closed, early []Date, err error) {
-	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
-	for n := 1; lines.Scan(); n++ {
-		line, _, _ := strings.Cut(lines.Text(), "#")
+	for n, line := range strings.Split(strings.TrimPrefix(string(text), "\ufeff"), "\n") {
+		line, _, _ = strings.Cut(line, "#")
 		fields := strings.Fields(line)
 		if len(fields) == 0 {
 			continue
 		}
 		d, err := ParseDate(fields[0])
 		if err != nil {
-			return nil, nil, fmt.Errorf("line %d: %w", n, err)
+			return nil, nil, fmt.Errorf("line %d: %w", n+1, err)
 		}
 		switch {
 		case len(fields) == 1:
@@ -170,11 +164,8 @@ func ParseClosures(text []byte) (closed, early []Date, err error) {
 		case len(fields) == 2 && fields[1] == "early":
 			early = append(early, d)
 		default:
-			return nil, nil, fmt.Errorf("line %d: want YYYY-MM-DD or YYYY-MM-DD early", n)
+			return nil, nil, fmt.Errorf("line %d: want YYYY-MM-DD or YYYY-MM-DD early", n+1)
 		}
-	}
-	if err := lines.Err(); err != nil {
-		return nil, nil, fmt.Errorf("read closures: %w", err)
 	}
 	return closed, early, nil
 }

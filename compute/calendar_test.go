@@ -96,7 +96,7 @@ func TestParseClosures(t *testing.T) {
 		"2026-08-12early":                         "line 1:",
 		"2026-08-12 Early":                        "line 1:",
 		"early 2026-08-12":                        "line 1:",
-		"2026-08-12\n" + strings.Repeat("x", 1e5): "",
+		"2026-08-12\n" + strings.Repeat("x", 1e5): "line 2:",
 	} {
 		closed, early, err := compute.ParseClosures([]byte(s))
 		if err == nil || !strings.Contains(err.Error(), line) || closed != nil || early != nil {
@@ -138,6 +138,15 @@ func TestSessionArithmetic(t *testing.T) {
 		equal(t, "sessions in 20 days to "+d.String(), cal.SessionsBetween(d-20, d), i-index[d-20])
 		equal(t, "sessions in no days", cal.SessionsBetween(d, d), 0)
 		equal(t, "sessions backwards", cal.SessionsBetween(d, d-9), 0)
+	}
+}
+
+// The session of an instant is that of its date in New York, or the last before.
+func TestSessionDate(t *testing.T) {
+	for instant, want := range map[string]string{
+		"2026-10-03T15:00:00Z": "2026-10-02", "2026-10-05T03:59:59Z": "2026-10-02", "2026-10-05T04:00:00Z": "2026-10-05", "2026-09-07T15:00:00Z": "2026-09-04",
+	} {
+		equal(t, instant, cal.SessionDate(at(instant)), day(want))
 	}
 }
 

@@ -159,7 +159,11 @@ type Chain struct {
 // unsettled yields T, the time from the quote instant to settlement, and the contracts of each root and expiration with
 // T > 0, in order. The slices are never empty and are parts of c.Contracts.
 func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Duration, []Contract] {
-	q := c.QuoteInstant(cal)
+	return c.settlingAfter(c.QuoteInstant(cal), cal)
+}
+
+// settlingAfter is unsettled, with T from another instant.
+func (c *Chain) settlingAfter(q time.Time, cal *Calendar) iter.Seq2[time.Duration, []Contract] {
 	return func(yield func(time.Duration, []Contract) bool) {
 		for rest := c.Contracts; len(rest) > 0; {
 			first, n := &rest[0], 1
@@ -173,6 +177,15 @@ func (c *Chain) unsettled(cal *Calendar) iter.Seq2[time.Duration, []Contract] {
 			rest = rest[n:]
 		}
 	}
+}
+
+// find returns the contract of the chain that is the same as o, nil if it lists none.
+func (c *Chain) find(o *Contract) *Contract {
+	i, found := slices.BinarySearchFunc(c.Contracts, o, func(x Contract, y *Contract) int { return compareListing(&x, y) })
+	if !found {
+		return nil
+	}
+	return &c.Contracts[i]
 }
 
 // UnsettledCounts are numbers of contracts with T > 0.

@@ -2,7 +2,6 @@ package compute
 
 import (
 	"cmp"
-	"iter"
 	"math"
 	"slices"
 	"time"
@@ -65,27 +64,24 @@ func (e *exposure) changes(net *Dollars, flip *Level) (c *Changes, reason *strin
 	switch {
 	case ref == nil:
 		return nil, new(noReference)
-	case e.Chain.splitSince(ref.listed(), ref.AsOf, e.level/ref.Spot, e.Calendar):
+	case e.Chain.splitSince(ref.chain, e.level/ref.Spot, e.Calendar):
 		return nil, new(split)
 	case net == nil:
 		return nil, new("net_unknown")
-	case ref.Net == nil:
+	case ref.net == nil:
 		return nil, new("reference_net_unknown")
 	}
 	n := e.reprice()
-	from, to := *ref.Net, *net
+	from, to := *ref.net, *net
 	return &Changes{
-		ReferenceAsOf: ref.AsOf,
+		ReferenceAsOf: ref.chain.AsOf,
 		Net: NetChange{
 			From: from, To: to,
 			Expired: n[0] - from, Spot: n[1] - n[0], Time: n[2] - n[1], Volatility: n[3] - n[2], OpenInterest: n[4] - n[3], Listed: to - n[4],
 		},
-		Flip: FlipChange{ref.Flip, flip},
+		Flip: FlipChange{ref.flip, flip},
 	}, nil
 }
-
-// held is the open interest of a contract and its volume of the session, NaN where not known.
-type held struct{ interest, volume float64 }
 
 // movedShare is the share of open interest beyond which the changes that no trade explains show that contracts of the same symbols are
 // others. On recorded chains of sessions that follow each other it is 0.002 to 0.03, with strikes that are shifted 0.51 to 0.77.
@@ -94,39 +90,36 @@ const movedShare = 0.25
 // endOfSession is how long before the close of its session a document may be whose volume counts as that of the session.
 const endOfSession = 5 * time.Minute
 
-// splitSince says whether the shares of a fund or stock were split between an earlier document, of some contracts, and c, or the strikes
-// adjusted: most of these that have not settled are then no longer listed. After a price change of over 20 %, as from a split in half or
+// splitSince says whether the shares of a fund or stock were split between an earlier chain and c, or the strikes adjusted: most of the
+// contracts of the earlier one that have not settled are then no longer listed. After a price change of over 20 %, as from a split in half or
 // more, it is enough that a tenth is gone, because some new strikes are equal to old ones. Options of a stock that only fell stay listed.
 // ratio is that of the prices. It is a split, too, when open interest at symbols of both has changed by more than the volume in between: that
-// of a whole session, so the earlier document must be of its end.
-func (c *Chain) splitSince(earlier iter.Seq2[contractKey, held], asOf time.Time, ratio float64, cal *Calendar) bool {
-	u, q := UnderlyingOf(c.Symbol), c.QuoteInstant(cal)
-	if u.Kind == KindIndex {
+// of a whole session, so the earlier chain must be of its end.
+func (c *Chain) splitSince(earlier *Chain, ratio float64, cal *Calendar) bool {
+	if UnderlyingOf(c.Symbol).Kind == KindIndex {
 		return false
 	}
 	listed, gone := 0, 0
 	traded, open, moved := 0.0, 0.0, 0.0 // of contracts that both list
-	for k, was := range earlier {
-		if settlement, _ := u.settlement(k.Root); !settlement.Instant(k.Expiration, cal).After(q) {
-			continue
-		}
-		i, found := slices.BinarySearchFunc(c.Contracts, k.contract(), func(x, y Contract) int { return compareListing(&x, &y) })
-		if !found {
-			gone++
-			continue
-		}
-		listed++
-		if was.interest >= 0 && was.volume >= 0 {
-			now := c.Contracts[i].OpenInterest
-			traded += was.volume
-			open += max(now, was.interest)
-			moved += max(math.Abs(now-was.interest)-was.volume, 0)
+	for _, contracts := range earlier.settlingAfter(c.QuoteInstant(cal), cal) {
+		for i := range contracts {
+			was, now := &contracts[i], c.find(&contracts[i])
+			if now == nil {
+				gone++
+				continue
+			}
+			listed++
+			if was.Volume >= 0 {
+				traded += was.Volume
+				open += max(now.OpenInterest, was.OpenInterest)
+				moved += max(math.Abs(now.OpenInterest-was.OpenInterest)-was.Volume, 0)
+			}
 		}
 	}
 	if math.Abs(ratio-1) > 0.2 && 10*gone > gone+listed {
 		return true
 	}
-	whole := !asOf.Before(cal.Close(cal.SessionDate(asOf)).Add(-endOfSession))
+	whole := !earlier.AsOf.Before(cal.Close(earlier.Session(cal)).Add(-endOfSession))
 	return gone > listed || whole && traded > 0 && moved > movedShare*open
 }
 
@@ -146,18 +139,20 @@ const (
 func (e *exposure) reprice() (net [repriceSteps]Dollars) {
 	for _, before := range e.compared() {
 		now := e.today(before.Series)
-		for _, was := range before.Strikes {
-			if was.Volatility == 0 {
+		for i := range before.strikes {
+			was := &before.strikes[i]
+			if was.step == volNone {
 				continue
 			}
-			is := now.priced(was.Strike)
-			unit := e.repriceStrike(&before, now, &was, is)
+			is := now.priced(was.k)
+			unit := e.repriceStrike(before, now, was, is)
 			for step := range net {
-				for right, held := range was.OpenInterest {
-					gex := unit[step]
-					switch {
-					case math.IsNaN(held):
+				for right, c := range was.contracts {
+					if c == nil {
 						continue
+					}
+					gex, held := unit[step], c.OpenInterest
+					switch {
 					case is == nil || is.contracts[right] == nil:
 						gex = unit[afterExpired]
 					case step == afterOpenInterest:
@@ -173,20 +168,17 @@ func (e *exposure) reprice() (net [repriceSteps]Dollars) {
 
 // repriceStrike returns the unsigned GEX of one contract of a strike after each step. is is nil when today does not hold the
 // strike: then only the first step counts.
-func (e *exposure) repriceStrike(before *SeriesState, now *series, was *StrikeState, is *strike) (unit [repriceSteps]float64) {
-	ref := e.Reference
-	at := func(spot, f, v, discount float64) float64 {
-		return BlackGamma(spot, spot, f, was.Strike, v, discount) * dollarsPerGamma(spot)
-	}
-	yearsBefore := before.Seconds / secondsPerYear
-	discount := math.Exp(-ref.Rate * yearsBefore)
-	unit[afterExpired] = at(ref.Spot, before.Forward, was.Volatility, discount)
+func (e *exposure) repriceStrike(before, now *series, was, is *strike) (unit [repriceSteps]float64) {
+	unit[afterExpired] = was.gex
 	if is == nil {
 		return unit
 	}
-	f := before.Forward * (e.level / ref.Spot)
-	unit[afterSpot] = at(e.level, f, was.Volatility, discount)
-	unit[afterTime] = at(e.level, f, was.Volatility*math.Sqrt(now.years/yearsBefore), now.discount)
+	f := before.forward * (e.level / e.Reference.Spot)
+	at := func(v, discount float64) float64 {
+		return BlackGamma(e.level, e.level, f, was.k, v, discount) * dollarsPerGamma(e.level)
+	}
+	unit[afterSpot] = at(was.v, before.discount)
+	unit[afterTime] = at(was.v*math.Sqrt(now.years/before.years), now.discount)
 	unit[afterVolatility] = is.gex
 	unit[afterOpenInterest] = is.gex
 	return unit
@@ -216,30 +208,35 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 	if e.Reference == nil {
 		return nil, nil
 	}
-	type change struct{ from, to float64 }
-	changes := map[contractKey]change{}
-	for k, was := range (&GammaState{Series: e.compared()}).listed() {
-		changes[k] = change{from: was.interest}
-	}
-	for _, s := range e.series {
-		for _, c := range s.all() {
-			k := c.key()
-			changes[k] = change{changes[k].from, c.OpenInterest} // what is not known is left out below
-		}
-	}
-	leftOut := map[contractKey]bool{}
-	for _, c := range slices.Concat(e.Reference.Unknown, e.unknown()) {
+	leftOut := map[string]bool{} // by symbol
+	for _, c := range slices.Concat(unknownOf(e.Reference.series), unknownOf(e.series)) {
 		if c.Settlement.Instant(c.Expiration, e.Calendar).After(e.quoted) {
-			k := c.key()
-			leftOut[k] = true
-			delete(changes, k)
+			leftOut[c.Symbol()] = true
 		}
 	}
 	out := []OpenInterestChange{}
-	for k, x := range changes {
-		if x.from != x.to {
-			c := k.contract()
-			out = append(out, OpenInterestChange{c.Symbol(), Level(k.strike), k.Expiration, k.right, Count(x.from), Count(x.to)})
+	add := func(c *Contract, from, to float64) {
+		if from == to {
+			return
+		}
+		if symbol := c.Symbol(); !leftOut[symbol] {
+			out = append(out, OpenInterestChange{symbol, Level(c.Strike), c.Expiration, c.Right, Count(from), Count(to)})
+		}
+	}
+	for _, s := range e.series {
+		for _, c := range s.all() {
+			was := e.Reference.chain.find(c)
+			if was == nil {
+				was = &Contract{}
+			}
+			add(c, was.OpenInterest, c.OpenInterest)
+		}
+	}
+	for _, s := range e.compared() {
+		for row, c := range s.all() {
+			if row != nil && e.Chain.find(c) == nil {
+				add(c, c.OpenInterest, 0)
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b OpenInterestChange) int {
@@ -249,83 +246,29 @@ func (e *exposure) openInterestChanges() (largest *[]OpenInterestChange, unread 
 	return &out, new(len(leftOut))
 }
 
-// GammaState is the state of a gamma exposure that [Changes] of the next session compare with. It holds every contract with
-// T > 0, with or without open interest.
+// GammaState is what [Changes] of the next session compare with: a gamma exposure, and the chain behind it. It is immutable.
 type GammaState struct {
-	AsOf   time.Time
-	Spot   float64  // effective
-	Rate   float64  // per year, continuously compounded
-	Net    *Dollars // as served; nil: unknown
-	Flip   *Level   // as served; nil: none
-	Series []SeriesState
-	// Unknown has the contracts whose open interest is not known, see [listedSeries].
-	Unknown []Contract
+	Rate float64 // per year, continuously compounded
+	Spot float64 // effective
+
+	chain  *Chain
+	series []*series
+	net    *Dollars // as served; nil: unknown
+	flip   *Level   // as served; nil: none
 }
 
-// SeriesState is one series of a [GammaState]. The series are in the order of sums.
-type SeriesState struct {
-	Series
-	Seconds float64       // T, > 0
-	Forward float64       // F, > 0
-	Strikes []StrikeState // rising
-}
-
-// StrikeState is one strike of a [SeriesState].
-type StrikeState struct {
-	Strike       float64
-	Volatility   float64    // total volatility v of both rights, 0 for none
-	OpenInterest [2]float64 // by right; NaN where not listed
-	Volume       [2]float64 // of the session, by right; NaN where not known
-}
-
-// state returns the reference of the next session. net and flip are the figures as served.
-func (e *exposure) state(net *Dollars, flip *Level) *GammaState {
-	out := &GammaState{AsOf: e.Chain.AsOf, Spot: e.level, Rate: e.RiskFreeRate, Net: net, Flip: flip, Unknown: e.unknown()}
-	for _, s := range e.series {
-		held := make([]StrikeState, 0, len(s.strikes))
-		for i := range s.strikes {
-			row := &s.strikes[i]
-			was := StrikeState{row.k, row.v, [2]float64{math.NaN(), math.NaN()}, [2]float64{}}
-			for right, c := range row.contracts {
-				if c != nil {
-					was.OpenInterest[right], was.Volume[right] = c.OpenInterest, c.Volume
-				}
-			}
-			held = append(held, was)
-		}
-		out.Series = append(out.Series, SeriesState{s.Series, s.left.Seconds(), s.forward, held})
-	}
-	return out
-}
-
-// listed yields the contracts of a state and their open interest.
-func (g *GammaState) listed() iter.Seq2[contractKey, held] {
-	return func(yield func(contractKey, held) bool) {
-		for _, s := range g.Series {
-			for _, row := range s.Strikes {
-				for right, interest := range row.OpenInterest {
-					if !math.IsNaN(interest) && !yield(contractKey{s.Series, row.Strike, Right(right)}, held{interest, row.Volume[right]}) {
-						return
-					}
-				}
-			}
-		}
-	}
-}
-
-// unknown returns the contracts of all series whose open interest is not known.
-func (e *exposure) unknown() (all []Contract) {
-	for _, s := range e.series {
+// unknownOf returns the contracts of some series whose open interest is not known.
+func unknownOf(some []*series) (all []Contract) {
+	for _, s := range some {
 		all = append(all, s.unknown...)
 	}
 	return all
 }
 
 // compared returns the series of the reference that have not settled.
-func (e *exposure) compared() []SeriesState {
-	return slices.DeleteFunc(slices.Clone(e.Reference.Series), func(s SeriesState) bool {
-		settlement, _ := e.underlying.settlement(s.Root)
-		return !settlement.Instant(s.Expiration, e.Calendar).After(e.quoted)
+func (e *exposure) compared() []*series {
+	return slices.DeleteFunc(slices.Clone(e.Reference.series), func(s *series) bool {
+		return !s.settlement.Instant(s.Expiration, e.Calendar).After(e.quoted)
 	})
 }
 

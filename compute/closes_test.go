@@ -150,23 +150,3 @@ func TestRowsThatAreNoCloses(t *testing.T) {
 		equal(t, c.name, len(used["XLK"].Closes) == rows+1, c.kept)
 	}
 }
-
-// A quote of an older session is compared with nothing.
-func TestQuoteOfAnOlderSession(t *testing.T) {
-	funds := market()
-	old := funds["XLK"]
-	old.Quote.AsOf = at("2026-08-10T20:00:00Z")
-	funds["XLK"] = old
-	r := rotation(t, funds)
-	for _, s := range r.Sectors {
-		equal(t, s.Symbol, fmt.Sprint(s.Rank.Day != nil, s.Relative.Day != nil, s.Returns.Day != nil), fmt.Sprint(s.Symbol != "XLK", s.Symbol != "XLK", true))
-	}
-	equal(t, "breadth", r.Breadth.Advancing+r.Breadth.Declining+r.Breadth.Unchanged, 10)
-	isNull(t, "tone", r.Tone)
-	funds = market()
-	funds["SPY"] = old
-	r = rotation(t, funds)
-	isNull(t, "above benchmark", r.Breadth.AboveBenchmark)
-	isNull(t, "relative", r.Sectors[0].Relative.Day)
-	equal(t, "leaders", len(r.Leaders), 3)
-}

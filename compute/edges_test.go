@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -124,31 +123,6 @@ func TestWallTies(t *testing.T) {
 	}
 }
 
-// The walls are the same on both sides of a strike with as many calls as puts, and may lie on one side of the spot. Only `by_side` jumps.
-func TestWallsOfNet(t *testing.T) {
-	for _, c := range []struct {
-		spot   float64
-		walls  string
-		bySide string
-	}{
-		{7000.5, "7050 6900", "7050 7000"}, {7000, "7050 6900", "7000 7000"}, {6999.5, "7050 6900", "7000 6900"}, {6800, "7050 6900", "7000 null"}, {7200, "7050 6900", "null 7000"},
-	} {
-		g := exposure(t, index(c.spot, closing), flat(6900, 0, 100, 7000, 300, 300, 7050, 100, 0)...).Data
-		write := func(call, put *compute.Level) string { return fmt.Sprintf("%s %s", marshal(t, call), marshal(t, put)) }
-		equal(t, "walls", write(g.CallWall, g.PutWall), c.walls)
-		equal(t, "by side", write(g.Walls.BySide.Call, g.Walls.BySide.Put), c.bySide)
-	}
-}
-
-// A strike of 0 has ln K = -∞. It does not count as a neighbour, and does not make the document fail.
-func TestStrikeZero(t *testing.T) {
-	r := exposure(t, index(7000, noon), row{"SPXW260821C00000000", with(6990, 7010, 8)}, row{"SPXW260821P00000000", published(0.5, 10)},
-		row{"SPXW260821C06900000", blank(10)}, row{"SPXW260821P06900000", blank(10)},
-		row{"SPXW260821C07000000", published(0.3, 10)})
-	marshal(t, r.Data)
-	equal(t, "used", r.Data.ContractsAnalyzed, 5)
-}
-
 // With no used contract, every number that needs a contract is null. The other numbers are there.
 func TestNothingUsed(t *testing.T) {
 	for name, rows := range map[string][]row{
@@ -174,18 +148,6 @@ func TestNothingUsed(t *testing.T) {
 	}
 }
 
-// A move needs a series that trades in a session after the session date.
-func TestNoExpectedMove(t *testing.T) {
-	for name, symbol := range map[string]string{"PM today": "SPXW260811C07000000", "AM tomorrow": "SPX260812C07000000"} {
-		isNull(t, name, exposure(t, index(7000, noon), row{symbol, published(0.2, 10)}).Data.ExpectedMove)
-	}
-	// Quotes of Friday morning: the series that settles in the morning last traded on Thursday.
-	u := index(7000, "2026-08-11T20:14:59Z")
-	u.CapturedAt = at("2026-08-14T12:30:00Z")
-	r := exposure(t, u, row{"SPX260814C07000000", published(0.2, 10)}, row{"SPXW260818C07000000", published(0.2, 10)})
-	isNull(t, "no session is left", r.Data.ExpectedMove)
-}
-
 // Without a smile, the variance of the move is linear in ln K between the strikes around the forward, which is 7000, and flat outside them.
 func TestExpectedMoveWithoutSmile(t *testing.T) {
 	const n = 8 // sessions from the close of 2026-08-11 to that of 2026-08-21
@@ -202,30 +164,6 @@ func TestExpectedMoveWithoutSmile(t *testing.T) {
 		{[]row{at(0, 0.02), at(7040, 0.05)}, 0.0025},
 	} {
 		near(t, "move", exposure(t, index(7000, closing), c.rows...).Data.ExpectedMove, 7000*math.Sqrt(c.want/n), 1e-7)
-	}
-}
-
-// The median and the 95th percentile of one difference are that difference.
-func TestGammaDifferenceOfOneContract(t *testing.T) {
-	q := published(0.2, 10)
-	q.Gamma = 1
-	d := exposure(t, index(7000, closing), row{"SPXW260821C07000000", q}).Quality.GammaDifference
-	equal(t, "contracts", d.Contracts, 1)
-	near(t, "median", d.Median, 1, 0.01)
-	near(t, "percentile", d.Percentile95, float64(*d.Median), 0)
-}
-
-// The week ends on its Friday, also where the Friday is the session date or a holiday. A part without strikes is an empty list.
-func TestMatrixWeek(t *testing.T) {
-	for _, c := range []struct{ asOf, session, friday string }{
-		{"2026-08-17T15:00:00Z", "2026-08-17", "2026-08-21"},
-		{"2026-08-21T15:00:00Z", "2026-08-21", "2026-08-21"},
-		{"2026-08-23T15:00:00Z", "2026-08-21", "2026-08-21"}, // a Sunday
-		{"2027-03-25T15:00:00Z", "2027-03-25", "2027-03-26"}, // before Good Friday
-	} {
-		r := exposure(t, index(4000, c.asOf), row{"SPXW271217C04000000", published(0.2, 10)})
-		equal(t, c.asOf, string(marshal(t, r.Matrix.Parts)), fmt.Sprintf(
-			`[{"name":"zero_dte","from":%q,"to":%[1]q,"by_strike":[]},{"name":"this_week","from":%[1]q,"to":%q,"by_strike":[]}]`, c.session, c.friday))
 	}
 }
 

@@ -121,7 +121,7 @@ func (h *hostile) sectors() compute.SectorsInput {
 
 // curve draws a settlement file: equal prices, any prices, several contracts of one month and of one date.
 func (h *hostile) curve() compute.VIXInput {
-	in := compute.VIXInput{Date: compute.DateOf(h.now), Calendar: cal, Now: h.now, Cash: map[string]compute.UnderlyingQuote{}}
+	in := compute.VIXInput{Date: compute.DateOf(h.now), Calendar: cal, Today: compute.DateOf(h.now), Cash: map[string]compute.UnderlyingQuote{}}
 	flat, settled := h.IntN(2) == 0, map[string]float64{}
 	expiration := in.Date
 	for range 1 + h.IntN(10) {
@@ -176,7 +176,7 @@ func FuzzEveryFigureIsFinite(f *testing.F) {
 			if i := compute.DefaultMaxPain(pains); i >= 0 {
 				pain = pains[i]
 			}
-			flow := compute.UnusualFlow(compute.FlowInput{Chain: in.Chain, Calendar: cal, Before: compute.NewChainBefore(in.Chain)})
+			flow := compute.UnusualFlow(compute.FlowInput{Chain: in.Chain, Calendar: cal, Before: in.Chain})
 			rotation, _ := compute.SectorRotation(h.sectors())
 			curve, quality, _ := compute.VIXTermStructure(h.curve())
 			for _, v := range []any{

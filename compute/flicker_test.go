@@ -141,29 +141,25 @@ func tickOf(price float64) float64 {
 // strike 7000 has as many calls as puts.
 func flickerRows() (rows []row) {
 	for n, series := range []string{"SPXW260811", "SPXW260812", "SPXW260814", "SPX260821", "SPXW260828", "SPXW260904", "SPXW260911", "SPX260918", "SPX261218"} {
-		settlement := map[bool]compute.Settlement{true: compute.PM, false: compute.AM}[strings.HasPrefix(series, "SPXW")]
-		date := series[len(series)-6:]
-		t := settlement.Instant(day("20"+date[:2]+"-"+date[2:4]+"-"+date[4:]), cal).Sub(at(noon)).Hours() / (365 * 24)
+		t := term(series, at(noon))
 		f := 7000.3 * math.Exp(0.025*t)
 		first := 6400.0
 		if n == 1 {
 			first += 13.37 // its forward, 7000.87, lies in the middle between two strikes, within a tick
 		}
-		for k := first; k <= 7600; k += 25 {
+		smile := func(k float64) float64 {
 			x := math.Tanh(math.Log(k/f) / math.Sqrt(t))
-			v := (0.13 - 0.1*x + 0.1*x*x) * math.Sqrt(t)
-			for right, letter := range "CP" {
-				price := compute.BlackValue(compute.Right(right), f, k, v) * math.Exp(-0.04*t)
-				tick, half := tickOf(price), math.Max(tickOf(price), 0.005*price)
-				side := k - map[rune]float64{'C': 7150, 'P': 6900}[letter]
-				interest := math.Round(4000 * math.Exp(-side*side/2e4) / float64(n+1))
-				if k == 7000 {
-					interest = 3000
-				}
-				rows = append(rows, row{symbolOf(series+string(letter), k),
-					quoted(math.Max(0, math.Floor((price-half)/tick)*tick), math.Ceil((price+half)/tick)*tick, interest)})
-			}
+			return 0.13 - 0.1*x + 0.1*x*x
 		}
+		rows = append(rows, priced(series, noon, f, 0.04, strikes(first, 7600, 25), smile, func(k float64, right compute.Right, price float64) compute.Quote {
+			tick, half := tickOf(price), math.Max(tickOf(price), 0.005*price)
+			side := k - [...]float64{7150, 6900}[right]
+			interest := math.Round(4000 * math.Exp(-side*side/2e4) / float64(n+1))
+			if k == 7000 {
+				interest = 3000
+			}
+			return quoted(math.Max(0, math.Floor((price-half)/tick)*tick), math.Ceil((price+half)/tick)*tick, interest)
+		})...)
 	}
 	return rows
 }

@@ -2,7 +2,6 @@ package compute
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"time"
@@ -123,40 +122,7 @@ type ChainFlow struct {
 type FlowInput struct {
 	Chain    *Chain
 	Calendar *Calendar
-	Before   *ChainBefore // nil when the last chain of the previous session is not known
-}
-
-// ChainBefore is what the flow needs of the last chain of the previous session. It is immutable.
-type ChainBefore struct {
-	spot float64
-	asOf time.Time
-	held map[contractKey]held
-	iv   map[contractKey]float64 // published implied volatility of each contract, NaN or 0 without one
-}
-
-type contractKey struct {
-	Series
-	strike float64
-	right  Right
-}
-
-func (c *Contract) key() contractKey {
-	return contractKey{Series{c.Root, c.Expiration}, c.Strike, c.Right}
-}
-
-// contract returns the contract without its numbers.
-func (k contractKey) contract() Contract {
-	return Contract{Root: k.Root, Expiration: k.Expiration, Strike: k.strike, Right: k.right}
-}
-
-// NewChainBefore returns what the flow of the next session needs of a chain.
-func NewChainBefore(c *Chain) *ChainBefore {
-	b := &ChainBefore{c.Spot, c.AsOf, make(map[contractKey]held, len(c.Contracts)), make(map[contractKey]float64, len(c.Contracts))}
-	for i := range c.Contracts {
-		o := &c.Contracts[i]
-		b.held[o.key()], b.iv[o.key()] = held{o.OpenInterest, o.Volume}, o.IV
-	}
-	return b
+	Before   *Chain // the last of the previous session; nil: not known
 }
 
 // flowLimits are the thresholds of eligibility and of the premium component, in contracts and USD.
@@ -169,7 +135,7 @@ func UnusualFlow(in FlowInput) ChainFlow {
 	chain := in.Chain
 	session := chain.Session(in.Calendar)
 	out := ChainFlow{Flow: Flow{Universe: []string{chain.Symbol}, SessionDate: session}}
-	if b := in.Before; b != nil && chain.splitSince(maps.All(b.held), b.asOf, chain.Spot/b.spot, in.Calendar) {
+	if b := in.Before; b != nil && chain.splitSince(b, chain.Spot/b.Spot, in.Calendar) {
 		out.Split, in.Before = true, nil
 	}
 	var live []*Contract

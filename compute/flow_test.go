@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 
 	"strikecache/compute"
@@ -24,7 +23,7 @@ func placed(bid, ask, last, volume, openInterest, ago float64) compute.Quote {
 	return q
 }
 
-func flowOf(t testing.TB, u compute.UnderlyingQuote, before *compute.ChainBefore, rows ...row) compute.ChainFlow {
+func flowOf(t testing.TB, u compute.UnderlyingQuote, before *compute.Chain, rows ...row) compute.ChainFlow {
 	t.Helper()
 	return compute.UnusualFlow(compute.FlowInput{Chain: build(t, u, rows...), Calendar: cal, Before: before})
 }
@@ -68,26 +67,9 @@ func TestFlowJSON(t *testing.T) {
 func TestReasons(t *testing.T) {
 	q := trade(1.9, 2.1, 2.1, 1000, 400, 90)
 	q.IV, q.Delta = 0.25, 0.31
-	before := compute.NewChainBefore(build(t, of("XLK", 150), row{"XLK260821C00157500", placed(1.9, 2.1, 2.1, 1000, 400, 90)})) // of IV 0.2
+	before := build(t, of("XLK", 150), row{"XLK260821C00157500", placed(1.9, 2.1, 2.1, 1000, 400, 90)}) // of IV 0.2
 	it := only(t, flowOf(t, of("XLK", 150), before, row{"XLK260821C00157500", q}))
 	equal(t, "reasons", fmt.Sprint(it.Reasons), "[VOL_OI 2.5x PREMIUM 200K AT_ASK L=1.00 IV +5.0]")
-}
-
-// Items of equal scores are ordered by premium in whole dollars, then by contract. Here all components are at their limits.
-func TestFlowOrder(t *testing.T) {
-	full := func(price float64) compute.Quote { return placed(0.95*price, 1.05*price, price+1, 1e6, 0, 0) }
-	f := flowOf(t, of("XLK", 150), nil,
-		row{"XLK260821C00150000", full(2)}, row{"XLK260821C00151000", full(3)}, row{"XLK260821P00150000", full(2.000000001)},
-		row{"XLK260814P00150000", full(2)}, row{"XLK260821C00149000", trade(1.9, 2.1, 2, 1e6, 0, 3600)})
-	var got []string
-	for _, it := range f.Items {
-		got = append(got, it.Contract)
-	}
-	// 2.000000001 · 1e6 · 100 is 200,000,000.1: the same whole dollars.
-	want := []string{"XLK260821C00151000", "XLK260814P00150000", "XLK260821C00150000", "XLK260821P00150000", "XLK260821C00149000"}
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
 }
 
 // A number that equals a threshold as a decimal counts as equal: labels agree with the rounded number beside them.
@@ -114,44 +96,6 @@ func TestLabelsAtDecimalBoundaries(t *testing.T) {
 	for _, reason := range item.Reasons {
 		if len(reason) > 4 && reason[:4] == "WIDE" {
 			t.Errorf("a spread of 10 %% is called %s", reason)
-		}
-	}
-}
-
-// After a split of any ratio, up or down, a contract is not the one that had its symbol: its change of volatility is not known.
-// Without a split, and for an index, it is, whatever the price has done.
-func TestFlowAfterASplit(t *testing.T) {
-	strikes := func(symbol string, price, step float64) (rows []row) {
-		for i := range 41 {
-			q := placed(1.9, 2.1, 2.1, 1000, 400, 90)
-			q.IV = 0.2 + price/1e5
-			rows = append(rows, row{fmt.Sprintf("%s260821C%08.0f", symbol, 1000*math.Round(price+float64(i-20)*step)), q})
-		}
-		return rows
-	}
-	for _, c := range []struct {
-		name, symbol, root string
-		from, fromStep     float64 // price and distance of strikes before
-		to, toStep         float64 // and now
-		spot               float64 // now
-		split              bool
-	}{
-		{"10:1", "NVDA", "NVDA", 1208, 10, 121, 1, 121, true},
-		{"2:1", "XLK", "XLK", 290, 5, 145, 5, 145, true},
-		{"1:10", "AAPL", "AAPL", 12, 1, 120, 5, 120, true},
-		{"3:2", "AAPL", "AAPL", 300, 5, 200, 5, 200, true},
-		{"half lists the same strikes", "AAPL", "AAPL", 80, 1, 60, 1, 60, true},
-		{"a fall of a quarter", "AAPL", "AAPL", 100, 1, 100, 1, 75, false},
-		{"an index", "NDX", "NDXP", 20000, 50, 2000, 5, 2000, false},
-	} {
-		chain := build(t, of(c.symbol, c.spot), strikes(c.root, c.to, c.toStep)...)
-		before := compute.NewChainBefore(build(t, of(c.symbol, c.from), strikes(c.root, c.from, c.fromStep)...))
-		f := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: cal, Before: before})
-		equal(t, c.name, f.Split, c.split)
-		for _, it := range f.Items {
-			if c.split && (it.IVChange != nil || it.Components.IVChange != 0) {
-				t.Errorf("%s: %s changed by %v, %v points", c.name, it.Contract, *it.IVChange, it.Components.IVChange)
-			}
 		}
 	}
 }

@@ -46,8 +46,8 @@ func (o *observation) score(in FlowInput, quoted time.Time, sizes sizePeers, lim
 	o.locate(quoted, in.Chain.Spot)
 	o.ivChange = math.NaN()
 	if in.Before != nil {
-		if before := in.Before.iv[o.key()]; before > 0 && o.IV > 0 {
-			o.ivChange = (o.IV - before) * 100
+		if before := in.Before.find(o.Contract); before != nil && before.IV > 0 && o.IV > 0 {
+			o.ivChange = (o.IV - before.IV) * 100
 		}
 	}
 	o.surprise = sizes.z(o.Contract, o.days)

@@ -281,18 +281,18 @@ func GammaExposure(in GammaInput) GammaResult {
 	g.ByStrike = e.byStrike(e.strikes, strikeReach)
 	q := e.quality(g.Flip)
 	q.ZeroDTEReason = zeroDTEReason
-	q.AmericanQuality = e.american()
 	g.Changes, q.ChangesReason = e.changes(g.Net, g.Flip)
 	o := OpenInterestChanges{Symbol: g.Symbol, SessionDate: g.SessionDate, OISettleDate: g.OISettleDate, OIState: g.OIState}
 	if q.ChangesReason == nil || *q.ChangesReason != split {
 		o.Contracts, q.InterestUnread = e.openInterestChanges()
 	}
 	if o.Contracts != nil {
-		o.ReferenceAsOf, g.OIChanges = &in.Reference.AsOf, new((*o.Contracts)[:min(len(*o.Contracts), maxGammaChanges)])
+		o.ReferenceAsOf, g.OIChanges = &in.Reference.chain.AsOf, new((*o.Contracts)[:min(len(*o.Contracts), maxGammaChanges)])
 	}
 	m := e.matrix()
 	g.ZeroDTE.nameStrikes(m.Parts[0].ByStrike, g.EffectiveSpot)
-	return GammaResult{Data: g, Matrix: m, OpenInterest: o, Quality: q, State: e.state(g.Net, g.Flip), Volatility: e.volatility()}
+	state := &GammaState{in.RiskFreeRate, e.level, chain, e.series, g.Net, g.Flip}
+	return GammaResult{Data: g, Matrix: m, OpenInterest: o, Quality: q, State: state, Volatility: e.volatility()}
 }
 
 // OpenInterestDate returns the session whose closing open interest a document has, and the state of that count. The state

@@ -163,27 +163,38 @@ func marshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// convention returns a convention of a result, all of which must have a note.
-func convention(t *testing.T, r compute.GammaResult, name string) (found compute.Convention) {
-	t.Helper()
-	for _, c := range r.Data.Conventions {
-		if c.Name == name {
-			found = c
-		}
-		if c.Note == "" {
-			t.Errorf("%s has no note", c.Name)
-		}
-	}
-	equal(t, "convention", found.Name, name)
-	return found
-}
-
-// with returns a quote with 10 open contracts, two sides and a published volatility.
-func with(bid, ask, iv float64) compute.Quote {
-	q := quoted(bid, ask, 10)
-	q.IV = iv
-	return q
-}
-
 // years returns T for a number of hours.
 func years(hours float64) float64 { return hours / (365 * 24) }
+
+// term returns T of a series such as SPXW260911 at an instant, in years.
+func term(series string, q time.Time) float64 {
+	root, date, settlement := series[:len(series)-6], series[len(series)-6:], compute.PM
+	if root == "SPX" {
+		settlement = compute.AM
+	}
+	return years(settlement.Instant(day("20"+date[:2]+"-"+date[2:4]+"-"+date[4:]), cal).Sub(q).Hours())
+}
+
+// priced returns the rows of a series that quote makes of the prices of a forward f, a rate and a volatility a year.
+func priced(series, q string, f, rate float64, strikes []float64, volatility func(k float64) float64, quote func(k float64, right compute.Right, price float64) compute.Quote) (rows []row) {
+	t := term(series, at(q))
+	for _, k := range strikes {
+		for _, right := range []compute.Right{compute.Call, compute.Put} {
+			price := compute.BlackValue(right, f, k, volatility(k)*math.Sqrt(t)) * math.Exp(-rate*t)
+			rows = append(rows, row{symbolOf(series+"CP"[right:right+1], k), quote(k, right, price)})
+		}
+	}
+	return rows
+}
+
+// always is the same volatility at every strike.
+func always(volatility float64) func(float64) float64 {
+	return func(float64) float64 { return volatility }
+}
+
+func strikes(from, to, step float64) (all []float64) {
+	for k := from; k <= to; k += step {
+		all = append(all, k)
+	}
+	return all
+}

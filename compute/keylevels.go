@@ -13,13 +13,8 @@ const KeyLevelsMethod = "levels/5"
 // KeyLevels are the prices of gex/{u} and {u}-max-pain that a chart marks, the `data` of gex/{u}/levels. A level that is not known is
 // left out.
 type KeyLevels struct {
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
-	// Published price of the underlying at `meta.as_of`.
-	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	// Spot that the distances count from, as in gex/{u}.
-	EffectiveSpot Level      `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	SessionDate   Date       `json:"session_date"` // Session of `meta.as_of`.
-	Levels        []KeyLevel `json:"levels"`       // The known levels, highest price first.
+	ChainHead
+	Levels []KeyLevel `json:"levels"` // The known levels, highest price first.
 	// The levels on the scale of the quarterly stock index future: of SPX, NDX and RUT, while put–call parity gives the forward of a
 	// quarterly expiration. They are fair values from option quotes. No price of a future is used. In the last week of a future, the next
 	// future comes first, and the expiring one second.
@@ -59,7 +54,7 @@ type FutureLevel struct {
 // expiration, nil without one.
 func NewKeyLevels(r *GammaResult, pain *MaxPain, captured time.Time, cal *Calendar) *KeyLevels {
 	g := &r.Data
-	k := &KeyLevels{Symbol: g.Symbol, Spot: g.Spot, EffectiveSpot: g.EffectiveSpot, SessionDate: g.SessionDate, Levels: []KeyLevel{}, Futures: []FutureLevels{}}
+	k := &KeyLevels{ChainHead: ChainHead{g.Symbol, g.Spot, g.EffectiveSpot, g.SessionDate}, Levels: []KeyLevel{}, Futures: []FutureLevels{}}
 	add := func(name, label string, price *Level) {
 		if price != nil && *price > 0 {
 			k.Levels = append(k.Levels, KeyLevel{name, label, *price, Ratio((*price - g.EffectiveSpot) / g.EffectiveSpot * 100)})

@@ -30,7 +30,7 @@ func (e *exposure) levels(g *Gamma) {
 	spot := Level(e.level)
 	above := slices.DeleteFunc(slices.Clone(e.strikes), func(r StrikeGamma) bool { return r.Strike < spot })
 	below := slices.DeleteFunc(slices.Clone(e.strikes), func(r StrikeGamma) bool { return r.Strike > spot })
-	g.CallWall, g.PutWall = walls(e.strikes, spot)
+	g.CallWall, g.PutWall = e.largest(netExposure), e.largest(func(r *StrikeGamma) float64 { return -netExposure(r) })
 	g.AbsGammaStrike = e.largest(func(r *StrikeGamma) float64 { return float64(*r.Call - *r.Put) })
 	g.Walls = Walls{
 		BySide: Wall{largest(above, spot, callExposure), largest(below, spot, putExposure)},
@@ -43,20 +43,11 @@ func (e *exposure) levels(g *Gamma) {
 	}
 }
 
-// walls returns the strike with the most positive net exposure, and the strike with the most negative one; nil where none has that sign.
-func walls(rows []StrikeGamma, spot Level) (call, put *Level) {
-	net := func(r *StrikeGamma) float64 {
-		if r.Net == nil {
-			return 0
-		}
-		return float64(*r.Net)
-	}
-	return largest(rows, spot, net), largest(rows, spot, func(r *StrikeGamma) float64 { return -net(r) })
-}
-
 func callExposure(r *StrikeGamma) float64 { return float64(*r.Call) }
 
 func putExposure(r *StrikeGamma) float64 { return -float64(*r.Put) }
+
+func netExposure(r *StrikeGamma) float64 { return float64(*r.Net) }
 
 func (e *exposure) largest(value func(*StrikeGamma) float64) *Level {
 	return largest(e.strikes, Level(e.level), value)

@@ -11,19 +11,24 @@ const (
 // effective spot, and a column for each of the nearest 16 expirations. For the expirations of today and of this week there are
 // also calls and puts by strike. The contracts are those of gex/{u}.
 type Matrix struct {
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
-	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
-	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	// Spot of every figure, as in gex/{u}.
-	EffectiveSpot Level              `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	SessionDate   Date               `json:"session_date"`                         // Session of `meta.as_of`.
-	Expirations   []MatrixExpiration `json:"expirations" jsonschema:"maxItems=16"` // The columns, nearest first.
-	Strikes       []MatrixStrike     `json:"strikes"`                              // The rows, lowest first.
+	ChainHead
+	Expirations []MatrixExpiration `json:"expirations" jsonschema:"maxItems=16"` // The columns, nearest first.
+	Strikes     []MatrixStrike     `json:"strikes"`                              // The rows, lowest first.
 	// A row per strike of `strikes`, and in it a cell per expiration of `expirations`: the net exposure of the contracts with
 	// this strike and expiration. `null` when none of them is used, and when the open interest of one is not known.
 	Net [][]*Dollars `json:"net_gex_dollars" unit:"USD per 1 % move of the underlying"`
 	// Calls and puts by strike, for the expirations of the session date, and for those of the rest of its week as well.
 	Parts []MatrixPart `json:"parts" jsonschema:"minItems=2,maxItems=2"`
+}
+
+// ChainHead is what the answers beside gex/{u} begin with.
+type ChainHead struct {
+	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
+	// Published level of an index, last price of a fund or stock, at `meta.as_of`.
+	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	// Spot of every figure, as in gex/{u}.
+	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
+	SessionDate   Date  `json:"session_date"` // Session of `meta.as_of`.
 }
 
 // MatrixExpiration is a column of the matrix, with the sum over all strikes of the chain.
@@ -55,10 +60,7 @@ type MatrixPart struct {
 
 // matrix returns the net exposure of the strikes near the spot in the nearest series that have used contracts, and the parts.
 func (e *exposure) matrix() Matrix {
-	m := Matrix{
-		Symbol: e.Chain.Symbol, Spot: Level(e.Chain.Spot), EffectiveSpot: Level(e.level), SessionDate: e.session,
-		Expirations: []MatrixExpiration{}, Strikes: []MatrixStrike{}, Net: [][]*Dollars{},
-	}
+	m := Matrix{ChainHead: e.head(), Expirations: []MatrixExpiration{}, Strikes: []MatrixStrike{}, Net: [][]*Dollars{}}
 	used := map[float64]bool{}
 	eachUsed(e.series, func(_ *series, row *strike, _ *Contract) { used[row.k] = true })
 	rowOf := map[float64]int{}
@@ -92,6 +94,10 @@ func (e *exposure) matrix() Matrix {
 	}
 	m.Parts = []MatrixPart{e.part("zero_dte", e.session), e.part("this_week", e.session.friday())}
 	return m
+}
+
+func (e *exposure) head() ChainHead {
+	return ChainHead{e.Chain.Symbol, Level(e.Chain.Spot), Level(e.level), e.session}
 }
 
 // part returns the part of the expirations from the session date to another. Those before have settled.

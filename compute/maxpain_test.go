@@ -46,22 +46,6 @@ func TestDefaultMaxPain(t *testing.T) {
 	equal(t, "settled", compute.DefaultMaxPain(pains(t, 7000, "2026-08-22T15:00:00Z", far...)), -1)
 }
 
-// Monthly options expire on the third Friday, or on the day before where that is a holiday: 2026-06-18, the eve of Juneteenth (Cboe's
-// expiration calendar of 2026).
-func TestMonthlyPain(t *testing.T) {
-	for asOf, want := range map[string]string{"2026-06-15T15:00:00Z": "2026-06-18", "2026-06-19T15:00:00Z": "2026-07-17", "2026-07-18T15:00:00Z": ""} {
-		var rows []row
-		for _, date := range []string{"260617", "260618", "260626", "260710", "260717", "260724"} {
-			rows = append(rows, painRows("SPXW"+date, oi{7000, 1, 1})...)
-		}
-		got := ""
-		if p := compute.MonthlyPain(pains(t, 7000, asOf, rows...), cal); p != nil {
-			got = p.Expiration.String()
-		}
-		equal(t, asOf, got, want)
-	}
-}
-
 // Sums are exact in thousandths, so a flat minimum is found even where the float64 of a strike times 1000 is not whole.
 func TestMaxPainAtStrikesInThousandths(t *testing.T) {
 	p := pains(t, 1.008, noon, painRows("SPXW260821", oi{1.004, 3, 3}, oi{1.008, 0, 0}, oi{1.013, 0, 3})...)[0]

@@ -14,7 +14,7 @@ type (
 	Dollars float64
 	// Level is an index level, a price or a strike, marshalled with at most 2 decimals.
 	Level float64
-	// Ratio is a percentage, a ratio or a volatility, marshalled with at most 4 decimals.
+	// Ratio is a percentage, a ratio, a volatility, or a price in volatility points, marshalled with at most 4 decimals.
 	Ratio float64
 	// GammaDiff is a difference of two gammas (per USD or index point), marshalled with at most 7 decimals.
 	GammaDiff float64

@@ -41,30 +41,27 @@ func TestPublishedFigures(t *testing.T) {
 		}
 		rate, _ := compute.RateOf(chain, cal, 0.04)
 		r := compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate})
-		for _, s := range r.State.Series {
-			years := s.Seconds / (365 * 86400)
+		r.State.EachStrike(func(s compute.Series, years, forward, k, v float64) {
 			term := slices.IndexFunc(terms, func(term struct {
 				name string
 				days float64
 			}) bool {
 				return years*365 <= term.days
 			})
-			for _, k := range s.Strikes {
-				letter := "C"
-				if k.Strike < s.Forward {
-					letter = "P"
-				}
-				q, listed := published[symbolOf(s.Root+s.Expiration.Midnight().Format("060102")+letter, k.Strike)]
-				if !listed || !q.TwoSided() || !(q.IV > 0.01) || k.Volatility == 0 {
-					continue
-				}
-				away := math.Abs(math.Log(k.Strike/s.Forward)) / k.Volatility
-				at := &table[term][slices.IndexFunc(distances, func(x float64) bool { return away <= x })]
-				at.volatility = append(at.volatility, 100*math.Abs(k.Volatility/math.Sqrt(years)-q.IV))
-				own := compute.BlackGamma(r.State.Spot, r.State.Spot, s.Forward, k.Strike, k.Volatility, math.Exp(-r.State.Rate*years))
-				at.gamma = append(at.gamma, 1e5*math.Abs(own-q.Gamma))
+			letter := "C"
+			if k < forward {
+				letter = "P"
 			}
-		}
+			q, listed := published[symbolOf(s.Root+s.Expiration.Midnight().Format("060102")+letter, k)]
+			if !listed || !q.TwoSided() || !(q.IV > 0.01) {
+				return
+			}
+			away := math.Abs(math.Log(k/forward)) / v
+			at := &table[term][slices.IndexFunc(distances, func(x float64) bool { return away <= x })]
+			at.volatility = append(at.volatility, 100*math.Abs(v/math.Sqrt(years)-q.IV))
+			own := compute.BlackGamma(r.State.Spot, r.State.Spot, forward, k, v, math.Exp(-r.State.Rate*years))
+			at.gamma = append(at.gamma, 1e5*math.Abs(own-q.Gamma))
+		})
 	}
 	methods, err := os.ReadFile("METHODS.md")
 	must(t, err)

@@ -37,6 +37,11 @@ type GammaQuality struct {
 	// Contracts left out of `open_interest_changes`, because their open interest is not known in one of the two documents.
 	// `null` when `open_interest_changes` is.
 	InterestUnread *int `json:"open_interest_unread" jsonschema:"minimum=0" unit:"contracts"`
+	ChainQuality
+}
+
+// ChainQuality is what every quality of figures of a chain ends with.
+type ChainQuality struct {
 	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
 	Calendar *string `json:"calendar"`
 	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
@@ -108,7 +113,7 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 		QuoteAgeSeconds: int64(e.Chain.CapturedAt.Sub(e.Chain.AsOf).Seconds()),
 		SpotGap:         finiteOrNil(Ratio(e.gap)),
 		SpotNote:        e.spotNote(),
-		BadNumbers:      e.Chain.BadNumbers,
+		ChainQuality:    ChainQuality{BadNumbers: e.Chain.BadNumbers, HoursQuality: e.hoursQuality(), AmericanQuality: e.american()},
 	}
 	for _, source := range forwardSources {
 		q.Forwards[source] = 0
@@ -121,7 +126,6 @@ func (e *exposure) quality(flip *Level) GammaQuality {
 		dates = append(dates, s.Expiration)
 	}
 	q.Calendar = CalendarNote(dates...)
-	q.HoursQuality = e.hoursQuality()
 	e.compareQuotes(&q)
 	return q
 }

@@ -40,17 +40,12 @@ func TestRateOf(t *testing.T) {
 		g := rand.New(rand.NewPCG(5, 7))
 		var rows []row
 		for _, d := range c.dates {
-			years := compute.PM.Instant(day("20"+d[:2]+"-"+d[2:4]+"-"+d[4:]), cal).Sub(at(noon)).Hours() / (365 * 24)
-			if c.root == "SPX" {
-				years -= 6.5 / (365 * 24)
-			}
-			f := 6000 * math.Exp(0.03*years)
-			for k := math.Ceil(6000*(1-c.reach)/c.step) * c.step; k <= 6000*(1+c.reach); k += c.step {
-				for right, letter := range "CP" {
-					mid := compute.BlackValue(compute.Right(right), f, k, 0.18*math.Sqrt(years))*math.Exp(-c.rate*years) + c.noise*g.NormFloat64()
-					rows = append(rows, row{symbolOf(c.root+d+string(letter), k), quoted(mid-c.spread/2, mid+c.spread/2, 1)})
-				}
-			}
+			f := 6000 * math.Exp(0.03*term(c.root+d, at(noon)))
+			around := strikes(math.Ceil(6000*(1-c.reach)/c.step)*c.step, 6000*(1+c.reach), c.step)
+			rows = append(rows, priced(c.root+d, noon, f, c.rate, around, always(0.18), func(_ float64, _ compute.Right, price float64) compute.Quote {
+				mid := price + c.noise*g.NormFloat64()
+				return quoted(mid-c.spread/2, mid+c.spread/2, 1)
+			})...)
 		}
 		rate, source := compute.RateOf(build(t, of(c.symbol, 6000), rows...), cal, 0.04)
 		equal(t, c.name, source, c.source)

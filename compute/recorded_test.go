@@ -3,48 +3,18 @@ package compute_test
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"slices"
 	"testing"
-	"time"
 
 	"strikecache/bench/testkit"
 	"strikecache/compute"
+	"strikecache/refresh/cboe"
 )
 
-// recordedChain decodes a recorded option chain with the standard library alone.
+// recordedChain decodes a recorded option chain.
 func recordedChain(t *testing.T, name string) *compute.Chain {
 	t.Helper()
-	var doc struct {
-		Timestamp string
-		Data      struct {
-			Spot      float64 `json:"current_price"`
-			LastTrade string  `json:"last_trade_time"`
-			Options   []struct {
-				Option                             string
-				Bid, Ask, IV, Gamma, Delta, Volume float64
-				OpenInterest                       float64 `json:"open_interest"`
-				Last                               float64 `json:"last_trade_price"`
-				LastTrade                          string  `json:"last_trade_time"`
-			}
-		}
-	}
-	must(t, json.Unmarshal(testkit.Document(t, "recorded/"+name), &doc))
-	captured, err := time.Parse(time.DateTime, doc.Timestamp) // UTC
-	must(t, err)
-	asOf, err := time.ParseInLocation("2006-01-02T15:04:05", doc.Data.LastTrade, compute.NewYork)
-	must(t, err)
-	var b compute.ChainBuilder
-	b.Grow(len(doc.Data.Options))
-	for _, o := range doc.Data.Options {
-		q := compute.Quote{Bid: o.Bid, Ask: o.Ask, Last: o.Last, OpenInterest: o.OpenInterest, Volume: o.Volume, IV: o.IV,
-			Gamma: o.Gamma, Delta: o.Delta}
-		if traded, err := time.ParseInLocation("2006-01-02T15:04:05", o.LastTrade, compute.NewYork); err == nil {
-			q.LastTrade = traded.Unix()
-		}
-		b.Add([]byte(o.Option), q)
-	}
-	chain, err := b.Build(compute.UnderlyingQuote{Symbol: "SPX", Spot: doc.Data.Spot, PriceChangePercent: math.NaN(), AsOf: asOf.UTC(), CapturedAt: captured})
+	chain, err := cboe.DecodeChain(testkit.Document(t, "recorded/"+name))
 	must(t, err)
 	return chain
 }
@@ -64,8 +34,8 @@ func TestRecordedConventions(t *testing.T) {
 	}
 	must(t, json.Unmarshal(testkit.Document(t, "oracle/gex-2026-08-11.json"), &oracle))
 	moved := float64(r.Data.EffectiveSpot / r.Data.Spot) // the programs used the published level
-	near(t, "published gamma", convention(t, r, "published_gamma").Net, oracle.Unsettled.Net*moved*moved, 1e-9*oracle.Unsettled.Net)
-	near(t, "perfiliev flip", convention(t, r, "perfiliev").Flip, 7632.5, 0.05)
+	near(t, "published gamma", r.Data.Conventions[1].Net, oracle.Unsettled.Net*moved*moved, 1e-9*oracle.Unsettled.Net)
+	near(t, "perfiliev flip", r.Data.Conventions[2].Flip, 7632.5, 0.05)
 	equal(t, "settled", r.Quality.Contracts.Skipped.Settled, 562)
 	equal(t, "session", r.Data.SessionDate, day("2026-08-11"))
 	equal(t, "settle date", r.Data.OISettleDate, day("2026-08-10"))

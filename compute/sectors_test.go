@@ -2,7 +2,6 @@ package compute_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 
 	"strikecache/compute"
@@ -95,34 +94,4 @@ func TestRotationWithoutBenchmark(t *testing.T) {
 	if r.Sectors[0].Rank.Day == nil || r.Tone == nil {
 		t.Error("ranks and tone do not rest on the benchmark")
 	}
-}
-
-// A trail has the last session of each week, by the calendar of NYSE: of the week of Good Friday 2026-04-03 its Thursday. Its points are
-// those that a graph of each date had. A fund with too few closes before a week has fewer.
-func TestTrail(t *testing.T) {
-	funds := map[string]compute.Fund{}
-	at := func(date string) compute.Rotation {
-		for i, symbol := range []string{"SPY", "XLK", "XLU"} {
-			f := compute.Fund{Quote: compute.UnderlyingQuote{Spot: 100, AsOf: day(date).At(12, 0, 0, compute.NewYork)}}
-			for d := day("2025-06-02"); d < day(date); d = cal.Next(d) {
-				if symbol == "XLU" && d < day("2025-09-08") {
-					continue
-				}
-				f.Closes = append(f.Closes, compute.Close{Date: d, Price: 100 + math.Sin(float64(d)*float64(1+i)/7)})
-			}
-			funds[symbol] = f
-		}
-		return rotation(t, funds)
-	}
-	now, dates := at("2026-04-15"), map[string][]string{}
-	for _, p := range now.Trail {
-		dates[p.Symbol] = append(dates[p.Symbol], p.Date.String())
-		for _, row := range at(cal.Next(p.Date).String()).Sectors {
-			if row.Symbol == p.Symbol && (row.RRG == nil || row.RRG.Ratio != p.Ratio || row.RRG.Momentum != p.Momentum) {
-				t.Errorf("%+v, and the graph of that date had %+v", p, row.RRG)
-			}
-		}
-	}
-	equal(t, "XLK", fmt.Sprint(dates["XLK"]), "[2026-02-27 2026-03-06 2026-03-13 2026-03-20 2026-03-27 2026-04-02 2026-04-10 2026-04-14]")
-	equal(t, "XLU", fmt.Sprint(dates["XLU"]), "[2026-03-20 2026-03-27 2026-04-02 2026-04-10 2026-04-14]") // its 135th close is of 03-20
 }

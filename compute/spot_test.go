@@ -20,16 +20,13 @@ func made(level float64, q string, dates ...string) []row {
 
 // madeOf returns the rows of a market around a level. of is the price that the quotes of a date are made at.
 func madeOf(root string, level float64, q string, dates []string, of func(i int) float64) (rows []row) {
+	var around []float64
+	for j := -20; j <= 20; j++ {
+		around = append(around, math.Round(level*(1+0.007*float64(j))))
+	}
 	for i, d := range dates {
-		t := compute.PM.Instant(day("20"+d[:2]+"-"+d[2:4]+"-"+d[4:]), cal).Sub(at(q)).Hours() / (365 * 24)
-		f := of(i) * math.Exp(0.01*t)
-		for j := -20; j <= 20; j++ {
-			k := math.Round(level * (1 + 0.007*float64(j)))
-			for right, letter := range "CP" {
-				price := compute.BlackValue(compute.Right(right), f, k, 0.16*math.Sqrt(t))
-				rows = append(rows, row{symbolOf(root+d+string(letter), k), quoted(price, price, 100)})
-			}
-		}
+		f := of(i) * math.Exp(0.01*term(root+d, at(q)))
+		rows = append(rows, priced(root+d, q, f, 0, around, always(0.16), func(_ float64, _ compute.Right, price float64) compute.Quote { return quoted(price, price, 100) })...)
 	}
 	return rows
 }
@@ -91,13 +88,7 @@ func TestForwardsAfterTheLast(t *testing.T) {
 		{"a bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, 1.1, 1},
 		{"the other bound", "2026-08-18T15:00:00Z", []string{"SPXW260818", "SPXW260917"}, -1.1, -1},
 	} {
-		left := func(series string) float64 {
-			settlement, date := compute.PM, series[len(series)-6:]
-			if len(series) == 9 {
-				settlement = compute.AM
-			}
-			return settlement.Instant(day("20"+date[:2]+"-"+date[2:4]+"-"+date[4:]), cal).Sub(at(c.q)).Hours() / (365 * 24)
-		}
+		left := func(series string) float64 { return term(series, at(c.q)) }
 		rows, last, lastLeft := []row{{far + "C07000000", published(0.2, 10)}}, 0.0, 0.0
 		for _, series := range c.quoted {
 			last, lastLeft = 7000*math.Exp(0.0001+c.carry*left(series)), left(series)

@@ -27,27 +27,23 @@ func TestUnderlyingOf(t *testing.T) {
 
 // weekly are the rows of six weekly expirations of a root around a level, priced with a carry of 2 %.
 func weekly(root string, level float64) (rows []row) {
-	for w := range 6 {
-		d := day("2026-08-14") + compute.Date(7*w)
-		t := compute.PM.Instant(d, cal).Sub(at(noon)).Hours() / (365 * 24)
-		for j := -20; j <= 20; j++ {
-			k := math.Round(level*(1+0.01*float64(j))*100) / 100
-			for right, letter := range "CP" {
-				price := compute.BlackValue(compute.Right(right), level*math.Exp(0.02*t), k, 0.2*math.Sqrt(t))
-				rows = append(rows, row{symbolOf(root+d.Midnight().Format("060102")+string(letter), k), quoted(price, price, 101+float64(5*j*(1-2*right)))})
-			}
-		}
+	for _, d := range []string{"260814", "260821", "260828", "260904", "260911", "260918"} {
+		f := level * math.Exp(0.02*term(root+d, at(noon)))
+		rows = append(rows, priced(root+d, noon, f, 0, strikes(0.8*level, 1.2*level, 0.01*level), always(0.2), func(k float64, right compute.Right, price float64) compute.Quote {
+			return quoted(price, price, math.Round(101+500*(k/level-1)*(1-2*float64(right))))
+		})...)
 	}
 	return rows
 }
 
-// Changes are null after a split: when under half of the contracts are still listed, or under 90 % after a change of price by over
+// Changes, and those of volatility in the flow, are null after a split: when under half of the contracts are still listed, or under 90 % after a change of price by over
 // 20 %. A stock that falls without a split, and an index, keep theirs.
 func TestSplit(t *testing.T) {
 	for symbol, root := range map[string]string{"NDX": "NDXP", "IWM": "IWM", "AAPL": "AAPL"} {
 		const spot = 240
 		in := compute.GammaInput{Chain: build(t, of(symbol, spot), weekly(root, spot)[:400]...), Calendar: cal}
 		in.Reference = compute.GammaExposure(in).State
+		before := in.Chain
 		for _, c := range []struct {
 			name    string
 			price   float64 // against the price before
@@ -70,6 +66,7 @@ func TestSplit(t *testing.T) {
 			split := c.isSplit && symbol != "NDX"
 			equal(t, symbol+": "+c.name, reason != nil && *reason == "split", split)
 			equal(t, symbol+": "+c.name+": open interest", r.Data.OIChanges == nil, split)
+			equal(t, symbol+": "+c.name+": flow", compute.UnusualFlow(compute.FlowInput{Chain: in.Chain, Calendar: cal, Before: before}).Split, split)
 		}
 	}
 }

@@ -12,13 +12,6 @@ import (
 // VIXMethod names the method of [VIXTermStructure] in receipts.
 const VIXMethod = "vix/6"
 
-// VolPoints is a level of the VIX or a settlement price of a VIX future, in volatility points, marshalled with
-// at most 4 decimals as the exchange publishes it.
-type VolPoints float64
-
-// MarshalJSON implements [encoding/json.Marshaler].
-func (x VolPoints) MarshalJSON() ([]byte, error) { return marshalFixed(float64(x), 4) }
-
 // VIXCurve is the official daily settlements of the monthly VIX futures and the measures computed from them, the `data` of
 // vix-term-structure. Weekly contracts are never on the curve.
 type VIXCurve struct {
@@ -28,22 +21,22 @@ type VIXCurve struct {
 	// Monthly contracts that expire after the settlement date, nearest first.
 	Curve []VIXFuture `json:"curve" jsonschema:"minItems=1"`
 	// Price of the contract that expires on the settlement date. `null` on other dates.
-	FinalSettlement *VolPoints `json:"final_settlement" jsonschema:"exclusiveMinimum=0,example=17.46" unit:"volatility points"`
+	FinalSettlement *Ratio `json:"final_settlement" jsonschema:"exclusiveMinimum=0,example=17.46" unit:"volatility points"`
 	// Close of the VIX on the settlement date. `null` when it is not known.
-	VIX *VolPoints `json:"vix" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	VIX *Ratio `json:"vix" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
 	// Close of the VIX3M on the settlement date. `null` when it is not known.
-	VIX3M *VolPoints `json:"vix3m" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	VIX3M *Ratio `json:"vix3m" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
 	// (M2 / M1 − 1) · 100. Contango is positive. `null` with fewer than 2 months.
 	ContangoM1M2 *Ratio `json:"contango_m1_m2_pct" unit:"percent"`
 	// (M7 / M4 − 1) · 100. `null` with fewer than 7 months.
-	ContangoM4M7 *Ratio     `json:"contango_m4_m7_pct" unit:"percent"`
-	FrontSpread  *VolPoints `json:"front_spread" unit:"volatility points"` // M2 − M1. `null` with fewer than 2 months.
-	SpotBasis    *Ratio     `json:"spot_basis_pct" unit:"percent"`         // (M1 / VIX − 1) · 100. `null` when the VIX is not known.
+	ContangoM4M7 *Ratio `json:"contango_m4_m7_pct" unit:"percent"`
+	FrontSpread  *Ratio `json:"front_spread" unit:"volatility points"` // M2 − M1. `null` with fewer than 2 months.
+	SpotBasis    *Ratio `json:"spot_basis_pct" unit:"percent"`         // (M1 / VIX − 1) · 100. `null` when the VIX is not known.
 	// VIX over VIX3M. Over 1, the VIX is above the VIX3M. `null` when the VIX or the VIX3M is not known.
 	VIXRatio *Ratio `json:"vix_vix3m_ratio" jsonschema:"minimum=0" unit:"ratio"`
 	// Price for a constant maturity of 30 days, interpolated linearly between the months around it. `null` when every contract
 	// expires in under 30 days.
-	CM30 *VolPoints `json:"cm30" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	CM30 *Ratio `json:"cm30" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
 	// Whether the first contract expires in over 30 days. Then `cm30` is the price of that contract.
 	CM30Extrapolated bool `json:"cm30_extrapolated"`
 	// (M1 / M2 − 1) · 365 / days between the expirations of M1 and M2 · 100. Contango is negative. `null` with fewer than 2
@@ -83,10 +76,10 @@ type VIXFuture struct {
 	// Calendar days from the settlement date.
 	DaysToExpiration int `json:"days_to_expiration" jsonschema:"minimum=1" unit:"days"`
 	// Settlement price.
-	Settlement VolPoints `json:"settlement" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
+	Settlement Ratio `json:"settlement" jsonschema:"exclusiveMinimum=0" unit:"volatility points"`
 	// Change against the same contract in the previous stored file. `null` when that file is not stored or does not have the
 	// contract.
-	Change *VolPoints `json:"change" unit:"volatility points"`
+	Change *Ratio `json:"change" unit:"volatility points"`
 }
 
 // VIXPercentiles are the places of today's values in the history that this server has stored.
@@ -124,7 +117,7 @@ type VIXInput struct {
 	Date     Date                // settlement date of the file
 	Rows     []FuturesSettlement // all futures of the file, any order
 	Calendar *Calendar
-	Now      time.Time // used only for stale_sessions
+	Today    Date // the session up to which stale_sessions counts
 	// VIX and VIX3M are the closes of the settlement date, nil when unknown.
 	VIX, VIX3M *float64
 	History    []VIXHistory               // stored dates before Date, rising
@@ -150,7 +143,7 @@ type VIXQuality struct {
 func VIXTermStructure(in VIXInput) (VIXCurve, VIXQuality, bool) {
 	c := VIXCurve{
 		SettlementDate: in.Date,
-		StaleSessions:  in.Calendar.SessionsBetween(in.Date, in.Calendar.SessionDate(in.Now)),
+		StaleSessions:  in.Calendar.SessionsBetween(in.Date, in.Today),
 		Curve:          []VIXFuture{},
 	}
 	q := c.selectMonthly(in)
@@ -195,7 +188,7 @@ func (c *VIXCurve) selectMonthly(in VIXInput) VIXQuality {
 			q.ExpirationDiffer = append(q.ExpirationDiffer, row.Symbol)
 		}
 		if row.Expiration == in.Date {
-			c.FinalSettlement = new(VolPoints(row.Price))
+			c.FinalSettlement = new(Ratio(row.Price))
 			continue
 		}
 		dates = append(dates, row.Expiration)
@@ -204,10 +197,10 @@ func (c *VIXCurve) selectMonthly(in VIXInput) VIXQuality {
 			Symbol:           row.Symbol,
 			Expiration:       row.Expiration,
 			DaysToExpiration: int(row.Expiration - in.Date),
-			Settlement:       VolPoints(row.Price),
+			Settlement:       Ratio(row.Price),
 		}
 		if before, ok := previous.Settlements[row.Symbol]; ok {
-			f.Change = new(VolPoints(row.Price - before))
+			f.Change = new(Ratio(row.Price - before))
 		}
 		c.Curve = append(c.Curve, f)
 	}
@@ -261,7 +254,7 @@ func (c *VIXCurve) contango(near, far int) float64 {
 func (c *VIXCurve) spreads() {
 	c.ContangoM1M2 = finiteOrNil(Ratio(c.contango(1, 2)))
 	c.ContangoM4M7 = finiteOrNil(Ratio(c.contango(4, 7)))
-	c.FrontSpread = finiteOrNil(VolPoints(c.settlement(2) - c.settlement(1)))
+	c.FrontSpread = finiteOrNil(Ratio(c.settlement(2) - c.settlement(1)))
 	if len(c.Curve) >= 2 {
 		days := float64(c.Curve[1].DaysToExpiration - c.Curve[0].DaysToExpiration)
 		c.RollYield = finiteOrNil(Ratio((c.settlement(1)/c.settlement(2) - 1) * 365 / days * 100))
@@ -323,7 +316,7 @@ func (c *VIXCurve) constantMaturity() {
 			return
 		}
 		near := c.Curve[i-1]
-		w := VolPoints(target-near.DaysToExpiration) / VolPoints(far.DaysToExpiration-near.DaysToExpiration)
+		w := Ratio(target-near.DaysToExpiration) / Ratio(far.DaysToExpiration-near.DaysToExpiration)
 		c.CM30 = new(near.Settlement + w*(far.Settlement-near.Settlement))
 		return
 	}
@@ -356,12 +349,12 @@ func (c *VIXCurve) regimes(in VIXInput) {
 func (c *VIXCurve) cash(in VIXInput) {
 	if in.VIX != nil {
 		vix := *in.VIX
-		c.VIX = new(VolPoints(vix))
+		c.VIX = new(Ratio(vix))
 		c.SpotBasis = finiteOrNil(Ratio((c.settlement(1)/vix - 1) * 100))
 		c.VolLevel = new(classOf(vix, "low", rung{15, "normal"}, rung{20, "elevated"}, rung{30, "stress"}))
 	}
 	if in.VIX3M != nil {
-		c.VIX3M = new(VolPoints(*in.VIX3M))
+		c.VIX3M = new(Ratio(*in.VIX3M))
 	}
 	if in.VIX == nil || in.VIX3M == nil {
 		return

@@ -22,7 +22,7 @@ type VIXCash struct {
 
 // CashIndex is the newest quote of an index.
 type CashIndex struct {
-	Value VolPoints `json:"value" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Level of the index.
+	Value Ratio     `json:"value" jsonschema:"exclusiveMinimum=0" unit:"index points"` // Level of the index.
 	AsOf  time.Time `json:"as_of"`                                                     // Instant of the level.
 	// Change in its session, by the quote's change in points, else by its change in percent. `null` when the quote has neither.
 	Change *Ratio `json:"change_pct" unit:"percent"`
@@ -47,7 +47,7 @@ func (c *VIXCash) Unknown() (symbols []string) {
 func vixCash(quotes map[string]UnderlyingQuote) (c VIXCash) {
 	for i, index := range c.all() {
 		if q, known := quotes[VIXIndices[i]]; known {
-			*index = &CashIndex{VolPoints(q.Spot), q.AsOf.UTC(), finiteOrNil(Ratio(q.PriceChangePercent))}
+			*index = &CashIndex{Ratio(q.Spot), q.AsOf.UTC(), finiteOrNil(Ratio(q.PriceChangePercent))}
 		}
 	}
 	return c

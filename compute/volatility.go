@@ -15,12 +15,7 @@ const VolatilityMethod = "volatility/3"
 // beside its own stored history. Volatilities are a year's, in percent, on a year of 365 days. What the quotes or the history do not
 // determine is `null`: `unknown` of the expiration, or of `meta.quality`, has the reason.
 type Volatility struct {
-	Symbol string `json:"symbol" jsonschema:"pattern=^[A-Z.]+$"` // The underlying.
-	// Published price of the underlying at `meta.as_of`.
-	Spot Level `json:"spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	// Spot of the expected moves, as in gex/{u}.
-	EffectiveSpot Level `json:"effective_spot" jsonschema:"exclusiveMinimum=0" unit:"USD or index points"`
-	SessionDate   Date  `json:"session_date"` // Session of `meta.as_of`.
+	ChainHead
 	// At-the-money volatility of the next 30 days, between the listed expirations around them. `null` unless both have it.
 	ATM30 *Ratio `json:"atm_30d" jsonschema:"minimum=0" unit:"percent"`
 	// Volatility of the next 30 days by the formula of the Cboe Volatility Index, from every quoted strike. That of SPX is near the
@@ -147,7 +142,7 @@ func known[T any](figure *T, unknown map[string]string, name, reason string) *T 
 func (e *exposure) volatility() VolatilityResult {
 	r := VolatilityResult{Today: VolatilityDay{Session: e.session}, Quality: VolatilityQuality{Unknown: map[string]string{}}}
 	v, q := &r.Data, &r.Quality
-	*v = Volatility{Symbol: e.Chain.Symbol, Spot: Level(e.Chain.Spot), EffectiveSpot: Level(e.level), SessionDate: e.session, Expirations: []ExpirationVolatility{}}
+	*v = Volatility{ChainHead: e.head(), Expirations: []ExpirationVolatility{}}
 	var dates []datedVolatility
 	for _, s := range e.byDate() {
 		q.Expirations.Listed++

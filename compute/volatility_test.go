@@ -3,12 +3,10 @@ package compute_test
 import (
 	"encoding/json"
 	"fmt"
-
 	"math"
-	"os"
+	"reflect"
 	"slices"
 	"strings"
-
 	"testing"
 
 	"strikecache/compute"
@@ -19,29 +17,22 @@ func volatilityOf(chain *compute.Chain, rate float64) compute.VolatilityResult {
 	return compute.GammaExposure(compute.GammaInput{Chain: chain, Calendar: cal, RiskFreeRate: rate}).Volatility.With(nil, cal)
 }
 
-// figures are the figures of an answer that are known, by name; those of an expiration have its date and settlement before.
-func figures(t testing.TB, v *compute.Volatility) map[string]float64 {
-	t.Helper()
+// figures are the figures of an answer that are known and no ratio of positions, by name; those of an expiration have its date and settlement
+// before.
+func figures(v *compute.Volatility) map[string]float64 {
 	all := map[string]float64{}
-	put := func(name string, x *compute.Ratio) {
-		if x != nil {
-			all[name] = float64(*x)
+	put := func(at string, of any) {
+		for f, x := range reflect.ValueOf(of).Fields() {
+			name := f.Tag.Get("json")
+			if x.Kind() == reflect.Pointer && !x.IsNil() && !strings.HasPrefix(name, "put_call") {
+				all[at+name] = x.Elem().Float()
+			}
 		}
 	}
-	put("atm_30d", v.ATM30)
-	put("model_free_30d", v.ModelFree30)
-	put("risk_reversal_25_30d", v.RiskReversal30)
-	put("term_slope", v.TermSlope)
+	put("", *v)
 	for _, e := range v.Expirations {
 		at := fmt.Sprintf("%s %s ", e.Expiration, e.Settlement)
-		put(at+"atm_volatility", e.ATM)
-		put(at+"risk_reversal_25", e.RiskReversal25)
-		put(at+"risk_reversal_10", e.RiskReversal10)
-		put(at+"butterfly_25", e.Butterfly25)
-		put(at+"butterfly_10", e.Butterfly10)
-		put(at+"model_free_volatility", e.ModelFree)
-		put(at+"expected_move", (*compute.Ratio)(e.ExpectedMove))
-		put(at+"atm_straddle", (*compute.Ratio)(e.Straddle))
+		put(at, e)
 		all[at+"forward"] = float64(e.Forward)
 	}
 	return all
@@ -50,22 +41,19 @@ func figures(t testing.TB, v *compute.Volatility) map[string]float64 {
 // vectors returns the chain of testdata/volatility_vectors.json, which testdata/volatility_vectors.py made with mpmath 1.3.0 and 30 digits,
 // and the figures of it.
 func vectors(t *testing.T) (rows []row, want map[string]float64) {
-	text, err := os.ReadFile("testdata/volatility_vectors.json")
-	must(t, err)
 	var file struct {
-		Underlying  map[string]string
-		Expirations []map[string]string
+		Underlying  map[string]json.Number
+		Expirations []map[string]json.Number
 		Rows        [][3]any
 	}
-	must(t, json.Unmarshal(text, &file))
+	decodeFile(t, "volatility_vectors.json", &file)
 	want = map[string]float64{}
-	for name, text := range file.Underlying {
-		want[name] = number(t, text)
-	}
-	dates := []string{"2026-08-12 pm ", "2026-09-04 pm ", "2026-09-09 pm ", "2026-09-11 pm ", "2026-10-16 am "}
-	for i, e := range file.Expirations {
-		for name, text := range e {
-			want[dates[i]+name] = number(t, text)
+	dates := []string{"", "2026-08-12 pm ", "2026-09-04 pm ", "2026-09-09 pm ", "2026-09-11 pm ", "2026-10-16 am "}
+	for i, figures := range append([]map[string]json.Number{file.Underlying}, file.Expirations...) {
+		for name, x := range figures {
+			var err error
+			want[dates[i]+name], err = x.Float64()
+			must(t, err)
 		}
 	}
 	for i, r := range file.Rows {
@@ -84,7 +72,7 @@ func TestVolatilityOfManyDigits(t *testing.T) {
 	r := compute.GammaExposure(compute.GammaInput{Chain: build(t, index(7000, vectorTime), rows...), Calendar: cal, RiskFreeRate: 0.04})
 	v := r.Volatility.With(nil, cal)
 	near(t, "expected_move_1d", r.Data.ExpectedMove, want["2026-08-12 pm expected_move"]/math.Sqrt(1+4/6.5), 1e-7) // from noon to the next close
-	got := figures(t, &v.Data)
+	got := figures(&v.Data)
 	equal(t, "figures", len(got), 4+5*9)
 	equal(t, "wanted", len(want), len(got))
 	for name, x := range want {
@@ -134,22 +122,17 @@ func TestRecordedVolatility(t *testing.T) {
 // smileMarket is a chain of a year's smile with the quotes of a liquid market: two dates around 30 days, strikes 10 points apart to both ends, and
 // no bid where a price is under 3 cents.
 func smileMarket() (rows []row) {
-	for _, series := range []struct {
-		name string
-		days float64
-	}{{"SPXW260904", 24 + 4.0/24}, {"SPXW260911", 31 + 4.0/24}} {
-		t := years(24 * series.days)
+	for _, series := range []string{"SPXW260904", "SPXW260911"} {
+		t := term(series, at(vectorTime))
 		f := 7000 * math.Exp(0.03*t)
-		for k := 5800.0; k <= 7800; k += 10 {
+		smile := func(k float64) float64 {
 			x := math.Log(k/f) / math.Sqrt(t)
-			v := (0.13 - 0.12*x + 0.2*x*x) * math.Sqrt(t)
-			for right, letter := range "CP" {
-				price := compute.BlackValue(compute.Right(right), f, k, v) * math.Exp(-0.04*t)
-				half := math.Max(0.025, 0.004*price)
-				bid, ask := math.Max(0, math.Round(20*(price-half))/20), math.Round(20*(price+half)+0.5)/20
-				rows = append(rows, row{symbolOf(series.name+string(letter), k), quoted(bid, ask, 0)})
-			}
+			return 0.13 - 0.12*x + 0.2*x*x
 		}
+		rows = append(rows, priced(series, vectorTime, f, 0.04, strikes(5800, 7800, 10), smile, func(_ float64, _ compute.Right, price float64) compute.Quote {
+			half := math.Max(0.025, 0.004*price)
+			return quoted(math.Max(0, math.Round(20*(price-half))/20), math.Round(20*(price+half)+0.5)/20, 0)
+		})...)
 	}
 	return rows
 }
@@ -161,7 +144,7 @@ func TestVolatilityOfALostBid(t *testing.T) {
 	rows := smileMarket()
 	compute := func(rows []row) map[string]float64 {
 		v := volatilityOf(build(t, index(7000, vectorTime), rows...), 0.04)
-		return figures(t, &v.Data)
+		return figures(&v.Data)
 	}
 	base := compute(rows)
 	equal(t, "figures", len(base), 3+2*9)
@@ -240,13 +223,6 @@ func TestWingsOfTheLastDay(t *testing.T) {
 		}
 		equal(t, asOf, unknown, want)
 	}
-}
-
-func strikes(from, to, step float64) (all []float64) {
-	for k := from; k <= to; k += step {
-		all = append(all, k)
-	}
-	return all
 }
 
 // What quotes do not determine is null, and the reason says why: after noise, too, there is no number that no market means.
@@ -374,13 +350,9 @@ func TestVolatilityWithoutARow(t *testing.T) {
 func TestVolatilityIndexDates(t *testing.T) {
 	var rows []row
 	for i, series := range []string{"SPXW260612", "SPXW260615", "SPXW260618", "SPX260618", "SPXW260626"} { // 2026-06-19 is Juneteenth
-		for _, k := range strikes(5600, 8400, 50) {
-			v := (0.14 + 0.02*float64(i)) * math.Sqrt(years(24*float64(28+i)))
-			for right, letter := range "CP" {
-				p := compute.BlackValue(compute.Right(right), 7000, k, v)
-				rows = append(rows, row{symbolOf(series+string(letter), k), quoted(p*0.99, p*1.01, 1)})
-			}
-		}
+		rows = append(rows, priced(series, "2026-05-15T20:00:00Z", 7000, 0, strikes(5600, 8400, 50), always(0.14+0.02*float64(i)), func(_ float64, _ compute.Right, price float64) compute.Quote {
+			return quoted(price*0.99, price*1.01, 1)
+		})...)
 	}
 	figure := func(without string) *compute.Ratio {
 		some := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return without != "" && r.symbol[:len(r.symbol)-9] == without })

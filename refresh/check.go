@@ -205,7 +205,7 @@ func (k *checker) describe(d *feed.Document) {
 		k.say("%s: price %v, last trade %s, made %s", u.Symbol, u.Spot, u.AsOf.Format(time.RFC3339), u.CapturedAt.Format(time.RFC3339))
 	case d.Settlement != nil:
 		f := d.Settlement
-		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: k.Calendar, Now: time.Now()})
+		curve, quality, _ := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: k.Calendar})
 		k.say("%s has %d months, from %s; %d rows cannot be read", product.VIXResource, len(curve.Curve), feed.Counts(quality), f.Bad)
 		if !k.Calendar.IsSession(f.Date) {
 			k.say("NOT USED: %s is no session of the exchange", f.Date)

@@ -121,7 +121,7 @@ const serialMonths = 8
 // checkMonths refuses a file without a month of the curve, one that lacks a serial month, and one whose unreadable rows include a month.
 // Without that month, each later month would move one rank forward, so that M2 would be taken for M1.
 func checkMonths(f *feed.Settlement, cal *compute.Calendar, now time.Time) error {
-	curve, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: cal, Now: now})
+	curve, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: cal, Today: cal.SessionDate(now)})
 	if !ok {
 		return upstream.Refuse(upstream.Empty, "settlement file of %s has no monthly VIX future", f.Date)
 	}

@@ -45,35 +45,15 @@ type flowChainQuality struct {
 
 const noIVHistory = "chains without previous_session_iv have no stored snapshot of the previous session: their iv_change is null and scores 0"
 
-// gatherChainFlow adds the chain of the session before.
-func gatherChainFlow(p *Product, b *Batch, in *Inputs) error {
-	session, err := in.Documents[0].Session(b.Calendar)
-	if err == nil {
-		in.add(b.Memory.previous(p.Underlying, session, func(d *feed.Document) error {
-			_, err := chainBefore(d)
-			return err
-		}))
-	}
-	return err
-}
-
-// chainBefore returns what the flow needs of a chain of the session before.
-func chainBefore(d *feed.Document) (*compute.ChainBefore, error) {
-	r, err := referenceOf(d)
-	if err != nil {
-		return nil, err
-	}
-	d.Release()
-	return r.before, nil
-}
-
-func computeChainFlow(a *Answer, in *Inputs, d *feed.Document) (err error) {
+func computeChainFlow(a *Answer, in *Inputs, d *feed.Document) error {
 	input := compute.FlowInput{Chain: d.Chain, Calendar: in.calendar}
 	q := flowQuality{}
 	if before := in.named(feed.PreviousDir + d.Name); before == nil {
 		q.IVChange = new(noIVHistory)
-	} else if input.Before, err = chainBefore(before); err != nil {
+	} else if r, err := referenceOf(before); err != nil {
 		return err
+	} else {
+		input.Before = r.chain
 	}
 	flow := compute.UnusualFlow(input)
 	if flow.Split {

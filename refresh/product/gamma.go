@@ -15,25 +15,12 @@ type matrixQuality struct {
 	Contracts compute.ContractCounts `json:"contracts"`
 	// (level that the forwards imply / published level − 1) · 100. `null` when too few series have a parity forward.
 	SpotGap *compute.Ratio `json:"spot_gap_pct" unit:"percent"`
-	// A note that some dates lie outside the verified exchange calendar of 2014 to 2030. `null` when none does.
-	Calendar *string `json:"calendar"`
-	// Numbers of the upstream document that count as absent because no market has them. Absent when every number is usable.
-	BadNumbers int `json:"bad_numbers,omitempty" jsonschema:"minimum=1,example=1" unit:"numbers"`
-	compute.HoursQuality
-	compute.AmericanQuality
+	compute.ChainQuality
 }
 
 // gatherGamma adds the inputs of [gammaOf], and the chain of the session before if it is stored.
 func gatherGamma(p *Product, b *Batch, in *Inputs) error {
-	session, err := in.Documents[0].Session(b.Calendar)
-	if err != nil {
-		return err
-	}
-	in.add(b.Memory.previous(p.Underlying, session, func(d *feed.Document) error {
-		_, err := gammaReference(d, in.calendar, b.RiskFreeRate)
-		return err
-	}))
-	return gatherExposure(p, b, in)
+	return errors.Join(gatherPrevious(p, b, in), gatherExposure(p, b, in))
 }
 
 // gatherExposure adds the rate: with the chain it is the input of [gammaOf]. If the batch has a gamma answer, its result is shared.
@@ -71,20 +58,21 @@ func gammaOf(in *Inputs, d *feed.Document) (_ *compute.GammaResult, err error) {
 
 // reference is what the answers to a chain compare with: of the chain of the session before. It is [feed.Document.Derived] of that.
 type reference struct {
-	before *compute.ChainBefore // for the flow
-	state  *compute.GammaState  // for the changes; nil until a gamma exposure needs it
-	rate   compute.RateSource
+	chain *compute.Chain
+	state *compute.GammaState // nil until a gamma exposure needs it
+	rate  compute.RateSource
 }
 
-// referenceOf returns the reference of a chain. It is made once.
+// referenceOf returns the reference of a document. It is made once, and keeps the chain of the document, but not its bytes.
 func referenceOf(d *feed.Document) (*reference, error) {
 	r, made := d.Derived.(*reference)
 	if !made {
 		if err := d.Open(); err != nil {
 			return nil, err
 		}
-		r = &reference{before: compute.NewChainBefore(d.Chain)}
+		r = &reference{chain: d.Chain}
 		d.Derived = r
+		d.Release()
 	}
 	return r, nil
 }
@@ -96,12 +84,8 @@ func gammaReference(d *feed.Document, cal *compute.Calendar, rate float64) (*com
 		return nil, err
 	}
 	if r.state == nil || r.rate == compute.RateConfigured && r.state.Rate != rate {
-		if err := d.Open(); err != nil {
-			return nil, err
-		}
-		rate, r.rate = compute.RateOf(d.Chain, cal, rate)
-		r.state = compute.GammaExposure(compute.GammaInput{Chain: d.Chain, Calendar: cal, RiskFreeRate: rate}).State
-		d.Release()
+		rate, r.rate = compute.RateOf(r.chain, cal, rate)
+		r.state = compute.GammaExposure(compute.GammaInput{Chain: r.chain, Calendar: cal, RiskFreeRate: rate}).State
 	}
 	return r.state, nil
 }
@@ -114,7 +98,7 @@ func ofGamma(rest Computation) Computation {
 			return err
 		}
 		q := &gamma.Quality
-		a.quality = matrixQuality{q.Contracts, q.SpotGap, q.Calendar, q.BadNumbers, q.HoursQuality, q.AmericanQuality}
+		a.quality = matrixQuality{q.Contracts, q.SpotGap, q.ChainQuality}
 		return rest(a, in, d)
 	}
 }
@@ -188,7 +172,7 @@ func (m *Memory) KeepReference(a *Answer) {
 	if in := a.Inputs; in.gamma != nil {
 		chain := in.newest()[0]
 		d := m.asPrevious(chain.StoredInput)
-		d.Derived = &reference{before: compute.NewChainBefore(chain.Chain), state: in.gamma.State}
+		d.Derived = &reference{chain: chain.Chain, state: in.gamma.State}
 		m.before[a.Product.Underlying] = previousChain{a.Date(), d}
 	}
 }

@@ -228,9 +228,18 @@ func NewMemory(store Stored, cal *compute.Calendar, log *slog.Logger) *Memory {
 	return &Memory{store: store, calendar: cal, log: log, before: map[string]previousChain{}}
 }
 
-// previous returns the chain of an underlying that the answer of gex/{u} stored under the date of the session before names, after
-// read has taken from it what the product needs; see [reference]. It returns nil if the answer or the chain is not stored or not readable.
-func (m *Memory) previous(symbol string, session compute.Date, read func(*feed.Document) error) *feed.Document {
+// gatherPrevious adds the chain of the session before, if it is stored.
+func gatherPrevious(p *Product, b *Batch, in *Inputs) error {
+	session, err := in.Documents[0].Session(b.Calendar)
+	if err == nil {
+		in.add(b.Memory.previous(p.Underlying, session))
+	}
+	return err
+}
+
+// previous returns the chain of an underlying that the answer of gex/{u} stored under the date of the session before names, with its
+// [reference]. It returns nil if the answer or the chain is not stored or not readable.
+func (m *Memory) previous(symbol string, session compute.Date) *feed.Document {
 	date := m.calendar.Previous(session)
 	if known := m.before[symbol]; known.date == date {
 		return known.chain
@@ -243,7 +252,7 @@ func (m *Memory) previous(symbol string, session compute.Date, read func(*feed.D
 	var d *feed.Document
 	if err == nil {
 		d = m.asPrevious(f.Inputs[i])
-		err = read(d)
+		_, err = referenceOf(d)
 	}
 	if err != nil {
 		m.log.Error("chain of the previous session not readable", "document", feed.ChainOf(symbol), "date", date, "err", err)

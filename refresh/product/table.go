@@ -95,7 +95,7 @@ var table = []*Row{
 	},
 	{
 		pattern: "options/flow/{u}", Feed: Chains, Method: compute.FlowMethod, notice: flowNotice,
-		gather: gatherChainFlow, Compute: computeChainFlow, reopen: reopenFlow, Dated: true, Forms: []Form{listCSV("items", compute.FlowItem{})},
+		gather: gatherPrevious, Compute: computeChainFlow, reopen: reopenFlow, Dated: true, Forms: []Form{listCSV("items", compute.FlowItem{})},
 		deltas: defaultOnly, Data: compute.Flow{}, Quality: flowQuality{},
 	},
 	{

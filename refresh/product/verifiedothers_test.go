@@ -112,25 +112,15 @@ func (a *answers) curve(g *rand.Rand, date compute.Date) *snapshots.Snapshot {
 func TestMadeCurvesAreVerified(t *testing.T) {
 	long(t)
 	t.Parallel()
-	g, a, seen := rand.New(rand.NewPCG(51, 52)), newAnswers(t), map[string]bool{}
+	g, a := newGenerator(51, 52), newAnswers(t)
 	for i := range 150 {
-		c := dataOf[compute.VIXCurve](t, a.curve(g, calendar.OnOrBefore(compute.NewDate(2026, time.September, 1)+compute.Date(i/2))))
-		for _, class := range []*string{c.Regime, c.CashRegime, c.VolLevel} {
-			if class != nil {
-				seen[*class] = true
-			}
-		}
-		seen[c.Shape], seen[c.RegimeBasis], seen["final"] = true, true, seen["final"] || c.FinalSettlement != nil
-		seen["extrapolated"], seen["percentile"] = seen["extrapolated"] || c.CM30Extrapolated, seen["percentile"] || c.Percentiles.SpotBasis.Percentile != nil
-		seen["change"] = seen["change"] || len(c.Curve) > 0 && c.Curve[0].Change != nil
+		g.figures("", dataOf[any](t, a.curve(g.Rand, calendar.OnOrBefore(compute.NewDate(2026, time.September, 1)+compute.Date(i/2)))))
 	}
 	a.verify()
-	for _, feature := range []string{"upward", "downward", "humped", "trough", "mixed", "flat", "m1_m2", "m2_m3", "steep_contango", "contango", "backwardation",
-		"steep_backwardation", "deep_contango", "flattening", "inverted", "low", "normal", "elevated", "stress", "final", "extrapolated", "percentile", "change"} {
-		if !seen[feature] {
-			t.Errorf("no curve is %s: %v", feature, seen)
-		}
-	}
+	g.saw(t, "shape upward", "shape downward", "shape humped", "shape trough", "shape mixed", "shape flat", "regime_basis m1_m2", "regime_basis m2_m3",
+		"regime steep_contango", "regime contango", "regime flat", "regime backwardation", "regime steep_backwardation", "cash_regime deep_contango", "cash_regime contango",
+		"cash_regime flattening", "cash_regime inverted", "vol_level low", "vol_level normal", "vol_level elevated", "vol_level stress", "final_settlement",
+		"cm30_extrapolated", "spot_basis_pct.percentile", "curve.change")
 }
 
 // rotation adds the answer of made quotes and histories of funds. Some funds lack their quote, their history or a part of it.
@@ -187,32 +177,15 @@ func (a *answers) rotation(g *rand.Rand, asOf time.Time) *snapshots.Snapshot {
 func TestMadeRotationsAreVerified(t *testing.T) {
 	long(t)
 	t.Parallel()
-	g, a, seen := rand.New(rand.NewPCG(53, 54)), newAnswers(t), map[string]bool{}
+	g, a := newGenerator(53, 54), newAnswers(t)
 	for i := range 40 {
-		s := a.rotation(g, calendar.Open(calendar.OnOrBefore(compute.NewDate(2026, time.March, 31)+compute.Date(7*i))).Add(time.Hour))
-		seen["jump"] = seen["jump"] || bytes.Contains(s.Meta.Quality, []byte("price_jump"))
-		r := dataOf[compute.Rotation](t, s)
-		seen["mixed session"], seen["missing"] = seen["mixed session"] || r.Mixed, seen["missing"] || len(r.Missing) > 0
-		for _, row := range r.Sectors {
-			if row.RRG == nil {
-				seen["no rrg"] = true
-			} else {
-				seen[row.RRG.Quadrant] = true
-			}
-			seen["no year to date"] = seen["no year to date"] || row.Returns.YTD == nil
-			seen["no day"] = seen["no day"] || row.Returns.Day == nil
-		}
-		if r.Tone != nil {
-			seen[*r.Tone] = true
-		}
+		s := a.rotation(g.Rand, calendar.Open(calendar.OnOrBefore(compute.NewDate(2026, time.March, 31)+compute.Date(7*i))).Add(time.Hour))
+		g.figures("", dataOf[any](t, s))
+		g.note("jump", bytes.Contains(s.Meta.Quality, []byte("price_jump")))
 	}
 	a.verify()
-	for _, feature := range []string{"mixed session", "missing", "no rrg", "leading", "weakening", "lagging", "improving", "no year to date", "no day", "risk_on",
-		"risk_off", "mixed", "jump"} {
-		if !seen[feature] {
-			t.Errorf("no rotation has %s: %v", feature, seen)
-		}
-	}
+	g.saw(t, "mixed_session", "1 missing", "no sectors.rrg", "rrg.quadrant leading", "rrg.quadrant weakening", "rrg.quadrant lagging", "rrg.quadrant improving",
+		"no returns_pct.ytd", "no returns_pct.day", "tone risk_on", "tone risk_off", "tone mixed", "jump")
 }
 
 // The clocks of §0 agree where no answer shows them alone: the quote instant and the date of open interest around every boundary of a week

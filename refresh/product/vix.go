@@ -76,7 +76,7 @@ func vixNumbers(in *Inputs, f *feed.Settlement) (numbers compute.VIXInput, bad i
 		return numbers, 0, errors.New("inputs lack the settlement file or the session")
 	}
 	numbers = compute.VIXInput{
-		Date: f.Date, Rows: f.Rows, Calendar: in.calendar, Now: in.parameters.StaleSessionsTo.At(16, 0, 0, compute.NewYork),
+		Date: f.Date, Rows: f.Rows, Calendar: in.calendar, Today: *in.parameters.StaleSessionsTo,
 		Cash: map[string]compute.UnderlyingQuote{}, History: history,
 	}
 	closes := map[string]*float64{}
@@ -112,7 +112,7 @@ func computeVIX(a *Answer, in *Inputs, d *feed.Document) error {
 	a.variants, a.quality = only(&curve), vixQuality{quality, f.Bad, bad, unknownVIX(&curve, f.Date)}
 	row := []any{curve.SettlementDate}
 	for i := range 8 {
-		var price *compute.VolPoints
+		var price *compute.Ratio
 		if i < len(curve.Curve) {
 			price = &curve.Curve[i].Settlement
 		}

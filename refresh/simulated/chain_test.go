@@ -23,7 +23,7 @@ func bySymbol(chain *compute.Chain) map[string]*compute.Contract {
 // trade until 16:15, but for those that settle at 16:00, and options on funds until 16:00. The AM-settled series of an index expire on third
 // Fridays alone.
 func TestChainDuringASession(t *testing.T) {
-	closing, calendar := ny("2026-08-11 16:00:00").Unix(), compute.NewCalendar(nil, nil)
+	closing := ny("2026-08-11 16:00:00").Unix()
 	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "IWM", "TSLA"} {
 		var last map[string]*compute.Contract
 		traded, late := 0.0, 0
@@ -46,7 +46,7 @@ func TestChainDuringASession(t *testing.T) {
 				if c.LastTrade > closing+15*60 || c.LastTrade > closing && c.Expiration == compute.NewDate(2026, time.August, 11) {
 					t.Fatalf("%s traded last at %s", name, when.UTC())
 				}
-				if c.Settlement == compute.AM && c.Expiration != calendar.OnOrBefore(compute.ThirdFriday(c.Expiration.Year(), c.Expiration.Month())) {
+				if c.Settlement == compute.AM && !calendar.IsMonthly(c.Expiration) {
 					t.Fatalf("%s settles at the open", name)
 				}
 				before := last[name]
@@ -163,7 +163,6 @@ func TestChainOfEveryUnderlying(t *testing.T) {
 // a flip near the spot, the call wall is not below the put wall, and some contracts traded many times their open interest at the
 // bid or ask.
 func TestResourcesOfAChain(t *testing.T) {
-	calendar := compute.NewCalendar(nil, nil)
 	for _, symbol := range []string{"_SPX", "_NDX", "_RUT", "SPY", "IWM", "META", "XLK"} {
 		chain := chainAt(t, market, symbol, ny("2026-08-12 15:50:00"))
 		flow := compute.UnusualFlow(compute.FlowInput{Chain: chain, Calendar: calendar})
@@ -206,7 +205,6 @@ func TestResourcesOfAChain(t *testing.T) {
 // the last day, the smile is so steep that a put is worth half a tick more than one of a higher strike.
 func TestNoArbitrage(t *testing.T) {
 	const rate = 0.04
-	calendar := compute.NewCalendar(nil, nil)
 	for _, symbol := range chains {
 		tick := 0.1
 		if symbol[0] != '_' {

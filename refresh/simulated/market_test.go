@@ -26,16 +26,16 @@ var spxChain = upstream.Options("_SPX")
 // chains are the underlyings with an option chain.
 var chains = strings.Fields("_SPX _NDX _RUT SPY QQQ IWM XLC XLY XLP XLE XLF XLV XLI XLK XLB XLRE XLU AAPL NVDA TSLA MSFT AMZN META")
 
+var calendar = compute.NewCalendar(nil, nil)
+
 func newMarket(seed uint64) *simulated.Market {
-	return simulated.New(simulated.Config{
-		Seed: seed, Now: func() time.Time { return ny("2026-08-11 12:00:00") }, Calendar: compute.NewCalendar(nil, nil),
-	})
+	return simulated.New(simulated.Config{Seed: seed, Now: func() time.Time { return ny("2026-08-11 12:00:00") }, Calendar: calendar})
 }
 
 // market is shared by most tests, because it keeps what it has computed. small is the same market with an eighth of the strikes.
 var (
 	market = newMarket(1)
-	small  = simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil), Every: 8})
+	small  = simulated.New(simulated.Config{Seed: 1, Calendar: calendar, Every: 8})
 )
 
 // ny parses a New York wall clock time.
@@ -172,7 +172,7 @@ func TestGzip(t *testing.T) {
 	at := ny("2026-08-11 12:00:00")
 	const name = upstream.Name("options/XLK.json")
 	want := documentAt(t, newMarket(7), name, at)
-	got := documentAt(t, simulated.New(simulated.Config{Seed: 7, Calendar: compute.NewCalendar(nil, nil), Gzip: true}), name, at)
+	got := documentAt(t, simulated.New(simulated.Config{Seed: 7, Calendar: calendar, Gzip: true}), name, at)
 	text, err := cboe.Unpack(got)
 	if err != nil || got.Body != nil || got.ETag != want.ETag || !bytes.Equal(text, want.Body) {
 		t.Errorf("%d bytes, %v", len(text), err)
@@ -184,7 +184,7 @@ func TestBudget(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the race detector allocates") // a slice that grows takes its room twice
 	}
-	m := simulated.New(simulated.Config{Seed: 1, Calendar: compute.NewCalendar(nil, nil), Gzip: true})
+	m := simulated.New(simulated.Config{Seed: 1, Calendar: calendar, Gzip: true})
 	documentAt(t, m, "quotes/SPY.json", ny("2026-08-11 12:00:00")) // the factors since the epoch
 	for _, at := range []string{"2026-08-11 12:00:00", "2026-08-11 12:00:15"} {
 		var before, after runtime.MemStats

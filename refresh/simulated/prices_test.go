@@ -79,7 +79,6 @@ func related(x, y []float64) (mean, deviation, correlation float64) {
 
 // A history ends with the latest published session. Its last close and change are those of the quote of that evening.
 func TestHistoryJoinsQuotes(t *testing.T) {
-	calendar := compute.NewCalendar(nil, nil)
 	for at, last := range map[string]string{
 		"2026-08-11 09:00:00": "2026-08-10", "2026-08-11 17:59:00": "2026-08-10", "2026-08-11 18:01:00": "2026-08-11",
 		"2026-08-15 12:00:00": "2026-08-14", "2026-08-17 12:00:00": "2026-08-14", "2026-11-27 18:00:30": "2026-11-27",
@@ -138,7 +137,6 @@ func TestFundsFollowTheirIndices(t *testing.T) {
 
 // The VIX quote is the model-free volatility of 30 days of the chain of the SPX of the same instant.
 func TestVIXIsThatOfTheChain(t *testing.T) {
-	calendar := compute.NewCalendar(nil, nil)
 	for _, at := range []string{
 		"2023-03-13 15:10:00", "2024-08-05 12:00:00", "2025-10-10 16:50:00", "2026-02-17 10:00:00", "2026-03-04 12:00:00", // 2026-04-03 is Good Friday
 		"2026-07-20 16:50:00", "2026-08-11 09:50:00", "2026-08-11 12:00:00", "2026-08-14 16:50:00", "2026-10-26 14:00:00",
@@ -175,7 +173,6 @@ func TestSettlementPublication(t *testing.T) {
 }
 
 func TestSettlementRows(t *testing.T) {
-	calendar := compute.NewCalendar(nil, nil)
 	sessions, backwardation := 0.0, 0.0
 	for d := calendar.Next(compute.NewDate(2024, time.January, 1)); d < compute.NewDate(2027, time.July, 1); d = calendar.Next(d) {
 		rows, doc := settlementAt(t, d.String(), d.String()+" 20:00:00")
@@ -183,7 +180,7 @@ func TestSettlementRows(t *testing.T) {
 		if !strings.HasPrefix(body, "Product,Symbol,Expiration Date,Price\r\n") || strings.Count(body, "\n") != strings.Count(body, "\r\n") {
 			t.Fatalf("%s: %.60q", d, body)
 		}
-		curve, q, ok := compute.VIXTermStructure(compute.VIXInput{Date: d, Rows: rows, Calendar: calendar, Now: doc.Received})
+		curve, q, ok := compute.VIXTermStructure(compute.VIXInput{Date: d, Rows: rows, Calendar: calendar, Today: d})
 		if !ok || len(q.ExpirationDiffer) > 0 || q.BadRows > 0 || q.Monthly != 9 || len(curve.Curve) < 8 {
 			t.Fatalf("%s: %+v, %d on the curve", d, q, len(curve.Curve))
 		}
