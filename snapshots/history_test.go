@@ -235,18 +235,3 @@ func TestOverwriteDuringARead(t *testing.T) {
 		}
 	}
 }
-
-func TestHistoryDoesNotWaitForWrites(t *testing.T) {
-	s := week(t, options(t.TempDir()), monday, friday)
-	done := make(chan struct{})
-	end := s.use() // as Save does for as long as fsync takes, and Expire for all its removals
-	go func() { s.Historical(gamma, monday); close(done) }()
-	select {
-	case <-done:
-		end()
-	case <-time.After(patience):
-		end()
-		t.Error("a request for a past date waits for the writer's lock")
-		<-done
-	}
-}
