@@ -140,15 +140,6 @@ func unfedSectors(c *server.Config) {
 	}
 }
 
-func TestPreflight(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t)))
-	resp, body := do(t, c, "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
-	if h := resp.Header; resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" ||
-		h.Get("Access-Control-Allow-Headers") != "X-API-Key, If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since, Authorization, Cache-Control, Content-Type, *" || h.Get("Access-Control-Max-Age") != "86400" || h.Get("Access-Control-Allow-Private-Network") != "true" || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
-		t.Errorf("%d %v", resp.StatusCode, h)
-	}
-}
-
 func TestReadiness(t *testing.T) {
 	fleet := func(c *server.Config) {
 		c.Fleet, c.Readiness = true, func() server.Readiness {

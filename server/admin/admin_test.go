@@ -127,21 +127,6 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// A process outside a fleet has no metric of a fleet.
-func TestNoFleet(t *testing.T) {
-	from := sources(t)
-	from.Fleet = nil
-	families, err := admin.NewRegistry(from).Gather()
-	if err != nil || len(families) < 20 {
-		t.Fatal(len(families), err)
-	}
-	for _, f := range families {
-		if strings.HasPrefix(f.GetName(), "strikecache_fleet") {
-			t.Errorf("%s", f.GetName())
-		}
-	}
-}
-
 // stage is an admin server with a client.
 type stage struct {
 	t      *testing.T

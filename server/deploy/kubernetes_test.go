@@ -2,8 +2,6 @@ package deploy_test
 
 import (
 	"maps"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -103,29 +101,6 @@ func TestKubernetes(t *testing.T) {
 	for _, p := range []probe{container.Startup, container.Liveness, container.Readiness} {
 		if p.Get.Port != "admin" || !strings.HasPrefix(fetched(t, operator+p.Get.Path), "{") {
 			t.Errorf("%+v", p)
-		}
-	}
-}
-
-// The variables that Kubernetes gives to a pod beside Services named strikecache-… are ignored, also where the rest of the name is that of a
-// flag. Another variable that is not known is an error.
-func TestServiceLinks(t *testing.T) {
-	env := os.Environ()
-	for _, service := range []string{"STRIKECACHE", "STRIKECACHE_EDGE", "STRIKECACHE_LISTEN", "STRIKECACHE_2_SERVICE"} {
-		for _, v := range []string{
-			"SERVICE_HOST=10.0.0.1", "SERVICE_PORT=80", "SERVICE_PORT_HTTP_2=81", "PORT=tcp://[fd00::1]:80", "PORT_80_TCP=tcp://10.0.0.1:80",
-			"PORT_80_TCP_PROTO=tcp", "PORT_80_TCP_PORT=80", "PORT_80_TCP_ADDR=10.0.0.1", "PORT_53_UDP=udp://10.0.0.1:53", "PORT_9_SCTP_ADDR=10.0.0.1",
-			"NAME=/edge/strikecache", "ENV_STRIKECACHE_LISTEN=:8080", // of linked containers
-		} {
-			env = append(env, service+"_"+v)
-		}
-	}
-	for _, v := range []string{"", "STRIKECACHE_PORT=8080", "STRIKECACHE_LISTEN_PORT=8080", "STRIKECACHE_LISTEN_HOST=x", "STRIKECACHE_PORT_80=x", "STRIKECACHE_SERVICE=x", "STRIKECACHE_SERVICE_PORTS=80", "STRIKECACHE_NAME=x", "STRIKECACHE_ENVS=x"} {
-		cmd := exec.Command(strikecache(t), "version")
-		cmd.Env = append(env, v)
-		name, _, _ := strings.Cut(v, "=")
-		if out, err := cmd.CombinedOutput(); (err == nil) != (v == "") || !strings.Contains(string(out), name) {
-			t.Errorf("%q: %v %s", v, err, out)
 		}
 	}
 }

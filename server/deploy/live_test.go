@@ -112,6 +112,9 @@ func TestMetricsOfARunningServer(t *testing.T) {
 	public, admin := live(t)
 	fetched(t, public+"/api/v1/gex/spx")
 	scrape := fetched(t, admin+"/metrics")
+	if strings.Contains(scrape, "strikecache_fleet") {
+		t.Error("a process outside a fleet has metrics of one")
+	}
 	there := exposedBy(t, scrape)
 	for _, feed := range []string{"spx", "qqq", "sectors", "vix", "expiry", "backfill", "track"} {
 		for _, metric := range []string{`refreshes_total{code="panic"`, `documents_refused_total{code="price_jump"`} {
