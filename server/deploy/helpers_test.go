@@ -2,13 +2,11 @@ package deploy_test
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"strings"
 	"sync"
@@ -19,15 +17,7 @@ import (
 	"strikecache/bench/testkit"
 )
 
-var must, program = testkit.Must, testkit.Program
-
-// equal fails the test unless got is what is wanted.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
+var must, program, equal = testkit.Must, testkit.Program, testkit.Equal
 
 // binary builds the program once for all tests and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
