@@ -17,9 +17,7 @@ func TestBadFlagsAreNamed(t *testing.T) {
 	dir, taken := t.TempDir(), l.Addr().String()
 	file := writeFile(t, filepath.Join(dir, "file"), "2026-12-24 late\n")
 	open := writeFile(t, filepath.Join(dir, "keys.json"), "")
-	if err := os.Chmod(open, 0o644); err != nil { // so that others may read it
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(open, 0o644)) // so that others may read it
 	for _, c := range []struct {
 		args string
 		want []string
