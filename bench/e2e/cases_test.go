@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,10 +76,8 @@ func TestCases(t *testing.T) {
 func runCase(t *testing.T, folder string) {
 	r := &caseRun{t: t, dir: t.TempDir()}
 	must(t, errors.Join(os.CopyFS(r.dir, os.DirFS(folder)), os.MkdirAll(filepath.Join(r.dir, "in"), 0o700)))
-	text, err := os.ReadFile(filepath.Join(r.dir, "want.json"))
-	must(t, err)
 	var steps []caseStep
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(strings.NewReader(text(t, filepath.Join(r.dir, "want.json"))))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&steps); err != nil || len(steps) == 0 {
 		t.Fatalf("want.json: %d steps, %v", len(steps), err)
@@ -212,15 +210,21 @@ var refreshesTotal = regexp.MustCompile(`(?m)^strikecache_refreshes_total\{.*fee
 // tampered changes a command so that strace tampers with a system call on some paths, see strace(1).
 func tampered(t *testing.T, cmd *exec.Cmd, call, how string, paths ...string) {
 	t.Helper()
+	flags := []string{"-o", os.DevNull, "-e", "trace=" + call, "-e", "inject=" + call + ":" + how}
+	for _, path := range paths {
+		flags = append(flags, "-P", path)
+	}
+	traced(t, cmd, flags...)
+}
+
+// traced changes a command so that it runs under strace with these flags.
+func traced(t *testing.T, cmd *exec.Cmd, flags ...string) {
+	t.Helper()
 	strace := installed(t, "strace")
 	if out, err := exec.Command(strace, "-f", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("needs ptrace: %v %s", err, out)
 	}
-	args := []string{strace, "-D", "-f", "-qq", "-o", os.DevNull, "-e", "trace=" + call, "-e", "inject=" + call + ":" + how} // with -D, cmd.Process is the server
-	for _, path := range paths {
-		args = append(args, "-P", path)
-	}
-	cmd.Args, cmd.Path = append(append(args, cmd.Path), cmd.Args[1:]...), strace
+	cmd.Args, cmd.Path = slices.Concat([]string{strace, "-D", "-f", "-qq"}, flags, []string{cmd.Path}, cmd.Args[1:]), strace // with -D, cmd.Process is the server
 }
 
 // caseLog is a FIFO, the standard error of a server.

@@ -87,7 +87,7 @@ func sources(t testing.TB) admin.Sources {
 	}
 }
 
-// testdata/metrics.txt has each metric with its help, labels and value. The tests of server/deploy look up there what dashboards
+// testdata/metrics.txt has each metric with its help, labels and value. The tests of bench/e2e look up there what dashboards
 // and alerts use. promlint is the linter of promtool check metrics: it wants help texts, base units and conventional suffixes.
 func TestMetrics(t *testing.T) {
 	from := sources(t)

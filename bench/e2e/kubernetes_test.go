@@ -1,4 +1,4 @@
-package deploy_test
+package e2e
 
 import (
 	"maps"
@@ -57,7 +57,8 @@ type probe struct {
 // The objects of kubernetes.yaml fit together, and with the image: labels, ports, user and volume. Each probe has an answer. That each
 // field exists is checked by make manifest-lint.
 func TestKubernetes(t *testing.T) {
-	objects, decoder := map[string]object{}, yaml.NewDecoder(strings.NewReader(text(t, "kubernetes.yaml")))
+	t.Parallel()
+	objects, decoder := map[string]object{}, yaml.NewDecoder(strings.NewReader(text(t, "server/deploy/kubernetes.yaml")))
 	for range 4 {
 		var o object
 		must(t, decoder.Decode(&o))
@@ -67,7 +68,7 @@ func TestKubernetes(t *testing.T) {
 	if len(objects) != 4 || len(set.Spec.Template.Spec.Containers) != 1 || len(set.Spec.Claims) != 1 {
 		t.Fatalf("%+v", objects)
 	}
-	pod, container, image := set.Spec.Template, set.Spec.Template.Spec.Containers[0], text(t, "Dockerfile")
+	pod, container, image := set.Spec.Template, set.Spec.Template.Spec.Containers[0], text(t, "server/deploy/Dockerfile")
 	if mount := container.Mounts[0]; mount.Name != set.Spec.Claims[0].Metadata.Name || !strings.Contains(image, "STRIKECACHE_DATA_DIR="+mount.Path+"\n") {
 		t.Errorf("the image stores its data elsewhere than in %+v", mount)
 	}
@@ -97,9 +98,9 @@ func TestKubernetes(t *testing.T) {
 	if maps.Equal(public.Metadata.Labels, admin.Metadata.Labels) || admin.Metadata.Labels[monitor.Spec.JobLabel] != "strikecache" {
 		t.Errorf("labels %v and %v, job of %s", public.Metadata.Labels, admin.Metadata.Labels, monitor.Spec.JobLabel)
 	}
-	_, operator := live(t)
+	operated := shared(t)
 	for _, p := range []probe{container.Startup, container.Liveness, container.Readiness} {
-		if p.Get.Port != "admin" || !strings.HasPrefix(fetched(t, operator+p.Get.Path), "{") {
+		if p.Get.Port != "admin" || !strings.HasPrefix(operated.operator(p.Get.Path), "{") {
 			t.Errorf("%+v", p)
 		}
 	}
