@@ -140,15 +140,6 @@ func unfedSectors(c *server.Config) {
 	}
 }
 
-func TestPreflight(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t)))
-	resp, body := do(t, c, "OPTIONS", "/api/v1/gex/spx", "Origin", "https://example.org", "Access-Control-Request-Method", "GET", "Access-Control-Request-Headers", "x-api-key")
-	if h := resp.Header; resp.StatusCode != 204 || len(body) != 0 || h.Get("Access-Control-Allow-Origin") != "*" ||
-		h.Get("Access-Control-Allow-Headers") != "X-API-Key, If-None-Match, If-Modified-Since, If-Match, If-Unmodified-Since, Authorization, Cache-Control, Content-Type, *" || h.Get("Access-Control-Max-Age") != "86400" || h.Get("Access-Control-Allow-Private-Network") != "true" || !strings.Contains(h.Get("Access-Control-Allow-Methods"), "GET") {
-		t.Errorf("%d %v", resp.StatusCode, h)
-	}
-}
-
 func TestReadiness(t *testing.T) {
 	fleet := func(c *server.Config) {
 		c.Fleet, c.Readiness = true, func() server.Readiness {
@@ -370,23 +361,18 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// While the clock is a day ahead, the newest date is not served as immutable: its answer may not be the last one.
-func TestDatesOfAClockThatIsAhead(t *testing.T) {
-	c := clientOf(t, newServer(newFinder(t), func(c *server.Config) { c.Now = func() time.Time { return now.Add(25 * time.Hour) } }))
-	for date, want := range map[string]string{
-		"2026-11-19": "public, max-age=31536000, immutable", "2026-11-20": "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400",
-	} {
-		if resp, _ := do(t, c, "GET", "/api/v1/gex/spx/historical?date="+date); resp.Header.Get("Cache-Control") != want {
-			t.Errorf("%s: %s, want %s", date, resp.Header.Get("Cache-Control"), want)
-		}
-	}
-}
-
-// A member of a fleet that lacks files serves no date as immutable: its answer may not be the last one.
-func TestDatesOfAnIncompleteMember(t *testing.T) {
-	for complete, want := range map[bool]string{true: "public, max-age=31536000, immutable", false: "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400"} {
-		c := clientOf(t, newServer(newFinder(t), func(c *server.Config) { c.Complete = func() bool { return complete } }))
-		resp, _ := do(t, c, "GET", "/api/v1/gex/spx/historical?date=2026-11-17")
-		equal(t, resp.Header.Get("Cache-Control"), want, "complete %v", complete)
+// A date whose answer may not be the last one is not served as immutable: the newest one while the clock is a day ahead, and every date of a
+// member of a fleet that lacks files.
+func TestDatesThatMayChange(t *testing.T) {
+	const immutable, changes = "public, max-age=31536000, immutable", "public, max-age=25, stale-while-revalidate=25, stale-if-error=86400"
+	ahead := func(c *server.Config) { c.Now = func() time.Time { return now.Add(25 * time.Hour) } }
+	whole := func(c *server.Config) { c.Complete = func() bool { return true } }
+	lacks := func(c *server.Config) { c.Complete = func() bool { return false } }
+	for i, x := range []struct {
+		change     func(*server.Config)
+		date, want string
+	}{{ahead, "2026-11-19", immutable}, {ahead, "2026-11-20", changes}, {whole, "2026-11-17", immutable}, {lacks, "2026-11-17", changes}} {
+		resp, _ := do(t, clientOf(t, newServer(newFinder(t), x.change)), "GET", "/api/v1/gex/spx/historical?date="+x.date)
+		equal(t, resp.Header.Get("Cache-Control"), x.want, "%d: %s", i, x.date)
 	}
 }

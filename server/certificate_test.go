@@ -100,14 +100,3 @@ func TestOpen(t *testing.T) {
 		t.Errorf("expired: %v", p.Err())
 	}
 }
-
-func TestNone(t *testing.T) {
-	for f, bad := range map[server.TLSFlags]bool{{}: false, {Cert: "a"}: true, {Key: "a"}: true, {Cert: "a", Key: "b"}: false} {
-		equal(t, f.Check() != nil, bad, "%+v refused", f)
-	}
-	p, err := server.TLSFlags{}.Open(slog.New(slog.DiscardHandler))
-	if p != nil || err != nil || p.Config() != nil || p.Err() != nil || !p.Expires().IsZero() {
-		t.Errorf("%v %v", p, err)
-	}
-	p.Close()
-}

@@ -132,7 +132,7 @@ func TestDeltas(t *testing.T) {
 		}
 	}
 	counted := responses(web.Stats())
-	equal(t, counted[server.Responses{Resource: "options/flow/unusual", Status: 200, Coding: "dcz"}], 12, "deltas counted: %v", counted)
+	equal(t, counted[server.Responses{Resource: "options/flow/unusual", Status: 200, Coding: "dcz"}], uint64(12), "deltas counted: %v", counted)
 }
 
 func sum(s *snapshots.Snapshot) []byte {

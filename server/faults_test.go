@@ -46,7 +46,7 @@ func TestPanicIsAnswered(t *testing.T) {
 	if got := exchange(t, address, "GET /api/v1/gex/spx/historical HTTP/1.1\r\nHost: a\r\n\r\n", true); !strings.HasPrefix(got, "HTTP/1.1 200 ") {
 		t.Errorf("afterwards: %q", got)
 	}
-	equal(t, web.Stats().Errors["internal_error"], 3, "internal errors counted")
+	equal(t, web.Stats().Errors["internal_error"], uint64(3), "internal errors counted")
 }
 
 // A file that cannot be read, is gone or has to wait is answered as documented. The text of an error is in the log, and never in

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -31,15 +29,7 @@ import (
 	"strikecache/bench/testkit"
 )
 
-var must, full, until = testkit.Must, testkit.Full, testkit.Until
-
-// equal fails the test unless got is what is wanted.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
+var must, full, until, equal = testkit.Must, testkit.Full, testkit.Until, testkit.Equal
 
 // engine serves the connections of newServer. All tests run once with each.
 var engine string
@@ -272,7 +262,7 @@ func dial(t testing.TB, address string) *net.TCPConn {
 	c, err := net.Dial("tcp", address)
 	must(t, err)
 	t.Cleanup(func() { c.Close() })
-	must(t, c.SetDeadline(time.Now().Add(patience)))
+	must(t, c.SetDeadline(time.Now().Add(testkit.Patience)))
 	return c.(*net.TCPConn)
 }
 
@@ -300,9 +290,6 @@ func exchange(t testing.TB, address, raw string, done bool) string {
 	}
 	return string(got)
 }
-
-// patience is a timeout for what must happen.
-const patience = 5 * time.Minute
 
 // scaled returns n in a full run, and a part of it otherwise.
 func scaled(n int) int {

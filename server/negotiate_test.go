@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"strikecache/bench/testkit"
 	"strikecache/snapshots"
 )
 
@@ -12,9 +13,7 @@ import (
 func sealed(t testing.TB) *snapshots.Snapshot {
 	t.Helper()
 	s, err := snapshots.Seal([]byte(`"`+strings.Repeat("gamma and delta ", 500)+`"`), snapshots.Meta{Quality: json.RawMessage("{}")}, snapshots.Brotli, snapshots.Zstd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	return s
 }
 
@@ -29,9 +28,7 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	few, err := snapshots.Seal(s.Data(), s.Meta)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, c := range []struct {
 		headers string // separated by |
 		delta   *snapshots.Delta

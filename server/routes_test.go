@@ -11,19 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"strikecache/bench/testkit"
 	"strikecache/server/openapi"
 )
 
 // The documented paths are those that are answered. Files beside a page, such as its style sheet, and the paths of widgets are not documented.
 func TestTheDocumentHasEveryPath(t *testing.T) {
 	text, err := openapi.Files.ReadFile("openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	var doc struct{ Paths map[string]any }
-	if err := json.Unmarshal(text, &doc); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, json.Unmarshal(text, &doc))
 	documented := map[string]bool{}
 	for p := range doc.Paths {
 		documented[strings.Replace(p, placeholder, "ndx", 1)] = true

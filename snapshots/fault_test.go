@@ -162,7 +162,7 @@ func failStep(t *testing.T, s *Store, f *fault, dir string, c diskFault, stands 
 			stands = text
 		}
 		equal(t, after(t, s, dir), stands, "after a crash")
-		equal(t, Unfinished(filepath.Dir(path), "gex-spx"), nil, "left behind")
+		equal(t, Unfinished(filepath.Dir(path), "gex-spx"), []string(nil), "left behind")
 	}
 	f.on.Store(false)
 	must(t, save(s, pain, monday, single(t, `1`)))
@@ -180,7 +180,7 @@ func TestFaultObjectBeforeItsFiles(t *testing.T) {
 	noRetries(s)
 	f.on.Store(true)
 	sum := saveWithObject(t, s, "a document")
-	equal(t, held(t, s), nil, "written")
+	equal(t, held(t, s), []string(nil), "written")
 	equal(t, text(s.Object(sum)), "a document", "object")
 	equal(t, wordIn(s, currentDir), "a", "current")
 	f.on.Store(false)
@@ -217,10 +217,10 @@ func TestFaultDiskIsTriedAgain(t *testing.T) {
 		time.Sleep(retryEvery)
 		synctest.Wait()
 		f.stats(t, s, stepSync, 0)
-		equal(t, s.Stats().FilesWritten, 2, "files written")
+		equal(t, s.Stats().FilesWritten, int64(2), "files written")
 		time.Sleep(100 * retryEvery)
 		synctest.Wait()
-		equal(t, s.Stats().FilesWritten, 2, "files written after the disk was mended")
+		equal(t, s.Stats().FilesWritten, int64(2), "files written after the disk was mended")
 		t.Logf("figure: %d attempts on a disk that was gone for %v, then 2 files of 2 written", f.fired.Load(), tries*retryEvery)
 	})
 	for _, line := range []string{"level=ERROR", "disk refuses writes", "disk writable again, all pending files saved"} {

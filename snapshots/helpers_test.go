@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -21,15 +20,7 @@ import (
 	"strikecache/bench/testkit"
 )
 
-var must, program = testkit.Must, testkit.Program
-
-// equal fails the test unless got is what is wanted.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
+var must, program, equal = testkit.Must, testkit.Program, testkit.Equal
 
 // raceEnabled says whether the race detector is on. It slows every memory access down and adds allocations.
 var raceEnabled = func() bool {
@@ -248,19 +239,6 @@ func names(t testing.TB, dir string) []string {
 	}
 	return out
 }
-
-// await lets other goroutines run until a condition holds.
-func await(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("gave up waiting until %s", what)
-		}
-	}
-}
-
-// patience is how long a test waits for another goroutine before it fails.
-const patience = 2 * time.Minute
 
 // week returns a store with an answer for each date, after a restart: no answer is in memory.
 func week(t testing.TB, o Options, dates ...string) *Store {

@@ -25,19 +25,6 @@ func TestOpenTakesTheDirectory(t *testing.T) {
 	open(t, dir)
 }
 
-// If the directory of a running server is removed, the next write creates it again and is not lost.
-func TestRemovedDirectoryIsCreatedAgain(t *testing.T) {
-	s := open(t, t.TempDir())
-	must(t, save(s, gamma, monday, single(t, `1`)))
-	must(t, os.RemoveAll(s.opts.Dir))
-	f := single(t, `2`)
-	f.Product, f.Current, f.Dated = gamma, true, true
-	must(t, s.Save([]File{f}, nil))
-	verified(t, s.opts.Dir)
-	s = reopen(t, s)
-	equal(t, historical(t, s, ""), "2", "after a restart")
-}
-
 const (
 	market      = "market of seed 1"
 	otherMarket = "market of seed 2"

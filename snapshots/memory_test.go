@@ -19,7 +19,7 @@ func TestPublish(t *testing.T) {
 	editions := map[string]*Edition{gamma: numbered(1), pain: numbered(2)}
 	must(t, s.Publish(editions))
 	editions[vix] = numbered(9)
-	equal(t, s.Current(vix), nil, "the published map is still used")
+	equal(t, s.Current(vix), (*Edition)(nil), "the published map is still used")
 	must(t, s.Publish(map[string]*Edition{vix: numbered(3)}))
 	must(t, s.Publish(map[string]*Edition{gamma: numbered(4)}))
 	for resource, want := range map[string]int{gamma: 4, pain: 2, vix: 3} {

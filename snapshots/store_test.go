@@ -162,7 +162,7 @@ func TestOpenReadsTheDirectory(t *testing.T) {
 		}
 		s = reopen(t, s)
 	}
-	equal(t, s.Stats().BadFiles, 1, "bad files of the last start")
+	equal(t, s.Stats().BadFiles, int64(1), "bad files of the last start")
 	for _, name := range append(foreign, monday+"/gex-spx", ".lock") {
 		failIf(t, !exists(t, s, name), "%s is gone", name)
 	}

@@ -117,7 +117,7 @@ func TestTemporaryFileThatStays(t *testing.T) {
 
 // What somebody has removed or cut off while the store is open is written again when the same answer is saved again.
 func TestRemovedFilesAreWrittenAgain(t *testing.T) {
-	for _, gone := range []string{"objects", "objects/*", "current", "current/*", friday, friday + "/*", "*", "cut"} {
+	for _, gone := range []string{"objects", "objects/*", "current", "current/*", friday, friday + "/*", "*", "..", "cut"} {
 		t.Run(gone, func(t *testing.T) {
 			s := open(t, t.TempDir())
 			sum := saveWithObject(t, s, "a document")
@@ -141,7 +141,8 @@ func TestRemovedFilesAreWrittenAgain(t *testing.T) {
 	}
 }
 
-// A disk that does not answer delays one Save by ten seconds, no other, and no removal of old files. All is served from memory meanwhile, and written when the disk answers.
+// A disk that does not answer delays one Save by ten seconds, no other, no read of a past date, and no removal of old files. All is served from
+// memory meanwhile, and written when the disk answers.
 func TestFaultDiskHangs(t *testing.T) {
 	for at := range steps {
 		dir, log := t.TempDir(), &testkit.Text{}
@@ -149,6 +150,7 @@ func TestFaultDiskHangs(t *testing.T) {
 			o := options(dir)
 			o.Log = log.Logger(slog.LevelInfo)
 			s := openWith(t, o)
+			must(t, save(s, gamma, monday, single(t, `"past"`)))
 			answers := make(chan struct{})
 			s.writer.fault = func(is step, path string) error {
 				if is == at {
@@ -162,6 +164,9 @@ func TestFaultDiskHangs(t *testing.T) {
 				equal(t, time.Since(began), longestWrite, "until %s is saved", word)
 				equal(t, text(s.Object(sum)), word, "object")
 				equal(t, []string{wordIn(s, currentDir), wordIn(s, friday)}, []string{word, word}, "answers")
+				s.history.Del(s.digest(key{monday, "gex-spx"}))
+				s.history.Wait()
+				equal(t, historical(t, s, monday), "past", "a past date while %s is written", word)
 				err := s.DiskError()
 				failIf(t, err == nil || !strings.Contains(err.Error(), "disk has not answered since"), "save %d: %v", i, err)
 			}
@@ -172,7 +177,7 @@ func TestFaultDiskHangs(t *testing.T) {
 			time.Sleep(retryEvery)
 			synctest.Wait()
 			must(t, s.DiskError())
-			equal(t, len(held(t, s)), 3, "files, without those of the earlier answers")
+			equal(t, len(held(t, s)), 4, "files, without those of the earlier answers")
 			must(t, s.Close())
 		})
 		equal(t, wordIn(open(t, dir), friday), "third", "after a restart")

@@ -69,7 +69,7 @@ func TestSymbolicLinksAreNamed(t *testing.T) {
 	for _, path := range links {
 		equal(t, log.Count(passedOver+`" file=`+path+" "), 1, "lines of the start with %s: %s", path, log)
 	}
-	equal(t, s.Stats().BadFiles, 3, "bad files")
+	equal(t, s.Stats().BadFiles, int64(3), "bad files")
 	equal(t, len(s.DatesOf(gamma)), 0, "dates")
 	fails(t, second(ReadFile(o.Dir, o.Source, gamma, monday)), ErrTorn, "read through the link")
 }

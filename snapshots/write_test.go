@@ -25,29 +25,3 @@ func TestWriteFile(t *testing.T) {
 		equal(t, [2]int64{w.files.Load(), w.bytes.Load()}, [2]int64{3, 20}, "files and bytes written")
 	}
 }
-
-// Each step of a private write fails. The old file stays, or the new one if only the sync of its name failed. No temporary
-// file is left.
-func TestFaultPrivateFileSteps(t *testing.T) {
-	for _, c := range diskFaults {
-		dir := filepath.Join(t.TempDir(), friday)
-		w := &writer{log: slog.New(slog.DiscardHandler), private: true}
-		want := ""
-		if !c.fresh {
-			want = "old"
-			must(t, w.writeOne(dir, "keys.json", []byte("old")))
-		}
-		f := c.in(w)
-		f.on.Store(true)
-		fails(t, w.writeOne(dir, "keys.json", []byte("new")), c.err, "%s", c.name)
-		equal(t, f.fired.Load(), 1, "%s: faults", c.name)
-		if c.step == stepSyncDir {
-			want = "new"
-		}
-		b, _ := os.ReadFile(filepath.Join(dir, "keys.json"))
-		equal(t, string(b), want, "%s: the file holds", c.name)
-		equal(t, Unfinished(dir, "keys.json"), nil, "%s: left behind", c.name)
-		f.on.Store(false)
-		must(t, w.writeOne(dir, "keys.json", []byte("next")))
-	}
-}

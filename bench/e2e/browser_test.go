@@ -84,17 +84,13 @@ func browse(t *testing.T, address string) *browser {
 		t.Fatal(chromium.err)
 	}
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithNewBrowserContext())
 	t.Cleanup(cancel)
 	ctx, cancel = context.WithTimeout(ctx, 6*patience) // of the whole test
 	t.Cleanup(cancel)
 	b := &browser{t: t, ctx: ctx, origin: u.Scheme + "://" + u.Host}
-	if err := chromedp.Listen(ctx, b.heard); err != nil {
-		t.Fatal(err)
-	}
+	must(t, chromedp.Listen(ctx, b.heard))
 	b.onLoad(watched)
 	if _, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}); err != nil {
 		t.Fatal(err)
@@ -107,9 +103,8 @@ func browse(t *testing.T, address string) *browser {
 // onLoad runs a script before those of each page that is opened from now on.
 func (b *browser) onLoad(script string) {
 	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := chromedp.Call(b.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	must(b.t, err)
 }
 
 func (b *browser) heard(event any) {
@@ -132,9 +127,7 @@ func (b *browser) heard(event any) {
 
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	if err := chromedp.Do(b.ctx, steps...); err != nil {
-		b.t.Fatal(err)
-	}
+	must(b.t, chromedp.Do(b.ctx, steps...))
 }
 
 // eval returns the value of an expression.
@@ -142,9 +135,7 @@ func eval[T any](b *browser, expression string, args ...any) T {
 	b.t.Helper()
 	for i, a := range args {
 		text, err := json.Marshal(a)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		must(b.t, err)
 		args[i] = string(text)
 	}
 	if len(args) > 0 {
@@ -206,9 +197,8 @@ func (b *browser) view(width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(width, height))
 	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}} // no scroll lasts
-	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features}); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
+	must(b.t, err)
 }
 
 // clean fails the test when the page asked another origin for something, or had an error.
@@ -253,9 +243,8 @@ func (b *browser) mouse(kind devinput.DispatchMouseEventType, x, y float64, opti
 func (b *browser) tap(x, y float64) {
 	b.t.Helper()
 	touch := func(on bool) {
-		if _, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: on}); err != nil {
-			b.t.Fatal(err)
-		}
+		_, err := chromedp.Call(b.ctx, emulation.SetTouchEmulationEnabled, emulation.SetTouchEmulationEnabledParams{Enabled: on})
+		must(b.t, err)
 	}
 	touch(true)
 	defer touch(false)
@@ -263,8 +252,7 @@ func (b *browser) tap(x, y float64) {
 		{Type: devinput.DispatchTouchEventTypeTouchStart, TouchPoints: []*devinput.TouchPoint{{X: x, Y: y}}},
 		{Type: devinput.DispatchTouchEventTypeTouchEnd, TouchPoints: []*devinput.TouchPoint{}},
 	} {
-		if _, err := chromedp.Call(b.ctx, devinput.DispatchTouchEvent, e); err != nil {
-			b.t.Fatal(err)
-		}
+		_, err := chromedp.Call(b.ctx, devinput.DispatchTouchEvent, e)
+		must(b.t, err)
 	}
 }

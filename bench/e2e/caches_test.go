@@ -18,9 +18,7 @@ import (
 // recipe returns the text of a file of bench/clients, with replacements.
 func recipe(t *testing.T, name string, replace map[string]string) string {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, "bench", "clients", name))
-	must(t, err)
-	text := string(b)
+	text := text(t, "bench/clients/"+name)
 	for from, to := range replace {
 		if strings.Count(text, from) != 1 {
 			t.Fatalf("%s has %q %d times", name, from, strings.Count(text, from))

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,11 +13,11 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -45,7 +44,6 @@ type caseStep struct {
 	Says      string // is part of the output of Run, or of the log of Serve
 	OrRefused string `json:"or_refused"` // a server that ends at its start is right, too, if it names this; then the case is over
 	Want      []caseCheck
-	Wrong     bool
 }
 
 // caseCheck is a check of the answer to a request: of a value of its JSON body, or of a header field.
@@ -56,14 +54,9 @@ type caseCheck struct {
 	Within  float64         `json:"within,omitempty"`  // how far a number may be off
 	Matches string          `json:"matches,omitempty"` // regular expression
 	Absent  bool            `json:"absent,omitempty"`
-	Wrong   bool            `json:"wrong,omitempty"`
 }
 
-// caseMark is in the README of a case that is still wrong.
-var caseMark = regexp.MustCompile(`(?m)^expected: wrong \(issue \d+\)$`)
-
-// TestCases runs each case of bench/cases. Where a case is marked as wrong, only the checks that are marked, too, may fail, and
-// one of them must.
+// TestCases runs each case of bench/cases.
 func TestCases(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob(filepath.Join(root, "bench", "cases", "*", ""))
@@ -83,71 +76,28 @@ func TestCases(t *testing.T) {
 func runCase(t *testing.T, folder string) {
 	r := &caseRun{t: t, dir: t.TempDir()}
 	must(t, errors.Join(os.CopyFS(r.dir, os.DirFS(folder)), os.MkdirAll(filepath.Join(r.dir, "in"), 0o700)))
-	readme, err := os.ReadFile(filepath.Join(r.dir, "README.md"))
-	must(t, err)
-	text, err := os.ReadFile(filepath.Join(r.dir, "want.json"))
-	must(t, err)
 	var steps []caseStep
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(strings.NewReader(text(t, filepath.Join(r.dir, "want.json"))))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&steps); err != nil || len(steps) == 0 {
 		t.Fatalf("want.json: %d steps, %v", len(steps), err)
-	}
-	marked := caseMark.Match(readme)
-	if marked != strings.Contains(string(text), `"wrong": true`) {
-		t.Fatal(`a case is marked as wrong by a line of README.md, and by "wrong": true in want.json beside each check that may fail: this case has only one of the two`)
 	}
 	for _, s := range steps {
 		if !r.does(s) {
 			break
 		}
 	}
-	switch {
-	case t.Failed() && r.p != nil:
+	if t.Failed() && r.p != nil {
 		t.Log(r.p.logged())
-	case t.Failed():
-	case marked && len(r.wrong) == 0:
-		t.Errorf(`all checks hold now: remove the line %q from README.md, and "wrong": true from want.json`, caseMark.Find(readme))
-	case marked:
-		t.Logf("still wrong: %s", strings.Join(r.wrong, "; "))
 	}
 }
 
 // caseRun is a case that runs in a copy of its folder.
 type caseRun struct {
-	t     *testing.T
-	dir   string
-	p     *process // nil before the first server
-	tag   string   // of the last answer, without quotes
-	wrong []string // what did not hold of the checks that are marked as wrong
-}
-
-// check reports a check that does not hold, and returns whether it holds.
-func (r *caseRun) check(holds, marked bool, format string, args ...any) bool {
-	r.t.Helper()
-	switch {
-	case holds:
-	case marked:
-		r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
-	default:
-		r.t.Errorf(format, args...)
-	}
-	return holds
-}
-
-// happens waits for an event. A check that is marked as wrong waits a few seconds only: what comes later counts as wrong still,
-// and no test fails.
-func (r *caseRun) happens(marked bool, holds func() bool) bool {
-	limit := patience
-	if marked {
-		limit = 5 * time.Second
-	}
-	for deadline := time.Now().Add(limit); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			return false
-		}
-	}
-	return true
+	t   *testing.T
+	dir string
+	p   *process // nil before the first server
+	tag string   // of the last answer, without quotes
 }
 
 // does runs a step, and returns whether the case goes on.
@@ -157,23 +107,21 @@ func (r *caseRun) does(s caseStep) bool {
 	case s.Serve != "":
 		return r.serves(s)
 	case s.Put != "":
-		return r.puts(s)
+		r.puts(s)
 	case s.Get != "" || s.Send != "":
 		r.asks(s)
-		return true
 	case s.Run != "":
-		stdout, stderr, code := run(r.t, r.command(s, s.Run))
-		r.check(code == s.Exit && strings.Contains(stdout+stderr, s.Says), s.Wrong, "%s: exit code %d, want %d, and %q in its output:\n%s%s", s.Run, code, s.Exit, s.Says, stdout, stderr)
-		return true
+		if stdout, stderr, code := run(r.t, r.command(s, s.Run)); code != s.Exit || !strings.Contains(stdout+stderr, s.Says) {
+			r.t.Errorf("%s: exit code %d, want %d, and %q in its output:\n%s%s", s.Run, code, s.Exit, s.Says, stdout, stderr)
+		}
 	case s.Signal != "":
 		r.p.signal(unix.SignalNum("SIG" + s.Signal))
-		return true
 	case s.Stop:
-		r.p.signal(syscall.SIGTERM)
-		return r.check(r.happens(s.Wrong, r.p.hasEnded) && r.p.err == nil, s.Wrong, "TERM: the process has not ended with exit code 0")
+		r.p.stop()
+	default:
+		r.t.Fatalf("this step does nothing: %+v", s)
 	}
-	r.t.Fatalf("this step does nothing: %+v", s)
-	return false
+	return true
 }
 
 // command returns a command of the binary in the folder of the case, with one underlying unless it says otherwise.
@@ -211,14 +159,15 @@ func (r *caseRun) serves(s caseStep) bool {
 	if log != nil {
 		go log.copyTo(r.p)
 	}
-	r.happens(false, func() bool { return r.p.hasEnded() || servingLine.MatchString(r.p.logged()) })
+	r.p.until("it listens or ends", func() bool { return r.p.hasEnded() || servingLine.MatchString(r.p.logged()) })
 	if r.p.hasEnded() {
-		refused := s.OrRefused != "" && strings.Contains(r.p.logged(), s.OrRefused)
-		r.check(refused, s.Wrong, "serve %s: ends at its start: %v\n%s", s.Serve, r.p.err, r.p.logged())
+		if s.OrRefused == "" || !strings.Contains(r.p.logged(), s.OrRefused) {
+			r.t.Errorf("serve %s: ends at its start: %v", s.Serve, r.p.err)
+		}
 		return false
 	}
 	r.p.listens()
-	refreshed := r.happens(false, func() bool {
+	r.p.until("every feed is refreshed", func() bool {
 		counts := r.refreshes()
 		for _, symbol := range append(strings.Split(underlyings.FindStringSubmatch(s.Serve + " --underlyings SPX")[1], ","), "sectors", "vix") {
 			if counts[feedOf(symbol)] == 0 {
@@ -230,8 +179,10 @@ func (r *caseRun) serves(s caseStep) bool {
 	if log != nil {
 		log.end(s.Stderr)
 	}
-	return r.check(refreshed && !r.p.hasEnded(), s.Wrong, "serve %s: not every feed was refreshed: %v", s.Serve, r.refreshes()) &&
-		r.check(strings.Contains(r.p.logged(), s.Says), s.Wrong, "the log does not say %q", s.Says)
+	if r.p.hasEnded() || !strings.Contains(r.p.logged(), s.Says) {
+		r.t.Fatalf("serve %s: ended %t, and the log does not say %q:\n%s", s.Serve, r.p.hasEnded(), s.Says, r.p.logged())
+	}
+	return true
 }
 
 // underlyings finds the symbols among the flags of serve.
@@ -259,15 +210,21 @@ var refreshesTotal = regexp.MustCompile(`(?m)^strikecache_refreshes_total\{.*fee
 // tampered changes a command so that strace tampers with a system call on some paths, see strace(1).
 func tampered(t *testing.T, cmd *exec.Cmd, call, how string, paths ...string) {
 	t.Helper()
+	flags := []string{"-o", os.DevNull, "-e", "trace=" + call, "-e", "inject=" + call + ":" + how}
+	for _, path := range paths {
+		flags = append(flags, "-P", path)
+	}
+	traced(t, cmd, flags...)
+}
+
+// traced changes a command so that it runs under strace with these flags.
+func traced(t *testing.T, cmd *exec.Cmd, flags ...string) {
+	t.Helper()
 	strace := installed(t, "strace")
 	if out, err := exec.Command(strace, "-f", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("needs ptrace: %v %s", err, out)
 	}
-	args := []string{strace, "-D", "-f", "-qq", "-o", os.DevNull, "-e", "trace=" + call, "-e", "inject=" + call + ":" + how} // with -D, cmd.Process is the server
-	for _, path := range paths {
-		args = append(args, "-P", path)
-	}
-	cmd.Args, cmd.Path = append(append(args, cmd.Path), cmd.Args[1:]...), strace
+	cmd.Args, cmd.Path = slices.Concat([]string{strace, "-D", "-f", "-qq"}, flags, []string{cmd.Path}, cmd.Args[1:]), strace // with -D, cmd.Process is the server
 }
 
 // caseLog is a FIFO, the standard error of a server.
@@ -326,7 +283,7 @@ func (l *caseLog) end(as string) {
 }
 
 // puts puts the chains of a folder into the folder in, and waits for a refresh of each.
-func (r *caseRun) puts(s caseStep) bool {
+func (r *caseRun) puts(s caseStep) {
 	r.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(r.dir, s.Put, "options", "*.json"))
 	if err != nil || len(paths) == 0 {
@@ -337,12 +294,11 @@ func (r *caseRun) puts(s caseStep) bool {
 		feed := feedOf(strings.TrimSuffix(filepath.Base(path), ".json"))
 		before := r.refreshes()[feed]
 		must(r.t, errors.Join(os.MkdirAll(to, 0o700), os.Rename(path, filepath.Join(to, filepath.Base(path)))))
-		refreshed := r.happens(s.Wrong, func() bool { return r.p.hasEnded() || r.refreshes()[feed] > before })
-		if ended := r.p.hasEnded(); !r.check(refreshed && !ended, s.Wrong, "put %s: no refresh of %s follows, the process has ended: %t", s.Put, feed, ended) {
-			return false
+		r.p.until("a refresh of "+feed+" after "+s.Put, func() bool { return r.p.hasEnded() || r.refreshes()[feed] > before })
+		if r.p.hasEnded() {
+			r.t.Fatalf("put %s: the process has ended:\n%s", s.Put, r.p.logged())
 		}
 	}
-	return true
 }
 
 // asks sends a request and checks its answer.
@@ -375,16 +331,15 @@ func (r *caseRun) asks(s caseStep) {
 	if resp.StatusCode == http.StatusOK {
 		r.tag = strings.Trim(resp.Header.Get("ETag"), `W/"`)
 	}
-	if !r.check(resp.StatusCode == s.Status, s.Wrong, "%s: status %d, want %d: %.200s", what, resp.StatusCode, s.Status, body) {
+	if resp.StatusCode != s.Status {
+		r.t.Errorf("%s: status %d, want %d: %.200s", what, resp.StatusCode, s.Status, body)
 		return
 	}
 	for _, c := range s.Want {
 		found, err := c.places(resp.Header, body)
-		if err != nil {
-			r.t.Errorf("%s: %s: %v", what, c.At, err)
-			continue
+		if err != nil || !c.holds(r.t, found) {
+			r.t.Errorf("%s: %s%s is %v, %v, want %s", what, c.At, c.Header, found, err, c)
 		}
-		r.check(c.holds(r.t, found), c.Wrong, "%s: %s%s is %v, want %s", what, c.At, c.Header, found, c)
 	}
 }
 
@@ -447,7 +402,6 @@ func selects(part string, element any) bool {
 }
 
 func (c caseCheck) String() string {
-	c.Wrong = false
 	text, _ := json.Marshal(c)
 	return string(text)
 }

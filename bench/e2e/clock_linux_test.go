@@ -110,9 +110,8 @@ func newClockTrial(t *testing.T, wrong time.Duration) *clockTrial {
 	path, err := shiftedBinary()
 	must(t, err)
 	x := &clockTrial{right: time.Until(noon).Truncate(time.Second)}
-	if x.shift, err = os.Create(filepath.Join(t.TempDir(), "shift")); err != nil {
-		t.Fatal(err)
-	}
+	x.shift, err = os.Create(filepath.Join(t.TempDir(), "shift"))
+	must(t, err)
 	t.Cleanup(func() { x.shift.Close() })
 	upstream := &fakeUpstream{market: simulated.New(simulated.Config{
 		Seed: 7, Now: func() time.Time { return time.Now().Add(x.right) }, Calendar: compute.NewCalendar(nil, nil),
@@ -142,9 +141,8 @@ func newClockTrial(t *testing.T, wrong time.Duration) *clockTrial {
 func (x *clockTrial) set(t testing.TB, wrong time.Duration) {
 	t.Helper()
 	x.wrong = wrong
-	if _, err := x.shift.WriteAt(endian.NativeEndian.AppendUint64(nil, uint64((x.right+wrong)/time.Second)), 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := x.shift.WriteAt(endian.NativeEndian.AppendUint64(nil, uint64((x.right+wrong)/time.Second)), 0)
+	must(t, err)
 }
 
 // step makes the server's clock wrong by another time. It waits until the log names the step, the chain is asked for by the new time, and

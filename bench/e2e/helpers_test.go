@@ -24,7 +24,7 @@ import (
 	"strikecache/bench/testkit"
 )
 
-var full, must, needs, installed = testkit.Full, testkit.Must, testkit.Needs, testkit.Program
+var full, must, needs, installed, equal = testkit.Full, testkit.Must, testkit.Needs, testkit.Program, testkit.Equal
 
 // patience is how long a test waits for an event. No test measures speed, so patience is long enough for the race detector
 // on a busy machine.
@@ -116,6 +116,27 @@ func writeFile(t testing.TB, path, text string) string {
 	t.Helper()
 	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	return path
+}
+
+// text returns the content of a file, of the project if the path is relative.
+func text(t testing.TB, path string) string {
+	t.Helper()
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(root, path)
+	}
+	b, err := os.ReadFile(path)
+	must(t, err)
+	return string(b)
+}
+
+// prints runs a program and returns what it prints. An error fails the test.
+func prints(t testing.TB, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // until polls a condition, the less often the longer it waits. When patience is over, the test fails with what it waited for and with

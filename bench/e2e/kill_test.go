@@ -349,9 +349,8 @@ func datesOf(disk map[string]storedAnswer, name string) (dates []string) {
 func (k *killing) read() {
 	k.disk = map[string]storedAnswer{}
 	for _, path := range k.files() {
-		b, err := os.ReadFile(path)
-		must(k.t, err)
-		_, rest, _ := strings.Cut(string(b), "\n")
+		whole := text(k.t, path)
+		_, rest, _ := strings.Cut(whole, "\n")
 		second, _, _ := strings.Cut(rest, "\n")
 		a, err := parseAnswer([]byte(second))
 		if err != nil {
@@ -362,7 +361,7 @@ func (k *killing) read() {
 			k.t.Errorf("%s: %v", path, err)
 		}
 		dir, name := filepath.Base(filepath.Dir(path)), filepath.Base(path)
-		k.disk[dir+"/"+name] = storedAnswer{a.Meta.edition, sum(b), a.Meta.Session, rows}
+		k.disk[dir+"/"+name] = storedAnswer{a.Meta.edition, sum([]byte(whole)), a.Meta.Session, rows}
 		if a.Meta.Computed.After(k.newest) {
 			k.newest = a.Meta.Computed
 		}
@@ -382,9 +381,7 @@ func (k *killing) unnamed() map[string]os.FileInfo {
 	must(k.t, err)
 	var headers strings.Builder
 	for _, path := range k.files() {
-		b, err := os.ReadFile(path)
-		must(k.t, err)
-		header, _, _ := strings.Cut(string(b), "\n")
+		header, _, _ := strings.Cut(text(k.t, path), "\n")
 		headers.WriteString(header)
 	}
 	unnamed := map[string]os.FileInfo{}

@@ -75,9 +75,8 @@ func (b *browser) withoutJavaScript(p *process) {
 	b.until("the search is there", `document.querySelector(".search").checkVisibility()`)
 	const shown = `[...document.querySelectorAll("main tr[id], article, pre, summary")].filter(e => e.checkVisibility()).map(e => e.id || e.className || e.textContent.slice(0, 80))`
 	with := eval[[]string](b, shown)
-	if _, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true}); err != nil {
-		b.t.Fatal(err)
-	}
+	_, err := chromedp.Call(b.ctx, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
+	must(b.t, err)
 	b.do(chromedp.Reload())
 	b.until("the page is there", `document.readyState === "complete" && document.querySelector("#headers")`)
 	if eval[bool](b, `document.querySelector(".search").checkVisibility()`) {

@@ -29,11 +29,9 @@ func TestFirstStart(t *testing.T) {
 	}
 	first := p.envelope(gammaPath)
 	p.until("a newer answer", func() bool { return p.envelope(gammaPath).Meta.Receipt.Data != first.Meta.Receipt.Data })
-	rules, err := os.ReadFile(filepath.Join(root, "server", "deploy", "alerts.yml"))
-	must(t, err)
-	others := regexp.MustCompile(`last_success_timestamp_seconds\{feed!~"([a-z|]+)"\}`).FindSubmatch(rules)
+	others := regexp.MustCompile(`last_success_timestamp_seconds\{feed!~"([a-z|]+)"\}`).FindStringSubmatch(text(t, "server/deploy/alerts.yml"))
 	for _, feed := range []string{"spx", "xlf", "sectors", "vix"} {
-		if others == nil || slices.Contains(strings.Split(string(others[1]), "|"), feed) {
+		if others == nil || slices.Contains(strings.Split(others[1], "|"), feed) {
 			t.Fatalf("the rule about the feeds leaves out %s", feed)
 		}
 		p.until("a success of "+feed, func() bool { // a run ends a moment after its answers are there

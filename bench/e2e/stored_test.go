@@ -16,9 +16,7 @@ func TestRecompute(t *testing.T) {
 	body, err := os.ReadFile(input)
 	must(t, err)
 	body[len(body)/2] ^= 1
-	if err := errors.Join(os.Remove(input), os.WriteFile(input, body, 0o600)); err != nil { // other links keep the old content
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Remove(input), os.WriteFile(input, body, 0o600))) // other links keep the old content
 	for _, c := range []struct {
 		code  int
 		args  []string

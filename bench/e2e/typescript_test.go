@@ -101,10 +101,7 @@ func TestStrictTypeScriptCatchesMistakes(t *testing.T) {
 		t.Fatalf("%s", said)
 	}
 
-	out, err := exec.Command(node, filepath.Join(dir, "right.js"), p.url).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	out := prints(t, node, filepath.Join(dir, "right.js"), p.url)
 	type gamma struct {
 		Net  json.Number `json:"net_gex_dollars"`
 		Flip json.Number `json:"zero_gamma_flip"`
@@ -114,7 +111,7 @@ func TestStrictTypeScriptCatchesMistakes(t *testing.T) {
 	levels := dataOf[struct{ Levels []struct{ Price json.Number } }](p, levelsPath).Levels
 	_, csv := p.get(gammaPath + "?format=csv")
 	head, _, _ := strings.Cut(string(csv), "\r\n")
-	if want := fmt.Sprintf("[%s,%s,0.04,%s,%s,%q,%s,true,%v,true]\n", now.Net, now.Used, now.Flip, past.Net, head, levels[0].Price, dataOf[trackData](p, trackPath).last("zero_gamma_flip")); string(out) != want {
+	if want := fmt.Sprintf("[%s,%s,0.04,%s,%s,%q,%s,true,%v,true]", now.Net, now.Used, now.Flip, past.Net, head, levels[0].Price, dataOf[trackData](p, trackPath).last("zero_gamma_flip")); out != want {
 		t.Errorf("the program prints %s, want %s", out, want)
 	}
 }

@@ -114,9 +114,7 @@ func TestVerifierWaits(t *testing.T) {
 // The market of README.md whose clock stands still has the numbers that README.md shows.
 func TestNumbersOfTheReadme(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	must(t, err)
-	_, shown, _ := strings.Cut(string(text), "jq '.data | {")
+	_, shown, _ := strings.Cut(text(t, "README.md"), "jq '.data | {")
 	_, shown, _ = strings.Cut(shown, "\n")
 	shown, _, _ = strings.Cut(shown, "\n```")
 	var want, got map[string]any

@@ -20,6 +20,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"strikecache/bench/testkit"
 )
 
 const module = "strikecache"
@@ -121,9 +123,7 @@ func usesBetweenFiles(t *testing.T, dir string) (files []string, uses map[[2]str
 		parsed = append(parsed, f)
 	}
 	pkg, err := (&types.Config{Importer: dependencies}).Check(module+"/"+dir, set, parsed, &info)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	base := func(pos token.Pos) string { return filepath.Base(set.Position(pos).Filename) }
 	for id, what := range info.Uses {
 		ends := [2]string{base(id.Pos()), base(what.Pos())}
@@ -170,9 +170,7 @@ func TestSizes(t *testing.T) {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // deleted, but the deletion is not committed
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if n := set.File(f.Pos()).LineCount(); n > maxFileLines {
 			t.Errorf("%s has %d lines, more than %d: split the file", file, n, maxFileLines)
 		}
@@ -244,9 +242,7 @@ func TestCitations(t *testing.T) {
 // LICENSE names every module of the binary.
 func TestLicenceNamesEveryModule(t *testing.T) {
 	licence, err := os.ReadFile(filepath.Join(root, "LICENSE"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	for _, path := range goList(t, "-deps", "-f", `{{with .Module}}{{.Path}}{{end}}`, ".") {
 		name := strings.TrimSuffix(strings.TrimSuffix(path, "/v2"), "/v3")
 		if path != module && !strings.Contains(string(licence), name+" ") && !strings.Contains(string(licence), name+",") {

@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -33,6 +35,14 @@ func Must(t T, err error, others ...error) {
 	}
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Equal fails the test unless got is what is wanted, of the same type.
+func Equal(t T, got, want any, what string, args ...any) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
 	}
 }
 

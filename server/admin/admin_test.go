@@ -87,7 +87,7 @@ func sources(t testing.TB) admin.Sources {
 	}
 }
 
-// testdata/metrics.txt has each metric with its help, labels and value. The tests of server/deploy look up there what dashboards
+// testdata/metrics.txt has each metric with its help, labels and value. The tests of bench/e2e look up there what dashboards
 // and alerts use. promlint is the linter of promtool check metrics: it wants help texts, base units and conventional suffixes.
 func TestMetrics(t *testing.T) {
 	from := sources(t)
@@ -125,21 +125,6 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s is not up to date: go test ./server/admin -update: %v\n%s", golden, err, ours.String())
 		}
 	})
-}
-
-// A process outside a fleet has no metric of a fleet.
-func TestNoFleet(t *testing.T) {
-	from := sources(t)
-	from.Fleet = nil
-	families, err := admin.NewRegistry(from).Gather()
-	if err != nil || len(families) < 20 {
-		t.Fatal(len(families), err)
-	}
-	for _, f := range families {
-		if strings.HasPrefix(f.GetName(), "strikecache_fleet") {
-			t.Errorf("%s", f.GetName())
-		}
-	}
 }
 
 // stage is an admin server with a client.

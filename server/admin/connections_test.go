@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"strikecache/bench/testkit"
 )
 
 // bounded starts a server without timeouts, so that nothing but the bound closes a connection. It returns a dialer that
@@ -18,9 +20,7 @@ import (
 func bounded(t *testing.T, handler http.HandlerFunc) (dial func(text string) net.Conn) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	s := &http.Server{Handler: handler, ConnState: new(connections).track}
 	done := make(chan error)
 	go func() { done <- s.Serve(ln) }()
@@ -31,9 +31,7 @@ func bounded(t *testing.T, handler http.HandlerFunc) (dial func(text string) net
 	return func(text string) net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", ln.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		t.Cleanup(func() { c.Close() })
 		fmt.Fprint(c, text)
 		return c
@@ -90,10 +88,8 @@ func TestAHalfBodyHoldsNoPlace(t *testing.T) {
 			held = append(held, dial(halfHead+half))
 		}
 		for _, c := range held {
-			if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil { // for ever, if the server waits for the rest
-				t.Fatal(err)
-			}
-			b, err := io.ReadAll(c) // to the end of the connection
+			testkit.Must(t, c.SetReadDeadline(time.Now().Add(time.Minute))) // for ever, if the server waits for the rest
+			b, err := io.ReadAll(c)                                         // to the end of the connection
 			if err != nil && !errors.Is(err, syscall.ECONNRESET) || !strings.HasPrefix(string(b), ok) {
 				t.Fatalf("%q: answered %q, %v", half, b, err)
 			}

@@ -1,11 +1,9 @@
 package keys
 
 import (
-	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,15 +16,7 @@ import (
 	"strikecache/bench/testkit"
 )
 
-var must = testkit.Must
-
-// equal fails the test unless got is what is wanted.
-func equal[T any](t testing.TB, got, want T, what string, args ...any) {
-	t.Helper()
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%s: %.300s, want %.300s", fmt.Sprintf(what, args...), fmt.Sprint(got), fmt.Sprint(want))
-	}
-}
+var must, equal = testkit.Must, testkit.Equal
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

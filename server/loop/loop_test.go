@@ -211,9 +211,7 @@ func cork(t *testing.T, c *net.TCPConn, send string) {
 	if err == nil {
 		_, err = io.WriteString(c, send)
 	}
-	if err = errors.Join(err, c.CloseWrite()); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, c.CloseWrite()))
 }
 
 // stall keeps the loops from working while f runs. A connection has been made.

@@ -61,9 +61,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 		Components struct{ Schemas object }
 	}
 	text, err := os.ReadFile("openapi.yaml")
-	if err = errors.Join(err, yaml.Unmarshal(text, &outline)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(err, yaml.Unmarshal(text, &outline)))
 	n := 0
 	for name, s := range at("components", "schemas").(object) {
 		fields, _ := s.(object)["properties"].(object)

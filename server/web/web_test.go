@@ -12,6 +12,8 @@ import (
 
 	"github.com/evanw/esbuild/pkg/api"
 	"github.com/evanw/esbuild/pkg/cli"
+
+	"strikecache/bench/testkit"
 )
 
 // bundle makes one file of an entry point and all that it imports.
@@ -28,15 +30,11 @@ func bundle(t *testing.T, options api.BuildOptions) []api.OutputFile {
 // The script and the style sheet in static are those that go generate makes of the sources.
 func TestBundle(t *testing.T) {
 	source, err := os.ReadFile("web.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	_, command, _ := strings.Cut(string(source), "//go:generate go run github.com/evanw/esbuild/cmd/esbuild ")
 	command, _, _ = strings.Cut(command, "\n")
 	options, err := cli.ParseBuildOptions(strings.Fields(command))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Must(t, err)
 	files := bundle(t, options)
 	if len(files) != 2 {
 		t.Errorf("%d files", len(files))
@@ -92,9 +90,7 @@ func TestSources(t *testing.T) {
 			continue
 		}
 		body, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testkit.Must(t, err)
 		if n := bytes.Count(body, []byte("\n")); n > 400 {
 			t.Errorf("%s has %d lines, over 400", name, n)
 		}

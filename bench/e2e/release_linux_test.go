@@ -1,4 +1,4 @@
-package deploy_test
+package e2e
 
 import (
 	"crypto/sha256"
@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +30,7 @@ var (
 func release(folder string) (string, error) {
 	out := filepath.Join(scratch, folder)
 	cmd := exec.Command("go", "run", "./server/deploy/release", "--out", out, "--platforms", "linux/"+runtime.GOARCH)
-	cmd.Dir = filepath.Join("..", "..")
+	cmd.Dir = root
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, text)
 	}
@@ -45,7 +44,7 @@ func released(t *testing.T, name string) (content, version string) {
 	t.Helper()
 	dir, err := firstRelease()
 	must(t, err)
-	said := regexp.MustCompile(`^strikecache (\d\S+) go\S+ linux/` + runtime.GOARCH + `$`).FindStringSubmatch(run(t, filepath.Join(dir, binaryName), "version"))
+	said := regexp.MustCompile(`^strikecache (\d\S+) go\S+ linux/` + runtime.GOARCH + `$`).FindStringSubmatch(prints(t, filepath.Join(dir, binaryName), "version"))
 	if said == nil {
 		t.Fatal("the binary of the release has no version")
 	}
@@ -55,6 +54,7 @@ func released(t *testing.T, name string) (content, version string) {
 // A release has the files that SHA256SUMS names, with these digests, its binary is static, and a second run writes the same
 // bytes.
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	sums, _ := released(t, "SHA256SUMS")
 	var want strings.Builder
 	for _, name := range []string{binaryName, packageName, imageName, "LICENSE"} {
@@ -77,35 +77,36 @@ func TestRelease(t *testing.T) {
 // in that folder. The scripts of the package see that it is not the system that runs: nothing outside of the folder changes.
 // A running systemd is not tried.
 func TestDebianPackage(t *testing.T) {
-	dpkg, sysusers, systemctl := program(t, "dpkg"), program(t, "systemd-sysusers"), program(t, "systemctl")
+	t.Parallel()
+	dpkg, sysusers, systemctl := installed(t, "dpkg"), installed(t, "systemd-sysusers"), installed(t, "systemctl")
 	if os.Getuid() != 0 {
 		t.Skip("needs root, for the owners of files")
 	}
 	binary, version := released(t, binaryName)
 	root := t.TempDir()
-	run(t, "sh", "-c", "cd "+root+" && mkdir -p etc var/lib/dpkg/info var/lib/dpkg/updates var/lib/strikecache && touch var/lib/dpkg/status var/lib/strikecache/keys.json")
+	prints(t, "sh", "-c", "cd "+root+" && mkdir -p etc var/lib/dpkg/info var/lib/dpkg/updates var/lib/strikecache && touch var/lib/dpkg/status var/lib/strikecache/keys.json")
 	do := func(args ...string) {
-		run(t, dpkg, append([]string{"--root=" + root, "--log=/dev/null", "--force-script-chrootless"}, args...)...)
+		prints(t, dpkg, append([]string{"--root=" + root, "--log=/dev/null", "--force-script-chrootless"}, args...)...)
 	}
 	for range 2 { // the second time is an upgrade
 		do("--install", filepath.Join(scratch, "release", packageName))
 	}
 	for path, want := range map[string]string{
-		"usr/bin/strikecache": binary, "usr/lib/systemd/system/strikecache.service": text(t, "strikecache.service"),
-		"usr/lib/systemd/system/strikecache.socket": text(t, "strikecache.socket"), "usr/share/doc/strikecache/changelog": text(t, "CHANGELOG.md"),
+		"usr/bin/strikecache": binary, "usr/lib/systemd/system/strikecache.service": text(t, "server/deploy/strikecache.service"),
+		"usr/lib/systemd/system/strikecache.socket": text(t, "server/deploy/strikecache.socket"), "usr/share/doc/strikecache/changelog": text(t, "server/deploy/CHANGELOG.md"),
 	} {
 		if text(t, filepath.Join(root, path)) != want {
 			t.Errorf("%s is not the project's", path)
 		}
 	}
-	if got := run(t, "dpkg-query", "--admindir="+root+"/var/lib/dpkg", "-W", "-f", "${Version} ${db:Status-Status}"); strings.NewReplacer("~", "-", ".", "-").Replace(got) != strings.ReplaceAll(version, ".", "-")+" installed" {
+	if got := prints(t, "dpkg-query", "--admindir="+root+"/var/lib/dpkg", "-W", "-f", "${Version} ${db:Status-Status}"); strings.NewReplacer("~", "-", ".", "-").Replace(got) != strings.ReplaceAll(version, ".", "-")+" installed" {
 		t.Errorf("package %s, version %s", got, version)
 	}
-	run(t, dpkg, "--compare-versions", "0.0.0~20261126081301.2ef1f4323523", "lt", "0.0.0")
+	prints(t, dpkg, "--compare-versions", "0.0.0~20261126081301.2ef1f4323523", "lt", "0.0.0")
 	if users := text(t, filepath.Join(root, "etc", "passwd")); !regexp.MustCompile(`(?m)^strikecache:x:\d+:\d+:[^:]*:/var/lib/strikecache:\S*nologin$`).MatchString(users) {
 		t.Errorf("%s made the users\n%s", sysusers, users)
 	}
-	run(t, systemctl, "--root="+root, "enable", "strikecache.socket", "strikecache.service")
+	prints(t, systemctl, "--root="+root, "enable", "strikecache.socket", "strikecache.service")
 	links := func() int {
 		found, _ := filepath.Glob(filepath.Join(root, "etc/systemd/system/*/strikecache.*"))
 		return len(found)
@@ -153,7 +154,7 @@ func unpackImage(t *testing.T) (config imageConfig, root string) {
 	_, _ = released(t, imageName)
 	dir := t.TempDir()
 	root = filepath.Join(dir, "root")
-	run(t, "tar", "-x", "-C", dir, "-f", filepath.Join(scratch, "release", imageName))
+	prints(t, "tar", "-x", "-C", dir, "-f", filepath.Join(scratch, "release", imageName))
 	decode := func(name string, v any) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(text(t, filepath.Join(dir, name))), v); err != nil {
@@ -188,16 +189,17 @@ func unpackImage(t *testing.T) (config imageConfig, root string) {
 		t.Fatalf("index.json leads to %+v, manifest.json to %+v", manifest, saved)
 	}
 	layer := filepath.Join(dir, saved[0].Layers[0])
-	if got, _, _ := strings.Cut(run(t, "sh", "-c", "gzip -dc "+layer+" | sha256sum"), " "); !slices.Equal(config.RootFS.DiffIDs, []string{"sha256:" + got}) {
+	if got, _, _ := strings.Cut(prints(t, "sh", "-c", "gzip -dc "+layer+" | sha256sum"), " "); !slices.Equal(config.RootFS.DiffIDs, []string{"sha256:" + got}) {
 		t.Fatalf("the configuration names the layers %q, not %s", config.RootFS.DiffIDs, got)
 	}
-	run(t, "mkdir", root)
-	run(t, "tar", "-xz", "-C", root, "-f", layer) // as root, the files belong to the users of the layer
+	prints(t, "mkdir", root)
+	prints(t, "tar", "-xz", "-C", root, "-f", layer) // as root, the files belong to the users of the layer
 	return config, root
 }
 
 // The image has the settings of the Dockerfile, the version and the binary of the release, and the public authorities.
 func TestReleaseImage(t *testing.T) {
+	t.Parallel()
 	binary, version := released(t, binaryName)
 	image, root := unpackImage(t)
 	c := image.Config
@@ -212,7 +214,7 @@ func TestReleaseImage(t *testing.T) {
 		fmt.Sprintf("HEALTHCHECK --interval=%v --timeout=%v --start-period=%s --retries=%d CMD %s", health.Interval, health.Timeout, strings.TrimSuffix(health.StartPeriod.String(), "0s"), health.Retries, list(health.Test[1:])),
 		"ENTRYPOINT " + list(c.Entrypoint), "CMD " + list(c.Cmd),
 	} {
-		if !strings.Contains(text(t, "Dockerfile")+"\n", "\n"+line+"\n") {
+		if !strings.Contains(text(t, "server/deploy/Dockerfile")+"\n", "\n"+line+"\n") {
 			t.Errorf("the Dockerfile does not say %s", line)
 		}
 	}
@@ -228,6 +230,7 @@ func TestReleaseImage(t *testing.T) {
 // The server of the image becomes ready with nothing but the files of the layer: as the root of its file system, and as the
 // user of the image. Both need root; without it, the server of the layer runs as any program.
 func TestReleaseImageServes(t *testing.T) {
+	t.Parallel()
 	image, root := unpackImage(t)
 	c := image.Config
 	args := append(slices.Clone(c.Cmd), "--listen", "127.0.0.1:0", "--admin-listen", "", "--sim-small")
@@ -242,15 +245,7 @@ func TestReleaseImageServes(t *testing.T) {
 		cmd = exec.Command(filepath.Join(root, c.Entrypoint[0]), append(args, "--data-dir", filepath.Join(root, "data"))...)
 	}
 	cmd.Env = c.Env
-	address := regexp.MustCompile(`msg=serving address=(\S+)`)
-	serveUntil(t, cmd, func(log string) bool {
-		at := address.FindStringSubmatch(log)
-		if at == nil {
-			return false
-		}
-		response, err := http.Get(at[1] + "/readyz")
-		must(t, err)
-		response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	})
+	p := serveWith(t, cmd)
+	p.ready()
+	p.stop()
 }

@@ -1,4 +1,4 @@
-package deploy_test
+package e2e
 
 import (
 	"encoding/json"
@@ -10,20 +10,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	yaml "github.com/oasdiff/yaml3"
 )
 
-// Every flag and variable that a file names belongs to strikecache, or is listed here as a flag of another program.
+// Every flag and variable that a file of server/deploy names belongs to strikecache, or is listed here as a flag of another program.
 func TestFlagsExist(t *testing.T) {
 	var help string
 	for _, command := range []string{"serve", "verify", "keys create"} {
-		help += run(t, strikecache(t), append(strings.Fields(command), "--help")...)
+		help += does(t, append(strings.Fields(command), "--help")...)
 	}
 	others := strings.Fields("--addr --all --build --cap-drop --chown --config --from --http-listen --interval --jetstream --name --now --pass --price --profile --read-only --reference --retries --start-period --store --symbol --timeout --user --web")
 	named := regexp.MustCompile(`--[a-z][a-z-]+|STRIKECACHE_[A-Z_]+`)
-	for _, file := range []string{"Dockerfile", "compose.yaml", "compose-single.yaml", "kubernetes.yaml", "strikecache.service", "strikecache.socket", "alerts.yml", "grafana.json", "grafana-levels.json", "README.md", "SOURCE.md", "CHANGELOG.md"} {
+	files, _ := filepath.Glob(filepath.Join(root, "server", "deploy", "[^r]*")) // all but the folder release
+	if len(files) < 13 {
+		t.Fatalf("only %q", files)
+	}
+	for _, file := range files {
 		today, _, _ := strings.Cut(text(t, file), "### Removed") // a changelog also names flags of before
 		for _, name := range named.FindAllString(today, -1) {
 			if !slices.Contains(others, name) && name != "STRIKECACHE_REQUIRE" && !regexp.MustCompile(regexp.QuoteMeta(name)+`\b`).MatchString(help) {
@@ -36,21 +39,21 @@ func TestFlagsExist(t *testing.T) {
 // The image is built without the files that git ignores.
 func TestDockerignore(t *testing.T) {
 	var ignored []string
-	for line := range strings.Lines(text(t, filepath.Join("..", "..", ".gitignore"))) {
+	for line := range strings.Lines(text(t, ".gitignore")) {
 		pattern := strings.TrimSuffix(strings.TrimSpace(line), "/")
 		if !strings.Contains(pattern, "/") {
 			pattern = "/**/" + pattern // below any folder
 		}
 		ignored = append(ignored, pattern[1:])
 	}
-	_, got, _ := strings.Cut(text(t, "Dockerfile.dockerignore"), "\n") // without its comment
+	_, got, _ := strings.Cut(text(t, "server/deploy/Dockerfile.dockerignore"), "\n") // without its comment
 	equal(t, got, strings.Join(ignored, "\n")+"\n", "ignored")
 }
 
 // The image has one static binary and no shell: its last stage can run only the binary.
 func TestDockerfile(t *testing.T) {
 	stages := 0
-	for line := range strings.Lines(text(t, "Dockerfile")) {
+	for line := range strings.Lines(text(t, "server/deploy/Dockerfile")) {
 		instruction, args, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch instruction {
 		case "FROM":
@@ -88,7 +91,7 @@ type composeFile struct {
 
 func compose(t *testing.T, name string) (c composeFile) {
 	t.Helper()
-	must(t, yaml.Unmarshal([]byte(text(t, name)), &c))
+	must(t, yaml.Unmarshal([]byte(text(t, "server/deploy/"+name)), &c))
 	return c
 }
 
@@ -105,7 +108,7 @@ func TestCompose(t *testing.T) {
 		for name, service := range c.Services {
 			for _, config := range service.Configs {
 				mounted[config.Source] = true
-				if source, ok := c.Configs[config.Source]; !ok || source.File != "" && text(t, source.File) == "" {
+				if source, ok := c.Configs[config.Source]; !ok || source.File != "" && text(t, "server/deploy/"+source.File) == "" {
 					t.Errorf("%s: %s: no config %s", file, name, config.Source)
 				}
 			}
@@ -127,7 +130,7 @@ func TestCompose(t *testing.T) {
 		}
 		equal(t, len(mounted), len(c.Configs), "%s: configs mounted", file)
 	}
-	if !strings.Contains(text(t, "Dockerfile"), "STRIKECACHE_ADMIN_LISTEN=:9090 ") {
+	if !strings.Contains(text(t, "server/deploy/Dockerfile"), "STRIKECACHE_ADMIN_LISTEN=:9090 ") {
 		t.Error("Prometheus does not ask the admin listener of the image")
 	}
 }
@@ -145,7 +148,7 @@ func TestComposeFleet(t *testing.T) {
 			t.Errorf("%s: %q", name, service.Environment)
 		}
 	}
-	version := regexp.MustCompile(`nats-server/v2 v(\S+)`).FindStringSubmatch(text(t, filepath.Join("..", "..", "go.mod")))
+	version := regexp.MustCompile(`nats-server/v2 v(\S+)`).FindStringSubmatch(text(t, "go.mod"))
 	if nats := c.Services["nats"]; nats.Image != "nats:"+version[1]+"-alpine" || !slices.Contains(nats.Command, "--pass=${NATS_PASSWORD}") || !slices.Contains(nats.Command, "--user=strikecache") {
 		t.Errorf("%+v, and the tests use %s", nats, version[1])
 	}
@@ -153,7 +156,7 @@ func TestComposeFleet(t *testing.T) {
 	if script == nil {
 		t.Fatalf("%q", c.Services["nginx"].Command)
 	}
-	config := run(t, "sh", "-c", script[1]+" "+c.Configs["nginx"].File)
+	config := prints(t, "sh", "-c", "cd "+filepath.Join(root, "server", "deploy")+" && "+script[1]+" "+c.Configs["nginx"].File)
 	for _, edge := range []string{"edge-1", "edge-2", "edge-3"} {
 		if !strings.Contains(config, "server "+edge+":8080;") {
 			t.Errorf("nginx does not ask %s", edge)
@@ -162,36 +165,30 @@ func TestComposeFleet(t *testing.T) {
 	if strings.Contains(config, "server 127.0.0.1:") {
 		t.Error("nginx asks a server that is not there")
 	}
-	onMachine := regexp.MustCompile(`(?m)^(sed .*) > /etc/nginx/`).FindStringSubmatch(text(t, "README.md"))
-	if onMachine == nil || !strings.Contains(run(t, "sh", "-c", "cd ../.. && "+onMachine[1]), "server 127.0.0.1:8083; server 127.0.0.1:8084; server 127.0.0.1:8085;") {
+	onMachine := regexp.MustCompile(`(?m)^(sed .*) > /etc/nginx/`).FindStringSubmatch(text(t, "server/deploy/README.md"))
+	if onMachine == nil || !strings.Contains(prints(t, "sh", "-c", "cd "+root+" && "+onMachine[1]), "server 127.0.0.1:8083; server 127.0.0.1:8084; server 127.0.0.1:8085;") {
 		t.Errorf("README.md: %q", onMachine)
 	}
 }
 
 // The image can be built, and its health check succeeds. This needs a container engine.
 func TestImage(t *testing.T) {
-	docker := program(t, "docker")
+	docker := installed(t, "docker")
 	if out, err := exec.Command(docker, "version", "--format", "{{.Server.Version}}").CombinedOutput(); err != nil {
 		t.Skipf("needs a container engine: %s", strings.TrimSpace(string(out)))
 	}
-	run(t, docker, "build", "-q", "-f", "Dockerfile", "-t", "strikecache-test", filepath.Join("..", ".."))
-	defer run(t, docker, "rmi", "strikecache-test")
-	container := run(t, docker, "run", "-d", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/data:uid=65532", "strikecache-test")
-	defer run(t, docker, "rm", "-f", container)
-	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(time.Second) {
-		out, err := exec.Command(docker, "exec", container, "/strikecache", "verify", "--ready", "http://127.0.0.1:9090").CombinedOutput()
-		if err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not ready within 5 minutes: %s", out)
-		}
-	}
+	prints(t, docker, "build", "-q", "-f", filepath.Join(root, "server", "deploy", "Dockerfile"), "-t", "strikecache-test", root)
+	defer prints(t, docker, "rmi", "strikecache-test")
+	container := prints(t, docker, "run", "-d", "--read-only", "--cap-drop", "ALL", "--tmpfs", "/data:uid=65532", "strikecache-test")
+	defer prints(t, docker, "rm", "-f", container)
+	until(t, "ready", func() bool {
+		return exec.Command(docker, "exec", container, "/strikecache", "verify", "--ready", "http://127.0.0.1:9090").Run() == nil
+	})
 }
 
 // The units have the lines that the program expects, and systemd finds no fault in them.
 func TestUnit(t *testing.T) {
-	unit := text(t, "strikecache.service")
+	unit := text(t, "server/deploy/strikecache.service")
 	for _, line := range []string{"Type=notify", "Restart=always", "ExecReload=/bin/kill -HUP $MAINPID", "RestartSec=1", "StartLimitIntervalSec=0", "TimeoutStartSec=infinity"} {
 		if !strings.Contains(unit, "\n"+line+"\n") {
 			t.Errorf("no %s", line)
@@ -200,38 +197,36 @@ func TestUnit(t *testing.T) {
 	if strings.Contains(unit, "Watchdog") {
 		t.Error("systemd would end the service: the program feeds no watchdog")
 	}
-	analyze := program(t, "systemd-analyze")
+	analyze := installed(t, "systemd-analyze")
 	path := filepath.Join(t.TempDir(), "strikecache.service")
-	unit = strings.ReplaceAll(unit, "ExecStart=strikecache", "ExecStart="+strikecache(t))
+	unit = strings.ReplaceAll(unit, "ExecStart=strikecache", "ExecStart="+binary)
 	must(t, os.WriteFile(path, []byte(unit), 0o600))
 	socket := filepath.Join(filepath.Dir(path), "strikecache.socket") // it belongs to the service of the same name
-	must(t, os.WriteFile(socket, []byte(text(t, "strikecache.socket")), 0o600))
-	if out := run(t, analyze, "verify", path, socket); strings.Contains(out, "strikecache") {
+	must(t, os.WriteFile(socket, []byte(text(t, "server/deploy/strikecache.socket")), 0o600))
+	if out := prints(t, analyze, "verify", path, socket); strings.Contains(out, "strikecache") {
 		t.Errorf("verify: %s", out)
 	}
-	equal(t, strings.Count(text(t, "strikecache.socket"), "\nListenStream="), 1, "addresses of the socket unit, of which the server takes one")
-	if !strings.Contains(run(t, analyze, "security", "--help"), "--threshold") {
+	equal(t, strings.Count(text(t, "server/deploy/strikecache.socket"), "\nListenStream="), 1, "addresses of the socket unit, of which the server takes one")
+	if !strings.Contains(prints(t, analyze, "security", "--help"), "--threshold") {
 		t.Skip("needs systemd-analyze security --offline, of systemd 250")
 	}
-	run(t, analyze, "security", "--offline=true", "--threshold=20", path) // 2.0 of 10; a plain unit has 9.6
+	prints(t, analyze, "security", "--offline=true", "--threshold=20", path) // 2.0 of 10; a plain unit has 9.6
 }
 
 // The unit allows every system call that a server makes from its start through a refresh to its end.
 func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
-	strace, analyze := program(t, "strace"), program(t, "systemd-analyze")
-	if out, err := exec.Command(strace, "-f", "-o", filepath.Join(t.TempDir(), "try"), "true").CombinedOutput(); err != nil {
-		t.Skipf("needs permission to trace a process: %s", strings.TrimSpace(string(out)))
-	}
+	t.Parallel()
+	analyze, trace, cmd := installed(t, "systemd-analyze"), filepath.Join(t.TempDir(), "trace"), command(t, "serve", "--admin-listen", "127.0.0.1:0")
+	traced(t, cmd, "-c", "-o", trace)
 	privileged := callsOf(t, analyze, "@privileged")
 	allowed := slices.DeleteFunc(callsOf(t, analyze, "@system-service"), func(c string) bool { return slices.Contains(privileged, c) })
 	allowed = append(allowed, callsOf(t, analyze, "@default")...)
 	if len(allowed) < 200 || len(privileged) < 20 {
 		t.Fatalf("%d calls are allowed, %d are privileged", len(allowed), len(privileged))
 	}
-	trace := filepath.Join(t.TempDir(), "trace")
-	serveUntil(t, exec.Command(strace, "-D", "-f", "-qq", "-c", "-o", trace, // with -D, the process of the command is the server
-		strikecache(t), "serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--data-dir", t.TempDir(), "--sim-small"),
-		func(log string) bool { return strings.Contains(log, "msg=refreshed job=vix") })
+	p := serveWith(t, cmd)
+	p.until("a refresh", func() bool { return strings.Contains(p.logged(), "msg=refreshed job=vix") })
+	p.stop()
 	made := 0
 	for line := range strings.Lines(text(t, trace)) {
 		fields := strings.Fields(line)
@@ -251,7 +246,7 @@ func TestUnitAllowsWhatTheServerCalls(t *testing.T) {
 // callsOf returns the system calls of a set, and of the sets in it.
 func callsOf(t *testing.T, analyze, set string) (calls []string) {
 	t.Helper()
-	for line := range strings.Lines(run(t, analyze, "syscall-filter", set)) {
+	for line := range strings.Lines(prints(t, analyze, "syscall-filter", set)) {
 		switch word := strings.TrimSpace(line); {
 		case word == set, word == "", strings.HasPrefix(word, "#"):
 		case strings.HasPrefix(word, "@"):

@@ -1,4 +1,4 @@
-package deploy_test
+package e2e
 
 import (
 	"encoding/json"
@@ -25,7 +25,7 @@ var (
 )
 
 // scraped is a scrape of the admin listener, without the metrics of the process and of Go.
-const scraped = "../admin/testdata/metrics.txt"
+const scraped = "server/admin/testdata/metrics.txt"
 
 // exposed returns the labels of every metric.
 func exposed(t *testing.T) map[string][]string { return exposedBy(t, text(t, scraped)) }
@@ -99,8 +99,8 @@ func TestAlerts(t *testing.T) {
 		Labels, Annotations map[string]string
 	}
 	var file struct{ Groups []struct{ Rules []rule } }
-	must(t, yaml.Unmarshal([]byte(text(t, "alerts.yml")), &file))
-	series, tests, readme := text(t, scraped), text(t, "alerts_test.yml"), text(t, "README.md")
+	must(t, yaml.Unmarshal([]byte(text(t, "server/deploy/alerts.yml")), &file))
+	series, tests, readme := text(t, scraped), text(t, "server/deploy/alerts_test.yml"), text(t, "server/deploy/README.md")
 	metrics, code := exposed(t), regexp.MustCompile(`strikecache_\w+_total{code="[a-z_]+"`)
 	rules := slices.Concat(file.Groups[0].Rules, file.Groups[1].Rules, file.Groups[2].Rules)
 	for _, r := range rules {
@@ -123,9 +123,9 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("README.md does not name %s", r.Alert)
 		}
 	}
-	for _, m := range regexp.MustCompile(`(?:Impaired\(|Degraded, )"(\w+)"`).FindAllStringSubmatch(text(t, "../../main.go"), -1) {
+	for _, m := range regexp.MustCompile(`(?:Impaired\(|Degraded, )"(\w+)"`).FindAllStringSubmatch(text(t, "main.go"), -1) {
 		degraded := rules[slices.IndexFunc(rules, func(r rule) bool { return r.Alert == "StrikecacheDegraded" })].Annotations["description"]
-		if code := m[1]; !strings.Contains(readme, "| `"+code+"` |") || !strings.Contains(degraded, code) || !strings.Contains(text(t, "../openapi/openapi.yaml"), "`"+code+"`,") {
+		if code := m[1]; !strings.Contains(readme, "| `"+code+"` |") || !strings.Contains(degraded, code) || !strings.Contains(text(t, "server/openapi/openapi.yaml"), "`"+code+"`,") {
 			t.Errorf("README.md, alerts.yml or openapi.yaml lacks the code %s of degraded", code)
 		}
 	}
@@ -143,7 +143,7 @@ type panel struct {
 func dashboard(t *testing.T) []panel {
 	t.Helper()
 	var d struct{ Panels []panel }
-	must(t, json.Unmarshal([]byte(text(t, "grafana.json")), &d))
+	must(t, json.Unmarshal([]byte(text(t, "server/deploy/grafana.json")), &d))
 	return d.Panels
 }
 
@@ -164,7 +164,7 @@ func TestDashboard(t *testing.T) {
 			}
 		}
 	}
-	readme := text(t, "README.md")
+	readme := text(t, "server/deploy/README.md")
 	for name := range metrics {
 		base := regexp.MustCompile(`_(sum|count|bucket)$`).ReplaceAllString(name, "")
 		short, ours := strings.CutPrefix(base, "strikecache_")
@@ -179,7 +179,7 @@ func TestDashboard(t *testing.T) {
 
 // promtool accepts the rules, the dashboard's expressions and the configuration of Prometheus.
 func TestPromtool(t *testing.T) {
-	promtool := program(t, "promtool")
+	promtool := installed(t, "promtool")
 	var rules strings.Builder
 	rules.WriteString("groups:\n- name: dashboard\n  rules:\n")
 	for _, p := range dashboard(t) {
@@ -190,12 +190,12 @@ func TestPromtool(t *testing.T) {
 	}
 	dir := t.TempDir()
 	for name, content := range map[string]string{
-		"dashboard.yml": rules.String(), "alerts.yml": text(t, "alerts.yml"),
+		"dashboard.yml": rules.String(), "alerts.yml": text(t, "server/deploy/alerts.yml"),
 		"prometheus.yml": compose(t, "compose.yaml").Configs["prometheus"].Content, "single.yml": compose(t, "compose-single.yaml").Configs["prometheus"].Content,
 	} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	run(t, promtool, "check", "rules", "alerts.yml", filepath.Join(dir, "dashboard.yml"))
-	run(t, promtool, "test", "rules", "alerts_test.yml")
-	run(t, promtool, "check", "config", filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "single.yml"))
+	prints(t, promtool, "check", "rules", filepath.Join(dir, "alerts.yml"), filepath.Join(dir, "dashboard.yml"))
+	prints(t, promtool, "test", "rules", filepath.Join(root, "server", "deploy", "alerts_test.yml"))
+	prints(t, promtool, "check", "config", filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "single.yml"))
 }

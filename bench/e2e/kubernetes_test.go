@@ -1,9 +1,7 @@
-package deploy_test
+package e2e
 
 import (
 	"maps"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
@@ -59,7 +57,8 @@ type probe struct {
 // The objects of kubernetes.yaml fit together, and with the image: labels, ports, user and volume. Each probe has an answer. That each
 // field exists is checked by make manifest-lint.
 func TestKubernetes(t *testing.T) {
-	objects, decoder := map[string]object{}, yaml.NewDecoder(strings.NewReader(text(t, "kubernetes.yaml")))
+	t.Parallel()
+	objects, decoder := map[string]object{}, yaml.NewDecoder(strings.NewReader(text(t, "server/deploy/kubernetes.yaml")))
 	for range 4 {
 		var o object
 		must(t, decoder.Decode(&o))
@@ -69,7 +68,7 @@ func TestKubernetes(t *testing.T) {
 	if len(objects) != 4 || len(set.Spec.Template.Spec.Containers) != 1 || len(set.Spec.Claims) != 1 {
 		t.Fatalf("%+v", objects)
 	}
-	pod, container, image := set.Spec.Template, set.Spec.Template.Spec.Containers[0], text(t, "Dockerfile")
+	pod, container, image := set.Spec.Template, set.Spec.Template.Spec.Containers[0], text(t, "server/deploy/Dockerfile")
 	if mount := container.Mounts[0]; mount.Name != set.Spec.Claims[0].Metadata.Name || !strings.Contains(image, "STRIKECACHE_DATA_DIR="+mount.Path+"\n") {
 		t.Errorf("the image stores its data elsewhere than in %+v", mount)
 	}
@@ -99,33 +98,10 @@ func TestKubernetes(t *testing.T) {
 	if maps.Equal(public.Metadata.Labels, admin.Metadata.Labels) || admin.Metadata.Labels[monitor.Spec.JobLabel] != "strikecache" {
 		t.Errorf("labels %v and %v, job of %s", public.Metadata.Labels, admin.Metadata.Labels, monitor.Spec.JobLabel)
 	}
-	_, operator := live(t)
+	operated := shared(t)
 	for _, p := range []probe{container.Startup, container.Liveness, container.Readiness} {
-		if p.Get.Port != "admin" || !strings.HasPrefix(fetched(t, operator+p.Get.Path), "{") {
+		if p.Get.Port != "admin" || !strings.HasPrefix(operated.operator(p.Get.Path), "{") {
 			t.Errorf("%+v", p)
-		}
-	}
-}
-
-// The variables that Kubernetes gives to a pod beside Services named strikecache-… are ignored, also where the rest of the name is that of a
-// flag. Another variable that is not known is an error.
-func TestServiceLinks(t *testing.T) {
-	env := os.Environ()
-	for _, service := range []string{"STRIKECACHE", "STRIKECACHE_EDGE", "STRIKECACHE_LISTEN", "STRIKECACHE_2_SERVICE"} {
-		for _, v := range []string{
-			"SERVICE_HOST=10.0.0.1", "SERVICE_PORT=80", "SERVICE_PORT_HTTP_2=81", "PORT=tcp://[fd00::1]:80", "PORT_80_TCP=tcp://10.0.0.1:80",
-			"PORT_80_TCP_PROTO=tcp", "PORT_80_TCP_PORT=80", "PORT_80_TCP_ADDR=10.0.0.1", "PORT_53_UDP=udp://10.0.0.1:53", "PORT_9_SCTP_ADDR=10.0.0.1",
-			"NAME=/edge/strikecache", "ENV_STRIKECACHE_LISTEN=:8080", // of linked containers
-		} {
-			env = append(env, service+"_"+v)
-		}
-	}
-	for _, v := range []string{"", "STRIKECACHE_PORT=8080", "STRIKECACHE_LISTEN_PORT=8080", "STRIKECACHE_LISTEN_HOST=x", "STRIKECACHE_PORT_80=x", "STRIKECACHE_SERVICE=x", "STRIKECACHE_SERVICE_PORTS=80", "STRIKECACHE_NAME=x", "STRIKECACHE_ENVS=x"} {
-		cmd := exec.Command(strikecache(t), "version")
-		cmd.Env = append(env, v)
-		name, _, _ := strings.Cut(v, "=")
-		if out, err := cmd.CombinedOutput(); (err == nil) != (v == "") || !strings.Contains(string(out), name) {
-			t.Errorf("%q: %v %s", v, err, out)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package deploy_test
+package e2e
 
 import (
 	"encoding/csv"
@@ -41,7 +41,7 @@ func (q infinity) rows(t *testing.T, answer string) (rows []map[string]any) {
 	case q.Parser != "jq-backend":
 		t.Fatalf("parser %q", q.Parser)
 	}
-	cmd := exec.Command(program(t, "jq"), "-c", filter)
+	cmd := exec.Command(installed(t, "jq"), "-c", filter)
 	cmd.Stdin = strings.NewReader(answer)
 	found, err := cmd.Output()
 	if err != nil {
@@ -56,6 +56,7 @@ func (q infinity) rows(t *testing.T, answer string) (rows []map[string]any) {
 // Every query of grafana-levels.json has its rows and columns on a running server, for each underlying that its variable offers. A
 // value that needs more sessions than the market of this test has may be unknown everywhere.
 func TestLevelsDashboard(t *testing.T) {
+	t.Parallel()
 	var d struct {
 		Templating struct {
 			List []struct {
@@ -68,37 +69,42 @@ func TestLevelsDashboard(t *testing.T) {
 			Targets []infinity
 		}
 	}
-	must(t, json.Unmarshal([]byte(text(t, "grafana-levels.json")), &d))
+	must(t, json.Unmarshal([]byte(text(t, "server/deploy/grafana-levels.json")), &d))
 	var variable struct{ InfinityQuery infinity }
 	if err := json.Unmarshal(d.Templating.List[1].Query, &variable); err != nil || d.Templating.List[1].Name != "u" {
 		t.Fatalf("%v: %+v", err, d.Templating.List)
 	}
-	public, _ := live(t)
+	p := shared(t)
+	fetched := func(path string) string {
+		resp, body := p.get(path)
+		equal(t, resp.StatusCode, 200, "status of %s", path)
+		return string(body)
+	}
 	var symbols []string
-	for _, row := range variable.InfinityQuery.rows(t, fetched(t, public+variable.InfinityQuery.URL)) {
+	for _, row := range variable.InfinityQuery.rows(t, fetched(variable.InfinityQuery.URL)) {
 		symbols = append(symbols, row["__text"].(string)+"="+row["__value"].(string))
 	}
-	if !slices.Equal(symbols, []string{"SPX=spx", "QQQ=qqq"}) {
+	if !slices.Equal(symbols, []string{"SPX=spx", "SPY=spy", "XLF=xlf", "NDX=ndx", "AAPL=aapl"}) {
 		t.Fatalf("the variable offers %q", symbols)
 	}
 	many := []string{"rank_1y", "realised_20d"}
-	for _, u := range []string{"spx", "qqq"} {
-		for _, p := range d.Panels {
-			for _, q := range p.Targets {
+	for _, u := range []string{"spx", "spy"} {
+		for _, panel := range d.Panels {
+			for _, q := range panel.Targets {
 				of := strings.NewReplacer("${u}", u)
 				q.URL, q.Root = of.Replace(q.URL), of.Replace(q.Root)
-				rows := q.rows(t, fetched(t, public+q.URL))
+				rows := q.rows(t, fetched(q.URL))
 				if len(rows) == 0 || len(q.Columns) == 0 || q.Source != "url" {
-					t.Errorf("%s of %s: %d rows, %d columns, source %s", p.Title, u, len(rows), len(q.Columns), q.Source)
+					t.Errorf("%s of %s: %d rows, %d columns, source %s", panel.Title, u, len(rows), len(q.Columns), q.Source)
 					continue
 				}
 				for _, c := range q.Columns {
 					if _, there := rows[0][c.Selector]; !there {
-						t.Errorf("%s of %s: no %s", p.Title, u, c.Selector)
+						t.Errorf("%s of %s: no %s", panel.Title, u, c.Selector)
 					}
 					known := slices.ContainsFunc(rows, func(row map[string]any) bool { return row[c.Selector] != nil })
 					if !known && !slices.Contains(many, c.Selector) {
-						t.Errorf("%s of %s: no row knows %s", p.Title, u, c.Selector)
+						t.Errorf("%s of %s: no row knows %s", panel.Title, u, c.Selector)
 					}
 				}
 			}
@@ -109,11 +115,15 @@ func TestLevelsDashboard(t *testing.T) {
 // A running server exposes every metric with the labels that the alerts and the operator's dashboard use, but for those of a fleet,
 // of TLS, of a fault, and of keys. The series of what has not happened yet are there: increase and rate do not see a first 1.
 func TestMetricsOfARunningServer(t *testing.T) {
-	public, admin := live(t)
-	fetched(t, public+"/api/v1/gex/spx")
-	scrape := fetched(t, admin+"/metrics")
+	t.Parallel()
+	server := shared(t)
+	server.get(gammaPath)
+	scrape := server.operator("/metrics")
+	if strings.Contains(scrape, "strikecache_fleet") {
+		t.Error("a process outside a fleet has metrics of one")
+	}
 	there := exposedBy(t, scrape)
-	for _, feed := range []string{"spx", "qqq", "sectors", "vix", "expiry", "backfill", "track"} {
+	for _, feed := range []string{"spx", "spy", "sectors", "vix", "expiry", "backfill", "track"} {
 		for _, metric := range []string{`refreshes_total{code="panic"`, `documents_refused_total{code="price_jump"`} {
 			if series := "\nstrikecache_" + metric + `,feed="` + feed + `"} 0` + "\n"; !strings.Contains(scrape, series) {
 				t.Errorf("no %s", series)
