@@ -102,8 +102,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *line
 		args = append(args[min(1, len(args)):], word)
 	}
 	selected, err := parser.Parse(args)
-	if err != nil {
-		return fmt.Errorf("%w; see strikecache --help", err)
+	if wrong, is := errors.AsType[*kong.ParseError](err); is {
+		return fmt.Errorf("%w; see %s --help", err, cmp.Or(wrong.Context.Selected(), parser.Model.Node).FullPath())
 	}
 	selected.BindTo(ctx, (*context.Context)(nil))
 	selected.BindTo(stdout, (*io.Writer)(nil))
