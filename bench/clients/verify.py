@@ -1886,7 +1886,7 @@ def closes_of(document, low=1e-6, high=1e6):
         except (KeyError, TypeError, ValueError):
             close = None
         if close:
-            out[row["date"]] = close
+            out[re.sub("[Tt ].*", "", row["date"])] = close  # a date may have a time of day after it
     return dict(sorted(out.items()))
 
 
@@ -2225,7 +2225,7 @@ def trade_time(text):
     """Returns the instant of a last trade, or None."""
     try:
         return clock(text, new_york)
-    except (TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         return None
 
 
