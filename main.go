@@ -89,12 +89,11 @@ type commands struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *lines.Writer) error {
 	var c commands
 	parser, err := kong.New(&c, kong.Name("strikecache"), kong.Description(about), kong.DefaultEnvars("STRIKECACHE"),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Writers(stdout, stderr),
-		kong.Vars(refresh.FlagVars()))
-	if err != nil {
-		return err
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}), kong.Writers(stdout, stderr), kong.Vars(refresh.FlagVars()))
+	if err == nil {
+		err = checkVariables(parser.Model.Node)
 	}
-	if err := checkVariables(parser.Model.Node); err != nil {
+	if err != nil {
 		return err
 	}
 	first := append(args, "")[0]
@@ -113,8 +112,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, log *line
 // serviceLink matches the variables that Kubernetes makes for a Service, and Docker for a linked container, named strikecache or strikecache-….
 var serviceLink = regexp.MustCompile(`^STRIKECACHE_(\w+_)?((SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)=|PORT=(tcp|udp|sctp)://|NAME=/|ENV_)`)
 
-// checkVariables returns an error if a variable of the environment begins with STRIKECACHE_ and is not known. It unsets those without a value,
-// as templates make them: only for --admin-listen, the empty value is one. model is the parsed command line.
+// checkVariables returns an error if a variable of the environment begins with STRIKECACHE_ and is not known. It takes off the line end that a Secret
+// may have, and unsets variables without a value, as templates make them: only --admin-listen has an empty one. model is the parsed command line.
 func checkVariables(model *kong.Node) error {
 	known := []string{"STRIKECACHE_REQUIRE", "STRIKECACHE_FULL"} // of the tests
 	_ = kong.Visit(model, func(node kong.Visitable, next kong.Next) error {
@@ -124,12 +123,14 @@ func checkVariables(model *kong.Node) error {
 		return next(nil)
 	})
 	for _, v := range os.Environ() {
-		switch name, value, _ := strings.Cut(v, "="); {
+		switch name, value, _ := strings.Cut(strings.TrimSpace(v), "="); {
 		case !strings.HasPrefix(name, "STRIKECACHE_"):
 		case !slices.Contains(known, name) && !serviceLink.MatchString(v):
 			return fmt.Errorf("environment variable %s is not known; the --help of each command lists its variables", name)
-		case value == "" && name != "STRIKECACHE_ADMIN_LISTEN":
-			_ = os.Unsetenv(name) // fails only for a name that is none
+		case value != "" || name == "STRIKECACHE_ADMIN_LISTEN":
+			_ = os.Setenv(name, value)
+		default:
+			_ = os.Unsetenv(name)
 		}
 	}
 	return nil

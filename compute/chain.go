@@ -1,6 +1,7 @@
 package compute
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -190,15 +191,20 @@ func (c *Chain) find(o *Contract) *Contract {
 
 // UnsettledCounts are numbers of contracts with T > 0.
 type UnsettledCounts struct {
-	Contracts, TwoSided int    // all, and those with a quote that is [Quote.TwoSided]
-	Held                [2]int // with open interest, by right
-	// HeldOf is Held of each series that has contracts with T > 0.
-	HeldOf map[Series][2]int
+	Contracts, TwoSided int                   // all, and those with a quote that is [Quote.TwoSided]
+	Held                [2]int                // with open interest, by right
+	HeldOf              map[Series]SeriesHeld // of each series that has contracts with T > 0
+}
+
+// SeriesHeld says how many contracts of a series have open interest, by right, and when they settle.
+type SeriesHeld struct {
+	Held    [2]int
+	Settles time.Time
 }
 
 // Unsettled counts the contracts of a chain with T > 0.
 func Unsettled(c *Chain, cal *Calendar) (n UnsettledCounts) {
-	n.HeldOf = map[Series][2]int{}
+	n.HeldOf = map[Series]SeriesHeld{}
 	for _, contracts := range c.unsettled(cal) {
 		n.Contracts += len(contracts)
 		var held [2]int
@@ -212,7 +218,8 @@ func Unsettled(c *Chain, cal *Calendar) (n UnsettledCounts) {
 				held[o.Right]++
 			}
 		}
-		n.HeldOf[Series{contracts[0].Root, contracts[0].Expiration}] = held
+		first := &contracts[0]
+		n.HeldOf[Series{first.Root, first.Expiration}] = SeriesHeld{held, first.Settlement.Instant(first.Expiration, cal)}
 	}
 	return n
 }
@@ -331,12 +338,18 @@ func compareListing(a, b *Contract) int {
 	return int(a.Right) - int(b.Right)
 }
 
-// parseSymbol parses a compact OSI symbol, root (1 to 6 characters: a letter, more letters, then digits), YYMMDD, C or P,
+// parseSymbol parses an OSI symbol, root (1 to 6 characters: a letter, more letters, then digits; OCC fills it with spaces to 6), YYMMDD, C or P,
 // and the strike in thousandths with 8 digits. It fills all but the root of c.
 func parseSymbol(s []byte, c *Contract) (root []byte, ok bool) {
 	const tail = 6 + 1 + 8
 	n := len(s) - tail
-	if n < 1 || n > 6 || !validRoot(s[:n]) {
+	if n < 1 || n > 6 {
+		return nil, false
+	}
+	if root = s[:n]; n == 6 {
+		root = bytes.TrimRight(root, " ")
+	}
+	if !validRoot(root) {
 		return nil, false
 	}
 	date, okDate := digits(s[n : n+6])
@@ -355,11 +368,11 @@ func parseSymbol(s []byte, c *Contract) (root []byte, ok bool) {
 	}
 	c.Expiration = NewDate(y, m, d)
 	c.Strike = float64(strike) / 1000
-	return s[:n], c.Expiration.Month() == m // false when the month has no such day
+	return root, c.Expiration.Month() == m // false when the month has no such day
 }
 
 func validRoot(s []byte) bool {
-	if s[0] < 'A' || s[0] > 'Z' {
+	if len(s) == 0 || s[0] < 'A' || s[0] > 'Z' {
 		return false
 	}
 	for i := 1; i < len(s); i++ {

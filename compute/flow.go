@@ -8,7 +8,7 @@ import (
 )
 
 // FlowMethod names the method of [UnusualFlow] in receipts.
-const FlowMethod = "flow/6"
+const FlowMethod = "flow/7"
 
 // MaxFlowItems is the greatest number of observations in a [Flow].
 const MaxFlowItems = 100

@@ -8,7 +8,7 @@ import (
 )
 
 // GammaMethod names the method of [GammaExposure] in receipts.
-const GammaMethod = "gex/8"
+const GammaMethod = "gex/9"
 
 // Gamma is the dealer gamma exposure of a chain and the levels computed from it, the `data` of gex/{u}. Positions are
 // modelled: dealers are taken to be long every call and short every put. When `flip_status` is `open_interest_missing`, every figure that

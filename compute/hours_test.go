@@ -29,8 +29,8 @@ func TestHoursInMethods(t *testing.T) {
 	}
 	var want []string
 	for _, r := range hours {
-		days, from := map[dayKind]string{beforeSession: "nights", inSession: "sessions", onHoliday: "holidays", onOneDay: "that day"}[r.days], "ever"
-		if r.seen {
+		days, from := map[dayKind]string{beforeSession: "nights", inSession: "sessions", afterSession: "evenings", onHoliday: "holidays", onOneDay: "that day"}[r.days], "ever"
+		if r.seen && r.days == beforeSession {
 			days = "mornings"
 		}
 		if r.from != 0 {
@@ -85,13 +85,23 @@ func TestHoursOfQuotes(t *testing.T) {
 	}
 }
 
-// Stocks have a morning only where a contract has traded in it.
-func TestMorningOfStocks(t *testing.T) {
-	for _, c := range []struct{ symbol, traded, want string }{
-		{"NVDA", "2026-10-07 08:00:01", "2026-10-07 08:00:00"}, {"NVDA", "2026-10-06 15:59:59", "2026-10-06 16:00:00"},
-		{"NVDA", "2026-10-07 07:29:59", "2026-10-06 16:00:00"}, {"SPY", "2026-10-07 08:00:01", "2026-10-06 16:15:00"},
+// Stocks have a morning and an evening only where a contract has traded in it.
+func TestMorningAndEveningOfStocks(t *testing.T) {
+	for _, c := range []struct{ symbol, quoted, traded, want string }{
+		{"NVDA", "2026-10-07 08:00:00", "2026-10-07 08:00:01", "2026-10-07 08:00:00"},
+		{"NVDA", "2026-10-07 08:00:00", "2026-10-06 15:59:59", "2026-10-06 16:00:00"},
+		{"NVDA", "2026-10-07 08:00:00", "2026-10-07 07:29:59", "2026-10-06 16:00:00"},
+		{"SPY", "2026-10-07 08:00:00", "2026-10-07 08:00:01", "2026-10-06 16:15:00"},
+		{"NVDA", "2026-10-07 08:00:00", "2026-10-06 16:14:00", "2026-10-06 16:15:00"},
+		{"NVDA", "2026-10-06 16:10:00", "2026-10-06 16:09:00", "2026-10-06 16:10:00"},
+		{"NVDA", "2026-10-06 19:00:00", "2026-10-06 16:09:00", "2026-10-06 16:15:00"},
+		{"NVDA", "2026-10-06 19:00:00", "2026-10-06 16:01:29", "2026-10-06 16:00:00"}, // reported late
+		{"NVDA", "2026-07-10 19:00:00", "2026-07-10 16:09:00", "2026-07-10 16:00:00"}, // before 2026-07-13
+		{"NVDA", "2026-11-27 13:10:00", "2026-11-27 13:09:00", "2026-11-27 13:10:00"}, // an early close
+		{"NVDA", "2026-11-27 19:10:00", "2026-11-27 15:59:59", "2026-11-27 13:00:00"},
 	} {
-		head := UnderlyingQuote{Symbol: c.symbol, AsOf: newYork(t, "2026-10-07 08:00:00"), CapturedAt: newYork(t, "2026-10-07 08:15:00")}
+		quoted := newYork(t, c.quoted)
+		head := UnderlyingQuote{Symbol: c.symbol, AsOf: quoted, CapturedAt: quoted.Add(quoteDelay)}
 		chain := Chain{UnderlyingQuote: head, Contracts: []Contract{{Quote: Quote{LastTrade: newYork(t, c.traded).Unix()}}}}
 		if q := chain.QuoteInstant(testCalendar); !q.Equal(newYork(t, c.want)) {
 			t.Errorf("%s, traded at %s: %s, want %s", c.symbol, c.traded, q.In(NewYork), c.want)

@@ -8,7 +8,7 @@ import (
 )
 
 // KeyLevelsMethod names the method of [NewKeyLevels] in receipts.
-const KeyLevelsMethod = "levels/5"
+const KeyLevelsMethod = "levels/6"
 
 // KeyLevels are the prices of gex/{u} and {u}-max-pain that a chart marks, the `data` of gex/{u}/levels. A level that is not known is
 // left out.
@@ -124,7 +124,7 @@ type future struct {
 }
 
 // SummaryMethod names the method of [NewSummary] in receipts.
-const SummaryMethod = "summary/2"
+const SummaryMethod = "summary/3"
 
 // Summary is the figures of gex/{u} and volatility/{u} that one looks at first, the `data` of gex/{u}/summary. Those answers describe
 // each figure, and have the same value of the same chain.

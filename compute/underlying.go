@@ -128,6 +128,7 @@ type dayKind uint8
 const (
 	beforeSession dayKind = iota // the night or morning before a session, and of its day
 	inSession                    // a session. On an early close, the hours end three hours earlier
+	afterSession                 // the minutes after a session, on an early close three hours earlier
 	onHoliday                    // an exchange holiday but New Year's Day, Good Friday and Christmas
 	onOneDay                     // the date from alone, which has no session
 )
@@ -154,7 +155,7 @@ type hoursRow struct {
 	days          dayKind
 	from          Date // 0: always
 	opens, closes clock
-	seen          bool // only where a contract of the document has traded in these hours: not every class has them
+	seen          bool // only where a contract of the document has traded in these hours, see tradedIn: not every class has them
 	source        string
 }
 
@@ -178,6 +179,7 @@ var hours = []hoursRow{
 	{tailFund, inSession, 0, at0930, at1615, false, "Nasdaq, Options Market Hours, 2026-09; Nasdaq alert 2025-52 of IBIT"},
 	{stock, beforeSession, NewDate(2026, time.July, 13), at0730, at0925, true, "SR-CBOE-2025-079, SEC release 34-105569; Cboe, Equity Options Extended Trading Hours FAQ"},
 	{stock, inSession, 0, at0930, at1600, false, "Cboe, U.S. Options Hours & Holidays"},
+	{stock, afterSession, NewDate(2026, time.July, 13), at1600, at1615, true, "SR-CBOE-2025-079, SEC release 34-105569; Cboe, Equity Options Extended Trading Hours FAQ"},
 }
 
 // tailFunds are the exchange-traded funds and notes whose options trade until 16:15.
@@ -221,8 +223,14 @@ func (u Underlying) spans(d Date, cal *Calendar) (all []span) {
 			continue
 		}
 		s := span{r, r.opens.on(d), r.closes.on(d)}
-		if r.days == inSession && cal.IsEarlyClose(d) {
-			s.closes = s.closes.Add(-3 * time.Hour)
+		if cal.IsEarlyClose(d) {
+			switch r.days {
+			case afterSession:
+				s.opens = s.opens.Add(-3 * time.Hour)
+				fallthrough
+			case inSession:
+				s.closes = s.closes.Add(-3 * time.Hour)
+			}
 		}
 		if n := len(all); n > 0 && all[n-1].days == r.days {
 			all = all[:n-1]
@@ -269,8 +277,10 @@ func (c *Chain) quoted(cal *Calendar) (time.Time, span) {
 	}
 }
 
+// tradedIn says whether a contract has its last trade in the span, but for its first 90 seconds: so late may a trade of before be reported.
 func (c *Chain) tradedIn(s span) bool {
-	return slices.ContainsFunc(c.Contracts, func(o Contract) bool { return o.LastTrade >= s.opens.Unix() && o.LastTrade <= s.closes.Unix() })
+	begin := s.opens.Unix() + 90
+	return slices.ContainsFunc(c.Contracts, func(o Contract) bool { return o.LastTrade >= begin && o.LastTrade <= s.closes.Unix() })
 }
 
 // Night returns when the night began whose quotes the chain has: the hours of q, if these are not a session of the stocks and quotes move in

@@ -9,7 +9,7 @@ import (
 )
 
 // VolatilityMethod names the method of [VolatilityResult] in receipts.
-const VolatilityMethod = "volatility/3"
+const VolatilityMethod = "volatility/4"
 
 // Volatility is what the quotes of a chain say about future moves, the `data` of volatility/{u}: by expiration, and for the underlying
 // beside its own stored history. Volatilities are a year's, in percent, on a year of 365 days. What the quotes or the history do not

@@ -118,8 +118,9 @@ func (j *jobs) fetchSettlementOf(ctx context.Context, b *product.Batch, due comp
 // after an expiration.
 const serialMonths = 8
 
-// checkMonths refuses a file without a month of the curve, one that lacks a serial month, and one whose unreadable rows include a month.
-// Without that month, each later month would move one rank forward, so that M2 would be taken for M1.
+// checkMonths refuses a file without a month of the curve, one that lacks a serial month, one whose unreadable rows include a month, and one in
+// which a month is over twice the month before, or under half of it. Without a month, each later month would move one rank forward, so that M2
+// would be taken for M1. A price twice its neighbour's is of another scale, such as that of before 2007-03-26.
 func checkMonths(f *feed.Settlement, cal *compute.Calendar, now time.Time) error {
 	curve, _, ok := compute.VIXTermStructure(compute.VIXInput{Date: f.Date, Rows: f.Rows, Calendar: cal, Today: cal.SessionDate(now)})
 	if !ok {
@@ -132,6 +133,9 @@ func checkMonths(f *feed.Settlement, cal *compute.Calendar, now time.Time) error
 	for i, c := range curve.Curve {
 		if want := month.String()[:len("2006-01")]; c.Month != want && (i < serialMonths || f.Bad > 0) {
 			return upstream.Refuse(upstream.Malformed, "settlement file of %s lacks %s and has %d unreadable rows", f.Date, want, f.Bad)
+		}
+		if i > 0 && max(c.Settlement/curve.Curve[i-1].Settlement, curve.Curve[i-1].Settlement/c.Settlement) > 2 {
+			return upstream.Refuse(upstream.Malformed, "settlement file of %s has %v for %s beside %v", f.Date, c.Settlement, c.Month, curve.Curve[i-1].Settlement)
 		}
 		month = month.AddMonths(1)
 	}

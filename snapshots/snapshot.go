@@ -92,7 +92,7 @@ func (s *Snapshot) ETag(c Coding) string { return s.tags[c] }
 // Matches says whether an opaque tag, with its quotes and without W/, is the snapshot's in any coding, even in a coding
 // that the snapshot is not sealed in, or of a delta against any answer. A proxy that compresses or decompresses an answer appends the
 // name of a coding to its tag, and passes If-None-Match on as it is: mod_deflate, mod_brotli, Caddy and lighttpd append "-gzip",
-// Jetty "--gzip", LiteSpeed ";gz". So names may follow the tag. Matches does not allocate.
+// Jetty "--gzip", LiteSpeed ";gz", Traffic Server "-df". So names may follow the tag. Matches does not allocate.
 func (s *Snapshot) Matches(tag []byte) bool {
 	rest, ok := bytes.CutPrefix(tag, []byte(s.stem()))
 	if delta, found := bytes.CutPrefix(rest, []byte(deltaMark)); found && len(delta) > 2*deltaDigits {
@@ -102,7 +102,7 @@ func (s *Snapshot) Matches(tag []byte) bool {
 		name := bytes.TrimLeft(rest, "-;")
 		end := max(bytes.IndexAny(name, `-;"`), 0)
 		switch string(name[:end]) {
-		case "gzip", "gz", "gunzip", "br", "zstd", "zs", "deflate":
+		case "gzip", "gz", "gunzip", "br", "zstd", "zs", "deflate", "df":
 		default:
 			return false
 		}

@@ -27,7 +27,7 @@ import types
 import urllib.error
 import urllib.request
 
-DAY = dt.timedelta(days=1)
+DAY, MINUTE = dt.timedelta(days=1), dt.timedelta(minutes=1)
 YEAR = 365 * 86400  # seconds, §1.1
 INDICES = {"SPX": {"SPX": "am", "SPXW": "pm"}, "XSP": {"XSP": "pm"}, "NDX": {"NDX": "am", "NDXP": "pm"},
            "RUT": {"RUT": "am", "RUTW": "pm"}, "DJX": {"DJX": "am"}, "OEX": {"OEX": "pm"}, "XEO": {"XEO": "pm"},
@@ -36,7 +36,7 @@ FUNDS = set("""DBA DBB DBC DBO DIA DRAM EEM EFA EWY EWZ FXI GLD HYG IBIT IEF IVV
     SOXX SPY SVIX SVXY TIP TLT UNG UUP UVIX UVXY VIXM VIXY VOO VXX VXZ XHB XLB XLC XLE XLF XLI XLK XLP XLRE XLU XLV XLY XME XOP XRT""".split())
 NIGHTS = {"SPX": [("2015-03-09", 0, (3, 0), (9, 15)), ("2021-11-22", -1, (20, 15), (9, 15)), ("2024-08-26", -1, (20, 15), (9, 25))],
           "RUT": [("2026-02-09", -1, (20, 15), (9, 25))],  # §0: from, the day on which a night begins, its hours
-          "stock": [("2026-07-13", 0, (7, 30), (9, 25))]}  # only where a contract has traded in them
+          "stock": [("2026-07-13", 0, (7, 30), (9, 25))]}  # only where a contract has traded in them, as in the quarter of an hour after their sessions
 HOLIDAYS = {"SPX": "2022-05-30", "RUT": "2026-02-09"}  # when sessions of holidays began
 added = {"closed": (), "early": ()}  # dates that the operator added to the calendar: the input state/closed-dates
 
@@ -99,7 +99,8 @@ def in_new_york(instant):
 
 def clock(text, zone):
     """§0: returns a time of a document as an instant. Where the text names no zone, zone(date) is its zone."""
-    time = dt.datetime.fromisoformat(re.sub("Z$", "+00:00", text))
+    text = re.sub(" ?(Z|UTC|GMT)$", "+00:00", text.strip().upper())
+    time = dt.datetime.fromisoformat(re.sub(" ([+-])", r"\1", text))
     return time if time.tzinfo else time.replace(tzinfo=zone(time.date()))
 
 
@@ -125,8 +126,13 @@ def to_quarter_past(symbol, day):
     return symbol in FUNDS and (symbol != "IBIT" or str(day) >= "2025-11-10")
 
 
+def traded_in(traded, opens, ends):
+    """Says whether a contract has its last trade in hours, but for their first 90 seconds."""
+    return any(opens + 1.5 * MINUTE <= time <= ends for time in map(trade_time, traded) if time)
+
+
 def quote_instant(symbol, as_of, captured_at, traded=()):
-    """Returns q, the instant that the quotes of options describe. traded: when contracts traded last, New York, as the document has it."""
+    """Returns q, the instant that the quotes of options describe. traded: when contracts traded last, as the document has it."""
     q = max(as_of, captured_at - dt.timedelta(minutes=15))
     day = in_new_york(q).date() + DAY
     while True:
@@ -134,9 +140,11 @@ def quote_instant(symbol, as_of, captured_at, traded=()):
         if closing(day):
             hours.append((at(day, 9, 30), at(day, closing(day), 15 * (symbol in INDICES or to_quarter_past(symbol, day)))))
         opens, ends, shown = night(symbol, day) or (None, None, False)
-        if opens and (not shown or any(opens <= at(day, 0) + dt.timedelta(hours=int(t[11:13]), minutes=int(t[14:16]), seconds=int(t[17:19])) <= ends
-                                       for t in traded if t and t[:10] == str(day))):
+        if opens and (not shown or traded_in(traded, opens, ends)):
             hours.append((opens, ends))
+        evening = closing(day) and at(day, closing(day))
+        if evening and shown and traded_in(traded, evening, evening + 15 * MINUTE):
+            hours.insert(0, (evening, evening + 15 * MINUTE))
         for opens, ends in hours:
             if q >= opens:
                 return min(q, ends)
@@ -289,6 +297,8 @@ class Chain(Quote):
     def add(self, option):
         """Adds a row, or returns the first reason to skip the row."""
         symbol = option.get("option") or ""
+        if len(symbol) == 21:  # OCC fills the root with spaces
+            symbol = symbol[:6].rstrip(" ") + symbol[6:]
         text, right, k = symbol[:-9], symbol[-9:-8], symbol[-8:]
         if text not in self.heads:
             self.heads[text] = self.head(text)
@@ -1876,7 +1886,7 @@ def closes_of(document, low=1e-6, high=1e6):
         except (KeyError, TypeError, ValueError):
             close = None
         if close:
-            out[row["date"]] = close
+            out[re.sub("[Tt ].*", "", row["date"])] = close  # a date may have a time of day after it
     return dict(sorted(out.items()))
 
 
@@ -2215,7 +2225,7 @@ def trade_time(text):
     """Returns the instant of a last trade, or None."""
     try:
         return clock(text, new_york)
-    except (TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError):
         return None
 
 
@@ -2658,7 +2668,7 @@ def verify_head(table, answer, chain, skipped):
     table.check("§1.7 calendar", quality["calendar"] is not None, outside)
 
 
-METHODS = "gex/8 track/4 strikes/2 series/3 underlyings/3 levels/5 summary/2 volatility/3 maxpain/4 flow/6 sectors/4 vix/6 vixseries/3".split()
+METHODS = "gex/9 track/5 strikes/3 series/3 underlyings/3 levels/6 summary/3 volatility/4 maxpain/4 flow/7 sectors/4 vix/6 vixseries/3".split()
 
 
 KEY = []  # the API key of the command line, if there is one

@@ -301,7 +301,7 @@ func TestModelEnds(t *testing.T) {
 		{"signal", hello, "/hangs/", os.Interrupt, 1},
 		{"signal in a call", hello + call, "/hangs/", syscall.SIGTERM, 1},
 		{"end of input", hello, "/proxy/", nil, 1},
-		{"end of input in a call", hello + call, "/proxy/", nil, 2},
+		{"end of input in a call, after a byte order mark", "\xef\xbb\xbf" + hello + call, "/proxy/", nil, 2},
 		{"no JSON after a call", hello + call + "bad\n", "/proxy/", nil, 2},
 		{"end of input while it listens", hello + listen, "/proxy/", nil, 1},
 		{"end of input after a number that is used", hello + call + call, "/proxy/", nil, 2},

@@ -284,20 +284,28 @@ func PriceKind(symbol string) compute.NumberKind {
 	return compute.Price
 }
 
-// parseClock parses YYYY-MM-DD, a space or a T, HH:MM:SS, and perhaps a zone: Z, +HH:MM, +HHMM or +HH. Without a zone it is a time in loc.
-// A fraction of a second is allowed and dropped.
+// parseClock parses YYYY-MM-DD, a space or a T, HH:MM or HH:MM:SS, and perhaps a zone, also after a space: Z, UTC, GMT, +HH:MM, +HHMM or +HH.
+// Without a zone it is a time in loc. A fraction of a second is allowed and dropped. T and Z may be small letters (RFC 3339, section 5.6).
 func parseClock(text string, loc *time.Location) (time.Time, bool) {
-	if len(text) < len(time.DateTime) || text[13] != ':' { // package time would accept an hour of one digit
+	const seconds, minutes = "2006-01-02T15:04:05", "2006-01-02T15:04"
+	if text = strings.TrimSpace(text); len(text) < len(minutes) || text[13] != ':' { // package time would accept an hour of one digit
 		return time.Time{}, false
 	}
-	layout := "2006-01-02T15:04:05"
-	if text[10] == ' ' {
-		layout = time.DateTime
+	if text[10] == ' ' || text[10] == 't' {
+		text = text[:10] + "T" + text[11:]
 	}
-	for _, zone := range [...]string{"", "Z07:00", "Z0700", "Z07"} {
-		if t, err := time.ParseInLocation(layout+zone, text, loc); err == nil {
-			return t.UTC().Truncate(time.Second), true
+	if t, err := time.ParseInLocation(seconds, text, loc); err == nil {
+		return t.UTC().Truncate(time.Second), true
+	}
+	text = clockForms.Replace(strings.ToUpper(text))
+	for _, layout := range [...]string{seconds, minutes} {
+		for _, zone := range [...]string{"", "Z07:00", "Z0700", "Z07"} {
+			if t, err := time.ParseInLocation(layout+zone, text, loc); err == nil {
+				return t.UTC().Truncate(time.Second), true
+			}
 		}
 	}
 	return time.Time{}, false
 }
+
+var clockForms = strings.NewReplacer(" UTC", "Z", " GMT", "Z", "UTC", "Z", "GMT", "Z", " Z", "Z", " +", "+", " -", "-")

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/goccy/go-json"
@@ -129,7 +130,7 @@ func parseFloat(raw []byte) float64 {
 // DecodeHistory decodes a daily price history of prices of a kind: {"data": [{"date", …, "close", …}]}. Values are numbers or
 // strings. Rows without a date or a usable close are left out. Of two rows of one date the later counts. The closes are
 // returned oldest first. bad is how many closes count as absent because they are no number or outside the range of the kind.
-// A close of null is absent, and a close of 0 on or before the first usable one is that of a day before the listing: neither is
+// A date may have a time of day after it. A close of null is absent, and a close of 0 on or before the first usable one is that of a day before the listing: neither is
 // bad. DecodeHistory keeps no reference to body.
 func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close, bad int, err error) {
 	var document struct {
@@ -154,7 +155,11 @@ func DecodeHistory(body []byte, kind compute.NumberKind) (rising []compute.Close
 	closes := map[compute.Date]float64{}
 	var zeros []compute.Date
 	for _, row := range document.Data {
-		date, err := compute.ParseDate(row.Date)
+		day := row.Date
+		if len(day) > len(time.DateOnly) && strings.IndexByte("Tt ", day[len(time.DateOnly)]) >= 0 { // pandas writes the date with a time of day
+			day = day[:len(time.DateOnly)]
+		}
+		date, err := compute.ParseDate(day)
 		switch {
 		case err != nil || !row.Close.given:
 		case row.Close.value == 0:
@@ -193,6 +198,7 @@ func DecodeSettlement(body []byte) (rows []compute.FuturesSettlement, bad int, e
 	}
 	r := csv.NewReader(bytes.NewReader(body))
 	r.FieldsPerRecord, r.ReuseRecord = -1, true
+	var unread string
 	header, err := r.Read()
 	if err != nil || len(header) < 4 || strings.TrimSpace(header[0]) != "Product" || strings.TrimSpace(header[3]) != "Price" {
 		return nil, 0, fmt.Errorf("decode settlement: %w: no header", ErrMalformed)
@@ -205,12 +211,18 @@ func DecodeSettlement(body []byte) (rows []compute.FuturesSettlement, bad int, e
 			rows = append(rows, row)
 		} else {
 			bad++
+			if len(record) >= 4 {
+				unread = strings.Join(record, ",")
+			}
 		}
 	}
-	if len(rows) == 0 {
-		return nil, bad, fmt.Errorf("decode settlement: %w", ErrNoRows)
+	switch {
+	case len(rows) > 0:
+		return rows, bad, nil
+	case unread != "": // not a line that says that nothing is published yet
+		return nil, 0, fmt.Errorf("decode settlement: %w: none of its rows can be read, the last is %q", ErrMalformed, unread)
 	}
-	return rows, bad, nil
+	return nil, bad, fmt.Errorf("decode settlement: %w", ErrNoRows)
 }
 
 func settlementRow(record []string) (row compute.FuturesSettlement, ok bool) {

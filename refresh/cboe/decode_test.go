@@ -203,7 +203,7 @@ func TestDecodeSettlement(t *testing.T) {
 		{"\xef\xbb\xbf" + header + "VX,VX/V6,2026-10-21,17.4555*\n\r\n VX , VX40/V6 ,2026-10-07, 18 ,more\n", "[17.4555 18]", 0, nil},
 		{header + "VX,\"VX/V6\",2026-10-21,2\n\"a\nb\",c,2026-10-21,3\n", "[2 3]", 0, nil},
 		{header + strings.Repeat("VX,VX/V6,2026-10-21,17\r\n", maxSettlementRows+1), "[]", 0, ErrMalformed},
-		{header, "[]", 0, ErrNoRows}, {header + "VX,VX/V6,2026-10-21,17.4", "[]", 0, ErrMalformed}, {header + "VX,X,2026-10-21,1e10\n", "[]", 1, ErrNoRows},
+		{header, "[]", 0, ErrNoRows}, {header + "VX,VX/V6,2026-10-21,17.4", "[]", 0, ErrMalformed}, {header + "VX,X,2026-10-21,1e10\n", "[]", 0, ErrMalformed}, {header + "not published\n", "[]", 1, ErrNoRows},
 		{"", "[]", 0, ErrMalformed}, {"<html>\n", "[]", 0, ErrHTML}, {"a,b\n", "[]", 0, ErrMalformed},
 	} {
 		rows, bad, err := DecodeSettlement([]byte(c.body))

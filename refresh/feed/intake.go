@@ -157,7 +157,7 @@ const (
 //   - has a price that differs by more than 20 % (price_jump),
 //   - is a chain with less than a quarter of the usable quotes (quotes_missing),
 //   - is a chain in which open interest is left to at most a tenth of the calls, or of the puts, that had some, of all or of a root and expiration
-//     with at least leastHeld of them (open_interest_missing).
+//     with at least leastHeld of them that has not settled, also where it has no row any more (open_interest_missing).
 //
 // If three refused documents in a row agree, the accepted document was wrong, and the guard lets the third one pass. Two documents
 // agree when neither has less than half of the rows of the other, their prices differ by at most 20 %, and the later one does not
@@ -170,13 +170,13 @@ type guard struct {
 
 // mark is the part of a document that the guard compares.
 type mark struct {
-	captured time.Time                 // the document's timestamp, or the last date of a history
-	sha256   string                    // of the document; of a history, the hour in which it was received
-	rows     int                       // of a chain: listed and not skipped; of a history: usable
-	price    float64                   // of the underlying
-	quotes   int                       // of a chain: usable quotes with T > 0
-	held     [2]int                    // of a chain: contracts with T > 0 and open interest, by right
-	heldOf   map[compute.Series][2]int // the same of each root and expiration
+	captured time.Time                             // the document's timestamp, or the last date of a history
+	sha256   string                                // of the document; of a history, the hour in which it was received
+	rows     int                                   // of a chain: listed and not skipped; of a history: usable
+	price    float64                               // of the underlying
+	quotes   int                                   // of a chain: usable quotes with T > 0
+	held     [2]int                                // of a chain: contracts with T > 0 and open interest, by right
+	heldOf   map[compute.Series]compute.SeriesHeld // the same of each root and expiration
 }
 
 // maxHistoryAge is for how long a history that arrives again counts as the same one.
@@ -241,11 +241,15 @@ func (m mark) against(accepted mark) *upstream.Error {
 			return upstream.Refuse(upstream.OIMissing, "%d %ss with open interest, at most a tenth of the %d of the accepted document", now, compute.Right(right), before)
 		}
 	}
-	for series, held := range m.heldOf { // one that has settled is not among them
-		for right, before := range accepted.heldOf[series] {
-			if before >= leastHeld && vanished(held[right], before) {
+	for series, had := range accepted.heldOf {
+		now, listed := m.heldOf[series]
+		if !listed && !m.captured.Before(had.Settles) {
+			continue
+		}
+		for right, before := range had.Held {
+			if before >= leastHeld && vanished(now.Held[right], before) {
 				return upstream.Refuse(upstream.OIMissing, "%d %ss of %s %s with open interest, at most a tenth of the %d of the accepted document",
-					held[right], compute.Right(right), series.Root, series.Expiration, before)
+					now.Held[right], compute.Right(right), series.Root, series.Expiration, before)
 			}
 		}
 	}

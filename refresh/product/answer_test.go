@@ -85,7 +85,7 @@ func TestNotFiniteIsNullWithAReason(t *testing.T) {
 	a.row = &seriesRow{Values: []any{g.Net}}
 	must(t, a.encode())
 	for text, want := range map[string]string{
-		string(a.variants[""].JSON): `"net_gex_dollars":null,`, string(a.summary): `"row":[null,"gex/8","0001-01-01T00:00:00Z"]`,
+		string(a.variants[""].JSON): `"net_gex_dollars":null,`, string(a.summary): `"row":[null,"gex/9","0001-01-01T00:00:00Z"]`,
 		string(a.QualityJSON): `{"not_finite":["by_expiration.delta_dollars","by_strike.call_gex_dollars","net_gex_dollars","spot_gap_pct"],"contracts":{`,
 	} {
 		if !strings.Contains(text, want) {

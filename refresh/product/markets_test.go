@@ -330,6 +330,9 @@ func (g *generator) trade(q *compute.Quote, asOf time.Time) {
 	case 5, 6:
 		q.LastTrade = asOf.Unix() - 900 + int64(g.IntN(3)) - 1
 	}
+	if g.small > 0 && asOf.Month() == time.November { // stocks without an evening
+		q.LastTrade -= 1200
+	}
 }
 
 // later draws what became of a market one or two sessions later: the spot, the volatilities, the quotes and the positions have

@@ -30,7 +30,7 @@ type track struct {
 }
 
 var levelsTrack = &track{
-	method: "track/4",
+	method: "track/5",
 	columns: []string{"as_of", "spot", "effective_spot", "net_gex_dollars", "zero_gamma_flip", "call_wall", "put_wall",
 		"gamma_regime", "expected_move_1d", "zero_dte_net_gex_dollars", "zero_dte_gross_share_pct", "flip_low", "flip_high", "charm_ex_zero_dte_dollars_per_day",
 		"method"},
@@ -250,7 +250,7 @@ func thinned(rows []json.RawMessage) []json.RawMessage {
 const maxTrackStrikes = 70
 
 var strikesTrack = &track{
-	method:  "strikes/2",
+	method:  "strikes/3",
 	columns: []string{"as_of", "effective_spot", "strikes", "net_gex_dollars", "method"},
 	every:   5 * time.Minute,
 	values: func(g *compute.Gamma) []any {

@@ -265,7 +265,7 @@ func TestSeriesMarkSplitsAndMethods(t *testing.T) {
 		_, rows := a.sealRow("gex/nvda", 0.04, inputs...)
 		rows.Body = bytes.Replace(rows.Body, []byte("[{"), []byte("["+earlier+",{"), 1)
 		data := a.seal("gex/nvda/series", 0.04, now, rows).Data()
-		for _, want := range []string{`8,"cboe",null,"gex/6","2026-11-18T21:00:00Z"],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/8","2026-12-01T12:00:00Z"]]`, c.split)} {
+		for _, want := range []string{`8,"cboe",null,"gex/6","2026-11-18T21:00:00Z"],["2026-11-20",`, fmt.Sprintf(`,"made",%s,"gex/9","2026-12-01T12:00:00Z"]]`, c.split)} {
 			if !bytes.Contains(data, []byte(want)) {
 				t.Errorf("split %s: want %s in %s", c.split, want, data)
 			}

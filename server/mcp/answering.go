@@ -1,7 +1,10 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -60,4 +63,25 @@ func (c *connection) change(f func()) {
 	defer c.changed.L.Unlock()
 	f()
 	c.changed.Broadcast()
+}
+
+// unmarked reads input without a byte order mark at its begin. Codex CLI on Windows writes one:
+// https://github.com/modelcontextprotocol/kotlin-sdk/issues/956. No message is shorter than the mark.
+type unmarked struct {
+	io.Reader
+	begun bool
+}
+
+// Read implements [io.Reader].
+func (u *unmarked) Read(p []byte) (int, error) {
+	if u.begun {
+		return u.Reader.Read(p)
+	}
+	u.begun = true
+	mark := []byte("\xef\xbb\xbf")
+	n, err := io.ReadAtLeast(u.Reader, p, len(mark))
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return copy(p, bytes.TrimPrefix(p[:n], mark)), err
 }

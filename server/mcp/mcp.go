@@ -61,7 +61,7 @@ func (f *Flags) Serve(ctx context.Context, version string, in io.Reader, out, er
 		return serveHTTP(ctx, f.HTTPListen, server, log)
 	}
 	log.Info("speaking the Model Context Protocol on standard input and output")
-	open := io.NopCloser(in)
+	open := io.NopCloser(&unmarked{Reader: in})
 	err := server.Run(ctx, answering{&sdk.IOTransport{Reader: open, Writer: struct {
 		io.Writer
 		io.Closer
