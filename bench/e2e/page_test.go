@@ -427,37 +427,28 @@ func (b *browser) matrix(p *process) {
 			rows = append(rows, i)
 		}
 	}
-	row, column, point := len(rows)/2, 2, func() {}
-	says := func(what, selector, separator string) {
-		b.t.Helper()
-		e, x, figure := m.Expirations[column], m.Net[rows[row]][column], "no open contract"
-		if x != nil {
-			figure = dollars(*x)
-		}
-		want := grouped(m.Strikes[rows[row]].Strike) + ", " + writtenDate(e.Expiration) + " " + strings.ToUpper(e.Settlement) + separator + figure
-		b.eventually(what+": "+want, func() bool { point(); return b.text(selector) == want })
+	row, column := len(rows)/2, 2
+	const cell = `#matrix tbody tr:nth-child(%d) > :nth-child(%d)`
+	at := fmt.Sprintf(cell, row+1, column+3)
+	b.see(at)
+	e, x, figure := m.Expirations[column], m.Net[rows[row]][column], "no open contract"
+	if x != nil {
+		figure = dollars(*x)
 	}
-	b.see("#matrix canvas:not(.strikes)")
-	point = func() { // again and again: the matrix moves while panels above it load
-		at := eval[[]float64](b, `(r => [r.left + (%s + .5) / %s * r.width, r.top + (%s + .5) / %s * r.height])(document.querySelector("#matrix canvas:not(.strikes)").getBoundingClientRect())`,
-			column, len(m.Expirations), row, len(rows))
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
-	}
-	says("the cell at the pointer", ".figure:popover-open", " ")
-	point = func() {}
+	want := grouped(m.Strikes[rows[row]].Strike) + ", " + writtenDate(e.Expiration) + " " + strings.ToUpper(e.Settlement) + ": " + figure
+	b.eventually("the cell at the pointer: "+want, func() bool { // again and again: the matrix moves while panels above it load
+		p := eval[[]float64](b, `(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())`, at)
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, p[0], p[1])
+		return b.text("#matrix output") == want
+	})
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
-	b.until("the figure goes with the pointer", `!document.querySelector(".figure:popover-open")`)
-	b.press("#matrix .heat-map", kb.ArrowDown, kb.ArrowDown, kb.ArrowRight) // the first key shows the cell
-	row, column = row+1, column+1
-	says("the cell of the arrow keys", ".figure:popover-open", " ")
-	says("screen readers hear the cell", "#matrix output", ": ")
-	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until("escape closes the figure", `!document.querySelector(".figure:popover-open")`)
+	b.until("the figure goes with the pointer", `document.querySelector("#matrix output").textContent === ""`)
+	b.until("the line of the spot lies between its strikes", fmt.Sprintf(`(r => [r.previousSibling, r].map(e => Number(e.firstChild.textContent.replace(",", ""))))(document.querySelector("#matrix .spot")).every((k, i) => (k > %g) === (i === 0))`, m.Spot))
 }
 
 // words opens explanations by keyboard, pointer and finger.
 func (b *browser) words() {
-	const open, vanna = `document.querySelector(".word:popover-open:not(.figure)")`, "#changes .exposures .facts > :nth-child(3) .term"
+	const open, vanna = `document.querySelector(".word:popover-open")`, "#changes .exposures .facts > :nth-child(3) .term"
 	b.see(vanna)
 	b.press("#changes .exposures .term", kb.Tab)
 	b.until("focus explains a word", open+`?.id === "word-delta" && document.activeElement.getAttribute("aria-describedby") === "word-delta"`)
@@ -495,9 +486,9 @@ func (b *browser) keyboard() {
 		}
 	}
 	b.press("#flow button.score")
-	b.until("the score shows its parts", `document.querySelectorAll(".tip:not([hidden]) li").length === 6`)
+	b.until("the score shows its parts", `document.querySelectorAll(".tip:popover-open li").length === 6`)
 	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until("escape closes the parts", `document.querySelector(".tip").hidden`)
+	b.until("escape closes the parts", `!document.querySelector(".tip:popover-open")`)
 	const plot, value = "#today .plot", `document.querySelector("#today .plot").getAttribute("aria-valuetext")`
 	b.press(plot, kb.Home)
 	first := eval[string](b, value)
@@ -573,7 +564,7 @@ func (b *browser) looks() {
 		b.view(width, 900, scheme)
 		b.until("the charts have the width", `[...document.querySelectorAll(".plot")].every(p => Math.abs(p.clientWidth - (p.querySelector(".uplot")?.clientWidth ?? 0)) < 2)`)
 		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
-			b.t.Errorf("%d wide: the page is %d wide: %s", width, wide, eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroller, .heat-map, [popover]")).map(e => (e.closest("[id]")?.id ?? "") + " " + e.tagName + " " + e.className).slice(0, 9).join()`))
+			b.t.Errorf("%d wide: the page is %d wide: %s", width, wide, eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroller, [popover]")).map(e => (e.closest("[id]")?.id ?? "") + " " + e.tagName + " " + e.className).slice(0, 9).join()`))
 		}
 		if over := eval[bool](b, `(a => [...document.querySelectorAll(".top .banner, .top > button")].some(e => e.checkVisibility() && e.offsetTop < a.bottom && e.offsetLeft < a.right))(document.querySelector(".pick select").getBoundingClientRect())`); over && width > 640 {
 			b.t.Errorf("%d wide: the head of the page lies over its pickers", width)

@@ -1,11 +1,11 @@
 // Unusual options activity: a table that the user sorts and filters, with the parts of each score.
 
-import { h, options, picker, say, scroller } from './dom.js';
+import { h, options, ordered, picker, say, scroller, sortable } from './dom.js';
 import { age, date, dollars, number, percent, shortDate, time, title, unknown, words } from './format.js';
 import { day, Panel } from './panel.js';
 import { marketNow } from './poll.js';
 import { choices, choose, chosen, onChoice } from './state.js';
-import { term } from './terms.js';
+import { explained, explanation, term } from './terms.js';
 
 // The page asks for every row, because a filter must see them all. They are 11 KB on the wire, and 20 rows are 4 KB. The best of one
 // underlying are more than what it has among the best of all.
@@ -18,6 +18,7 @@ const premiums = [5e4, 1e5, 2.5e5, 5e5, 1e6, 5e6, 1e7];
 const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'Premium', 25], ['size_surprise', 'Volume against similar contracts', 20],
   ['quote_location', 'Last price in the quote', 15], ['iv_change', 'Change of implied volatility', 10]];
 
+let tip = null; // of all scores
 let market = 0; // the market's time when the table was drawn last, in milliseconds since 1970
 const signs = { bullish: 1, neutral: 0, bearish: -1 };
 const share = (x) => (x === null ? unknown : `${number(x * 100, 1, true)}\u00a0%`);
@@ -81,7 +82,6 @@ export function flowPanel() {
   let drawn = null; // the choices that the panel shows
   let unmark = 0;
   const seen = new Map(); // when each row first came, by its id
-  const tip = tooltip();
   const rows = picker('Rows', (n) => choose({ 'flow-rows': n === '20' ? '' : n }));
   options(rows.select, ['20', '50', '100'].map((n) => [n, `${n} rows`]));
   const order = picker('Sort by', (v) => choose({ 'flow-sort': v })); // on a phone, where the table has no heads
@@ -98,11 +98,10 @@ export function flowPanel() {
   }, 'Reset the filters');
   const count = h('p', { role: 'status' });
   const none = h('p', { class: 'empty', hidden: true, role: 'status' });
-  const heads = columns.map(([key, name, , , kind]) => h('th', { scope: 'col', role: 'columnheader', class: kind, 'data-key': key },
-    h('button', { type: 'button', class: 'sort', click: () => pick(key, kind) }, name)));
+  const heads = sortable(columns.map(([key, name, , , kind]) => [key, name, kind]), pick);
   const body = h('tbody', { role: 'rowgroup' });
   const place = scroller('Unusual activity', h('table', { class: 'flow', role: 'table' }, h('caption', { class: 'unseen' }, 'Unusual options activity'),
-    h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, heads)), body));
+    h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, heads.cells)), body));
   const panel = new Panel({
     id: 'flow', controls: [order.element, rows.element, fold],
     render(data, meta) {
@@ -125,10 +124,7 @@ export function flowPanel() {
     const [key, way] = sorted();
     order.select.value = `${key}.${way}`;
     say(fold, active().length ? `Filters: ${active().length}` : 'Filters');
-    for (const head of heads) {
-      if (head.dataset.key === key) head.setAttribute('aria-sort', `${way}ending`);
-      else head.removeAttribute('aria-sort');
-    }
+    heads.mark(key, way === 'desc');
     if (!items) return;
     const every = matching(items);
     const match = sided(every);
@@ -139,8 +135,7 @@ export function flowPanel() {
     const now = Date.now();
     const fresh = shown.filter((x) => now - seen.get(x.id) < marked);
     const focused = body.contains(document.activeElement) && document.activeElement.closest('tr').dataset.id;
-    tip.hide();
-    body.replaceChildren(...shown.map((x) => row(x, tip, fresh.includes(x))));
+    body.replaceChildren(...shown.map((x) => row(x, fresh.includes(x))));
     if (focused) body.querySelector(`tr[data-id="${CSS.escape(focused)}"] button`)?.focus({ preventScroll: true });
     if (fresh.length) unmark = setTimeout(draw, Math.min(...fresh.map((x) => seen.get(x.id))) + marked - now);
     place.hidden = shown.length === 0;
@@ -154,14 +149,14 @@ export function flowPanel() {
   const explained = h('p', { class: 'about' }, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
     ` is inferred from the side of the last trade. A row is an event, ★, from a score of ${unusual} and ${dollars(big, true)} of premium: what services that sell flow call a golden sweep or a whale begins there.`);
   panel.body.append(controls.element, h('div', { class: 'counted' }, count, sides, reset), explained, legend, none, place);
-  panel.element.append(tip.element); // it is fixed to the window, and body contains what is
   draw();
   panel.follow(path);
 }
 
 /** pick sorts by a column, or turns its order round. */
-function pick(key, kind) {
+function pick(key) {
   const [by, way] = sorted();
+  const kind = columns.find((c) => c[0] === key)[4];
   const next = by === key ? (way === 'asc' ? 'desc' : 'asc') : kind === 'text' ? 'asc' : 'desc';
   choose({ 'flow-sort': key === 'score' && next === 'desc' ? '' : `${key}.${next}` });
 }
@@ -169,13 +164,7 @@ function pick(key, kind) {
 /** sort puts rows in the chosen order. Equal rows stay in the order of the answer, highest score first. */
 export function sort(items) {
   const [key, way] = sorted();
-  const value = columns.find((c) => c[0] === key)[2];
-  const sign = way === 'asc' ? 1 : -1;
-  return items.toSorted((a, b) => {
-    const [x, y] = [value(a), value(b)];
-    if (x === null || y === null) return (x === null) - (y === null);
-    return x < y ? -sign : x > y ? sign : 0;
-  });
+  return ordered(items, columns.find((c) => c[0] === key)[2], way === 'desc');
 }
 
 /** filterControls builds the fields of the filters. show gives them the choices in the address. */
@@ -204,55 +193,29 @@ function filterControls() {
   return { element, show };
 }
 
-function row(x, tip, isNew) {
+function row(x, isNew) {
   return h('tr', { 'data-id': x.id, role: 'row', class: isNew && 'fresh' }, columns.map(([key, name, , cell, kind]) => {
     const isHead = key === 'contract';
     return h(isHead ? 'th' : 'td', {
       role: isHead ? 'rowheader' : 'cell', scope: isHead && 'row', class: key === 'direction' ? `direction ${x.direction}` : kind, 'data-key': key, 'data-name': name,
-    }, isHead && isNew ? h('span', { class: 'unseen' }, 'New: ') : null, cell(x, tip));
+    }, isHead && isNew ? h('span', { class: 'unseen' }, 'New: ') : null, cell(x));
   }));
 }
 
 /** score builds the button that shows the parts of a score. */
-function score(item, tip) {
+function score(item) {
   const bar = h('span', { class: 'bar', 'aria-hidden': 'true' }, parts.map(([key]) => {
     const part = h('i', { class: key });
     part.style.width = `${item.components[key]}%`;
     return part;
   }));
   const spoken = parts.map(([key, name, most]) => `${name} ${number(item.components[key], 1)} of ${most}`).join(', ');
-  const button = h('button', {
-    type: 'button', class: 'score', 'aria-label': `Score ${number(item.score, 1, true)}, ${item.band}: ${spoken}; times quote quality ${number(item.quality, 2)}`,
-    mouseenter: () => tip.show(button, item), mouseleave: () => tip.hide(),
-    focus: () => tip.show(button, item), blur: () => tip.hide(), click: () => tip.show(button, item),
+  const line = (key, name, text) => h('li', { class: key }, h('span', null, name), h('b', null, text));
+  return explained({ class: 'score', 'aria-label': `Score ${number(item.score, 1, true)}, ${item.band}: ${spoken}; times quote quality ${number(item.quality, 2)}` }, () => {
+    tip ??= explanation({ class: 'word tip' });
+    tip.replaceChildren(h('p', null, h('b', null, item.contract), ` · ${words(item.band)} · ${date(item.expiration)}`),
+      h('ul', null, parts.map(([key, name, most]) => line(key, name, `${number(item.components[key], 1, true)} of ${most}`)), line('', 'Quote quality', `× ${number(item.quality, 2, true)}`)),
+      h('p', { class: 'about' }, item.reasons.join(' · ')));
+    return tip;
   }, h('b', null, number(item.score, 1, true)), bar);
-  return button;
-}
-
-/** tooltip is one box for all scores. show places it at a score, and Escape closes it. */
-function tooltip() {
-  const element = h('div', { class: 'tip', role: 'tooltip', hidden: true });
-  let at = null;
-  const hide = () => { element.hidden = true; };
-  const show = (button, item) => {
-    at = button;
-    const line = ([key, name, most]) => h('li', { class: key }, h('span', null, name), h('b', null, `${number(item.components[key], 1, true)} of ${most}`));
-    element.replaceChildren(
-      h('p', null, h('b', null, item.contract), ` · ${words(item.band)} · ${date(item.expiration)}`),
-      h('ul', null, parts.map(line), h('li', null, h('span', null, 'Quote quality'), h('b', null, `× ${number(item.quality, 2, true)}`))),
-      h('p', { class: 'codes' }, item.reasons.join(' · ')));
-    element.hidden = false;
-    place();
-  };
-  const place = () => {
-    if (element.hidden) return;
-    const box = at.getBoundingClientRect();
-    const { offsetWidth: width, offsetHeight: height } = element;
-    const above = box.bottom + height + 10 > innerHeight;
-    element.style.left = `${Math.max(8, Math.min(box.left, document.documentElement.clientWidth - width - 8))}px`;
-    element.style.top = `${above ? Math.max(8, box.top - height - 6) : box.bottom + 6}px`;
-  };
-  addEventListener('keydown', (event) => { if (event.key === 'Escape') hide(); });
-  addEventListener('scroll', place, { passive: true, capture: true }); // moving to a score by keyboard scrolls
-  return { element, show, hide };
 }

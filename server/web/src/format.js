@@ -57,6 +57,7 @@ const isoNewYork = new Intl.DateTimeFormat('en-CA', { timeZone: 'America/New_Yor
 const utcDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short', year: 'numeric' });
 const utcShort = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 const utcWeekday = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'long', day: 'numeric', month: 'short' });
+const utcWeekdayShort = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short' });
 const utcMonth = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'short', year: '2-digit' });
 
 /** instant writes an instant in New York's time: 20 Nov 10:44:39 ET. */
@@ -94,14 +95,14 @@ export function awaited(now, delay) {
     const day = newYorkDay(at);
     const first = newYorkTime(day, '09:30:00') + delay * 60e3;
     if (now > first + 5 * 60e3 || [0, 6].includes(new Date(day).getUTCDay())) continue;
-    return [`Next quotes: ${at === now ? 'today' : weekday(day)}, ${time(first, true)} ET`, `${delay ? `, ${delay} minutes late` : ''}, if the exchange opens.`];
+    return [`Next quotes: ${at === now ? 'today' : weekday(day, true)}, ${time(first, true)} ET`, `${delay ? `, ${delay} minutes late` : ''}, if the exchange opens.`];
   }
 }
 
 /** date writes a calendar date, which has no time zone. */
 export const date = (text) => utcDay.format(new Date(`${text}T00:00:00Z`));
 export const shortDate = (text) => utcShort.format(new Date(`${text}T00:00:00Z`));
-export const weekday = (text) => utcWeekday.format(new Date(`${text}T00:00:00Z`));
+export const weekday = (text, brief) => (brief ? utcWeekdayShort : utcWeekday).format(new Date(`${text}T00:00:00Z`)).replace(',', '');
 export const month = (text) => utcMonth.format(new Date(`${text}-01T00:00:00Z`));
 
 /** age writes a span of milliseconds: 15 min 21 s. */

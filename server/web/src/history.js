@@ -1,7 +1,7 @@
 // History: the levels of each stored date, as charts and as a table. A click opens a date.
 
 import { Chart } from './chart.js';
-import { h, scroller } from './dom.js';
+import { h, scroller, table } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, ranged, shortDate, title, weekday } from './format.js';
 import { day, Panel } from './panel.js';
 import { choose, onChoice, underlying } from './state.js';
@@ -48,24 +48,21 @@ export function historyPanel() {
     refill(place, grid(rows));
   };
   const panel = new Panel({ id: 'history', render(data) { rows = records(data); show(); } });
-  place.classList.add('fills');
+  place.classList.add('fills', 'underlyings');
   panel.body.append(h('div', { class: 'split' }, levels.element, net.element, h('div', { class: 'dates' }, place)));
   onChoice(show);
   panel.follow(`${current}/series`);
 }
 
-const columns = [['Date', (r) => h('button', { type: 'button', class: 'term', click: () => choose({ date: r.date }, true) }, weekday(r.date).replace(/^(...)\w*/, '$1'))],
-  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip)], ['To flip', (r) => percent(r.zero_gamma_flip ? (r.zero_gamma_flip / (r.effective_spot ?? r.spot) - 1) * 100 : null)],
-  ['Net gamma', (r) => dollars(r.net_gex_dollars)], ['Regime', (r) => title(r.gamma_regime)], ['Call wall', (r) => level(r.call_wall)], ['Put wall', (r) => level(r.put_wall)]];
-const words = { Flip: 'flip', 'Net gamma': 'net', Regime: 'regime', 'Call wall': 'call_wall', 'Put wall': 'put_wall' };
+const columns = [['Date', (r) => h('button', { type: 'button', class: 'term', click: () => choose({ date: r.date }, true) }, weekday(r.date, true))],
+  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip), 'flip'], ['To flip', (r) => percent(r.zero_gamma_flip ? (r.zero_gamma_flip / (r.effective_spot ?? r.spot) - 1) * 100 : null)],
+  ['Net gamma', (r) => dollars(r.net_gex_dollars), 'net'], ['Regime', (r) => title(r.gamma_regime), 'regime'], ['Call wall', (r) => level(r.call_wall), 'call_wall'], ['Put wall', (r) => level(r.put_wall), 'put_wall']];
 
 /** grid returns the table of the stored dates, newest first. */
-function grid(rows) {
-  const kind = (i) => (i === 0 || i === 5 ? null : 'number');
-  return h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels of the stored dates, newest first'),
-    h('thead', null, h('tr', null, columns.map(([name], i) => h('th', { scope: 'col', class: kind(i) }, term(words[name], name))))),
-    h('tbody', null, rows.toReversed().map((r) => h('tr', { 'aria-current': r.date === day() && 'true', click: (event) => { if (!event.target.closest('button')) choose({ date: r.date }, true); } },
-      columns.map(([, cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: kind(i) }, cell(r)))))));
+function grid(stored) {
+  const rows = stored.toReversed();
+  return table('Levels of the stored dates, newest first', columns.map(([name, , word], i) => ({ head: term(word, name), number: i > 0 && i !== 5 })), rows.map((r) => columns.map(([, cell]) => cell(r))),
+    (n) => ({ 'aria-current': rows[n].date === day() && 'true', click: (event) => { if (!event.target.closest('button')) choose({ date: rows[n].date }, true); } }));
 }
 
 function draw(levels, net, rows) {

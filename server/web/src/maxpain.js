@@ -1,8 +1,8 @@
 // Max pain: what all options of an expiration would pay at each settlement price, and where their open interest is.
 
 import { Chart } from './chart.js';
-import { h, picker, say } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate, unknown } from './format.js';
+import { h, options, picker, say } from './dom.js';
+import { axisDollars, axisShort, date, dollars, level, month, number, percent, short, shortDate, unknown } from './format.js';
 import { ahead } from './history.js';
 import { day, Panel } from './panel.js';
 import { choose, chosen, onChoice, underlying } from './state.js';
@@ -10,7 +10,6 @@ import { fact, refill } from './terms.js';
 
 const path = '/api/public/{u}-max-pain';
 
-const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
 const fewStrikes = 12;
 const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
 
@@ -24,7 +23,7 @@ export function maxPainPanel() {
     gone = {};
     choose({ expiration: e });
   });
-  expirations.select.append(h('option', { value: '' }, 'Nearest'));
+  options(expirations.select, [['', 'Nearest']]);
   const payout = new Chart('Payout at settlement', 160, { sync: 'strike', untitled: true });
   const interest = new Chart('Open interest', 160, { sync: 'strike', untitled: true });
   const dates = new Chart('Max pain by expiration', 150, { untitled: true });
@@ -53,15 +52,11 @@ export function maxPainPanel() {
   });
 }
 
-/** offer fills the menu if its options differ: the expirations by month, each with its max pain and its open interest. */
+/** offer fills the menu: the expirations by month, each with its max pain and its open interest. */
 function offer(select, expirations) {
   const text = (x) => `${on(x.expiration, expirations[0].expiration)} · ${settlements[x.settlement]} · max pain ${level(x.max_pain)} · ${short(x.open_interest)} open`;
-  const key = JSON.stringify(expirations.map((x) => [x.expiration, text(x)]));
-  if (select.dataset.key === key) return;
-  select.dataset.key = key;
-  const option = (x) => h('option', { value: x.expiration }, text(x));
-  const months = Map.groupBy(expirations, (x) => x.expiration.slice(0, 7));
-  select.replaceChildren(h('option', { value: '' }, 'Nearest'), ...[...months].map(([m, list]) => h('optgroup', { label: monthName.format(new Date(`${m}-01T00:00:00Z`)) }, list.map(option))));
+  const months = [...Map.groupBy(expirations, (x) => x.expiration.slice(0, 7))];
+  options(select, [['', 'Nearest'], ...months.map(([m, list]) => [month(m), list.map((x) => [x.expiration, text(x)])])]);
   select.value = picked();
 }
 

@@ -31,7 +31,7 @@ test('numbers, amounts, times and ages', () => {
     [format.ranged('It', [3, 1, 2], String), 'It ranged from 1 to 3.'], [format.ranged('It', [7, 7], String), 'It was 7.'],
     [format.newYorkDay(Date.parse('2026-11-21T04:59:00Z')), '2026-11-20'], [format.weekday('2026-11-20'), 'Friday 20 Nov'],
     [format.awaited(Date.parse('2026-11-20T14:40:00Z'), 15).join('|'), 'Next quotes: today, 09:45 ET|, 15 minutes late, if the exchange opens.'],
-    [format.awaited(Date.parse('2026-11-20T21:30:00Z'), 0).join('|'), 'Next quotes: Monday 23 Nov, 09:30 ET|, if the exchange opens.'],
+    [format.awaited(Date.parse('2026-11-20T21:30:00Z'), 0).join('|'), 'Next quotes: Mon 23 Nov, 09:30 ET|, if the exchange opens.'],
     [format.title('steep_contango'), 'Steep contango'], [format.reason('x_y'), 'the upstream’s document cannot be used (x y)'],
   ]) assert.equal(plain(got), want);
   for (const [day, hour] of [['2026-11-20', 21], ['2026-11-27', 18], ['2026-12-24', 18], ['2028-07-03', 17]]) { // the last three close early
