@@ -334,10 +334,10 @@ func (b *browser) zeroDTE(p *process) {
 		}
 	}](p, gammaPath+"/levels").Levels {
 		switch l.Name {
-		case "zero_dte_call_wall":
-			want = append(want, "Call wall "+grouped(l.Price))
+		case "zero_dte_call_wall": // below the spot it is no wall
+			want = append(want, map[bool]string{true: "Call wall ", false: "Largest +γ "}[l.Price >= gamma.Spot]+grouped(l.Price))
 		case "zero_dte_put_wall":
-			want = append(want, "Put wall "+grouped(l.Price))
+			want = append(want, map[bool]string{true: "Put wall ", false: "Largest −γ "}[l.Price < gamma.Spot]+grouped(l.Price))
 		case "zero_dte_pin":
 			want = append(want, far("Pin", l.Price))
 		}
@@ -397,6 +397,9 @@ func (b *browser) levels(p *process) {
 	for _, l := range levels.Levels {
 		b.has("#levels .ladder", grouped(l.Price)+" "+percent(hundredths(l.Distance)))
 	}
+	if cut := eval[[]string](b, `[...document.querySelectorAll(".ladder span")].filter(e => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)`); len(cut) > 0 {
+		b.t.Errorf("names of the ladder are cut: %q", cut)
+	}
 	if href := eval[string](b, `document.querySelector("#levels .line a").getAttribute("href")`); href != levelsPath+"?format=csv" {
 		b.t.Errorf("CSV: %s", href)
 	}
@@ -413,7 +416,7 @@ func (b *browser) has(selector string, texts ...string) {
 	}
 }
 
-// matrix reads a cell at the pointer and by keyboard.
+// matrix reads a cell at the pointer.
 func (b *browser) matrix(p *process) {
 	m := dataOf[struct {
 		Spot        float64                                   `json:"effective_spot"`
@@ -576,7 +579,7 @@ func (b *browser) looks() {
 		b.plain()
 	}
 	b.view(1400, 1000, "light")
-	b.press("#theme", kb.Enter, kb.Enter)
+	b.press("#theme", kb.Enter)
 	b.until("the button chooses the dark theme", `document.documentElement.dataset.theme === "dark"`)
 	b.do(chromedp.KeyEvent(kb.Enter))
 }

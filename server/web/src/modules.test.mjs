@@ -148,8 +148,13 @@ test('events: what two rows in a row have, at the first of them, or one that is 
   const stored = new Map();
   globalThis.localStorage = { getItem: (key) => stored.get(key) ?? null, setItem: (key, text) => stored.set(key, text) };
   for (const [day, score, want] of [['2026-11-20', 70, [70]], ['2026-11-20', 71, [70, 71]], ['2026-11-21', 72, [72]]]) {
-    assert.deepEqual(log(large([flow(score)]), day).map((e) => e.id), want, 'an event stays for its session');
+    assert.deepEqual(log([flow(score)], day).map((e) => e.id), want, 'an event stays for its session');
   }
+  assert.equal(log([66, 67, 68, 69, 70, 71].map(flow), '2026-11-23').length, 6, 'who comes after the session sees all');
+  stored.set('log spx', '{}');
+  assert.deepEqual(log([flow(72)], '2026-11-21').length, 1);
+  globalThis.localStorage.setItem = () => { throw new Error('no room'); };
+  for (const [score, want] of [[73, [72, 73]], [74, [72, 73, 74]]]) assert.deepEqual(log([flow(score)], '2026-11-21').map((e) => e.id), want, 'also in a browser that keeps nothing');
 });
 
 test('events on the price chart: at their time and price up to the moment, no sign over another, and flow after all else', () => {
@@ -170,10 +175,10 @@ test('a wall out of sight leaves a gap; net gamma out of sight is summed where i
 });
 
 test('levels: highest price first, those of one price together, and none that is unknown', () => {
-  const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: null,
-    walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }], put_walls: [], pin_strike: 105, remaining_move: 4 } };
+  const d = { effective_spot: 100, call_wall: 110, put_wall: 90, zero_gamma_flip: null, vol_trigger: 101.5, abs_gamma_strike: 110, expected_move_1d: 2, flip_band: { low: 97, high: 103 },
+    walls: { gross: { call: 110, put: 90 }, open_interest: { call: 120, put: 90 } }, zero_dte: { call_walls: [{ strike: 105 }, { strike: 110 }, { strike: 99.5 }], put_walls: [{ strike: 104 }], pin_strike: 105, remaining_move: 4 } };
   assert.deepEqual(rungs(d, 99).map((r) => [r.price, r.kind, r.names.join()]), [[120, 'call', 'Call wall by open interest'], [110, 'call', 'Call wall,Largest gamma,0DTE call wall 2'],
-    [105, 'call', '0DTE call wall,0DTE pin, outside'], [104, 'move', 'Exp. high, to close'], [102, 'move', 'Exp. high, 1 day'], [101.5, 'trigger', 'Vol trigger'], [99, 'pain', 'Max pain'], [98, 'move', 'Exp. low, 1 day'], [96, 'move', 'Exp. low, to close'], [90, 'put', 'Put wall']]);
+    [105, 'call', '0DTE call wall,0DTE pin, outside'], [104, 'put', '0DTE largest −γ,Exp. high, to close'], [103, 'flip', 'Flip in a scenario, high'], [102, 'move', 'Exp. high, 1 day'], [101.5, 'trigger', 'Vol trigger'], [99.5, 'call', '0DTE largest +γ 3'], [99, 'pain', 'Max pain'], [98, 'move', 'Exp. low, 1 day'], [97, 'flip', 'Flip in a scenario, low'], [96, 'move', 'Exp. low, to close'], [90, 'put', 'Put wall']]);
   assert.equal(rungs({ ...d, put_wall: 110 }, 99)[1].kind, 'both');
 });
 

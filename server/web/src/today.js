@@ -139,7 +139,7 @@ function reading(d) {
   if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
   if (d.flip_status === 'open_interest_missing') return ['The document lacks open interest of some options, so no sum over all of them is known.'];
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
-    : `The flip is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'below' : 'above'}`} ${spotName(d).toLowerCase()}${inBand(d) ? ', which is inside its band: a scenario says otherwise' : ''}.`;
+    : `The flip is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'below' : 'above'}`} ${spotName(d).toLowerCase()}${inBand(d) ? `, and spot is within its band${d.gamma_regime === 'neutral' ? '' : ': a scenario has the other sign'}` : ''}.`;
   const what = {
     positive: 'modelled dealers trade against moves',
     negative: 'modelled dealers trade with moves',
