@@ -43,7 +43,7 @@ export function heat(text, share) {
 
 /** sortable builds the heads of a table that its user sorts. A head is [key, name, class]. mark shows by which key, and whether it falls. */
 export function sortable(heads, onPick) {
-  const cells = heads.map(([key, name, kind]) => h('th', { scope: 'col', role: 'columnheader', class: kind, 'data-key': key }, h('button', { type: 'button', class: 'sort', click: () => onPick(key) }, name)));
+  const cells = heads.map(([key, name, kind]) => h('th', { scope: 'col', class: kind, 'data-key': key }, h('button', { type: 'button', class: 'sort', click: () => onPick(key) }, name)));
   const mark = (by, falling) => { for (const cell of cells) cell.ariaSort = cell.dataset.key !== by ? null : falling ? 'descending' : 'ascending'; };
   return { cells, mark };
 }

@@ -30,11 +30,11 @@ const side = (x) => (x.side === 'unknown' ? null : title(x.side));
 const columns = [
   ['score', 'Score', (x) => x.score, score, ''],
   ['contract', 'Contract', (x) => `${x.symbol} ${String(x.strike * 1000).padStart(12, '0')}`, (x) => [h('b', null, x.symbol), ` ${number(x.strike, 2)} ${x.option_type}`], 'text'],
-  ['days', 'Expiration', (x) => x.days_to_expiration, (x) => [(x.days_to_expiration < 300 ? shortDate : date)(x.expiration), h('small', null, `${number(x.days_to_expiration)} d`)], 'text'],
+  ['days', 'Expires', (x) => x.days_to_expiration, (x) => [(x.days_to_expiration < 300 ? shortDate : date)(x.expiration), h('small', null, `${number(x.days_to_expiration)} d`)], 'text'],
+  ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
   ['direction', 'Direction', (x) => signs[x.direction] ?? null, (x) => title(x.direction), ''],
   ['side', 'Side', side, (x) => side(x) ?? unknown, 'text'],
   ['time', 'Last trade', (x) => x.observed_at, (x) => [day() ? null : h('span', { class: 'ago' }, `${age(market - Date.parse(x.observed_at)).replace(/ \d+ s$/, '')} ago`), h('small', null, time(Date.parse(x.observed_at)))], 'number'],
-  ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
   ['volume', 'Volume', (x) => x.volume, (x) => number(x.volume), 'number'],
   ['oi', 'Open interest', (x) => x.open_interest, (x) => number(x.open_interest), 'number'],
   ['ratio', 'Vol./OI', (x) => x.volume_oi_ratio, ({ volume_oi_ratio: r }) => (r === null ? unknown : `${number(r, r < 1 ? 2 : 1, true)}×`), 'number'],
@@ -42,15 +42,15 @@ const columns = [
   ['spot', 'From spot', (x) => x.moneyness_pct, (x) => percent(x.moneyness_pct, 1), 'number'],
 ];
 
-// The filters: which values the address may have, which rows match, and the filter in words.
+// The filters: which values the address may have, and which rows match.
 const whole = /^\d{1,9}$/;
 const filters = {
-  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol.replace('.', '') === v.replace('.', ''), (v) => v],
-  type: [/^(call|put)$/, (x, v) => x.option_type === v, (v) => `${v}s`],
-  direction: [/^(bullish|bearish|neutral|unknown)$/, (x, v) => x.direction === v, (v) => `direction ${v}`],
-  premium: [whole, (x, v) => x.premium >= Number(v), (v) => `premium ${dollars(Number(v), true)} or more`],
-  from: [whole, (x, v) => x.days_to_expiration >= Number(v), (v) => `${number(Number(v))} days or more`],
-  to: [whole, (x, v) => x.days_to_expiration <= Number(v), (v) => `${number(Number(v))} days or less`],
+  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol.replace('.', '') === v.replace('.', '')],
+  type: [/^(call|put)$/, (x, v) => x.option_type === v],
+  direction: [/^(bullish|bearish|neutral|unknown)$/, (x, v) => x.direction === v],
+  premium: [whole, (x, v) => x.premium >= Number(v)],
+  from: [whole, (x, v) => x.days_to_expiration >= Number(v)],
+  to: [whole, (x, v) => x.days_to_expiration <= Number(v)],
 };
 const filter = (name) => chosen(`flow-${name}`, '', (v) => filters[name][0].test(v));
 const active = () => Object.keys(filters).filter(filter).map((name) => [name, filter(name)]);
@@ -68,13 +68,6 @@ const [unusual, big] = [65, 1e6]; // about one contract in 5,000 of an index has
 /** notable returns those rows of the table that are events. */
 export const notable = (items) => sided(items).filter((x) => x.score >= unusual && x.premium >= big);
 
-/** unmatched says why no row is shown, although there are rows. */
-export function unmatched() {
-  const [from, to] = ['from', 'to'].map(filter);
-  return from && to && Number(from) > Number(to) ? `The first day (${number(Number(from))}) lies after the last (${number(Number(to))}).`
-    : `None of the rows with the highest scores has all of this: ${active().map(([name, value]) => filters[name][2](value)).join(', ')}.`;
-}
-
 /** flowPanel builds the panel. */
 export function flowPanel() {
   let items = null; // of the last answer
@@ -84,9 +77,6 @@ export function flowPanel() {
   const seen = new Map(); // when each row first came, by its id
   const rows = picker('Rows', (n) => choose({ 'flow-rows': n === '20' ? '' : n }));
   options(rows.select, ['20', '50', '100'].map((n) => [n, `${n} rows`]));
-  const order = picker('Sort by', (v) => choose({ 'flow-sort': v })); // on a phone, where the table has no heads
-  options(order.select, columns.flatMap(([key, name]) => [[`${key}.desc`, `${name} ↓`], [`${key}.asc`, `${name} ↑`]]));
-  order.element.classList.add('order');
   const fold = h('button', { type: 'button', class: 'unfold', 'aria-expanded': 'false', click: () => fold.setAttribute('aria-expanded', String(controls.element.classList.toggle('open'))) }, 'Filters');
   const controls = filterControls();
   const sides = h('button', { type: 'button', click: () => choose({ 'flow-sides': chosen('flow-sides') === 'all' ? '' : 'all' }) });
@@ -99,11 +89,10 @@ export function flowPanel() {
   const count = h('p', { role: 'status' });
   const none = h('p', { class: 'empty', hidden: true, role: 'status' });
   const heads = sortable(columns.map(([key, name, , , kind]) => [key, name, kind]), pick);
-  const body = h('tbody', { role: 'rowgroup' });
-  const place = scroller('Unusual activity', h('table', { class: 'flow', role: 'table' }, h('caption', { class: 'unseen' }, 'Unusual options activity'),
-    h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, heads.cells)), body));
+  const body = h('tbody');
+  const place = scroller('Unusual activity', h('table', { class: 'flow' }, h('caption', { class: 'unseen' }, 'Unusual options activity'), h('thead', null, h('tr', null, heads.cells)), body));
   const panel = new Panel({
-    id: 'flow', controls: [order.element, rows.element, fold],
+    id: 'flow', controls: [rows.element, fold],
     render(data, meta) {
       market = marketNow(meta.source);
       // The rows of the first answer are not new: they may be old.
@@ -122,7 +111,6 @@ export function flowPanel() {
     rows.select.value = String(most());
     reset.hidden = active().length === 0;
     const [key, way] = sorted();
-    order.select.value = `${key}.${way}`;
     say(fold, active().length ? `Filters: ${active().length}` : 'Filters');
     heads.mark(key, way === 'desc');
     if (!items) return;
@@ -140,7 +128,7 @@ export function flowPanel() {
     if (fresh.length) unmark = setTimeout(draw, Math.min(...fresh.map((x) => seen.get(x.id))) + marked - now);
     place.hidden = shown.length === 0;
     none.hidden = shown.length > 0;
-    say(none, hidden ? 'The side of every row is unknown.' : items.length ? unmatched() : 'No unusual activity has been found in this session.');
+    say(none, hidden ? 'The side of every row is unknown.' : items.length ? 'None of the rows with the highest scores has all that the filters ask for.' : 'No unusual activity has been found in this session.');
     say(count, items.length ? `${shown.length} of ${match.length} shown${day() ? `, of ${date(day())}` : ''}` : '');
   }
   onChoice(() => { if (location.search !== drawn) draw(); });
@@ -194,11 +182,9 @@ function filterControls() {
 }
 
 function row(x, isNew) {
-  return h('tr', { 'data-id': x.id, role: 'row', class: isNew && 'fresh' }, columns.map(([key, name, , cell, kind]) => {
+  return h('tr', { 'data-id': x.id, class: isNew && 'fresh' }, columns.map(([key, , , cell, kind]) => {
     const isHead = key === 'contract';
-    return h(isHead ? 'th' : 'td', {
-      role: isHead ? 'rowheader' : 'cell', scope: isHead && 'row', class: key === 'direction' ? `direction ${x.direction}` : kind, 'data-key': key, 'data-name': name,
-    }, isHead && isNew ? h('span', { class: 'unseen' }, 'New: ') : null, cell(x));
+    return h(isHead ? 'th' : 'td', { scope: isHead && 'row', class: key === 'direction' ? `direction ${x.direction}` : kind, 'data-key': key }, isHead && isNew ? h('span', { class: 'unseen' }, 'New: ') : null, cell(x));
   }));
 }
 
