@@ -5,10 +5,19 @@ const gap = '\u00a0'; // no line break between a number and its unit
 const minus = (text) => text.replace('-', /[1-9]/.test(text) ? '\u2212' : ''); // zero has no sign
 const known = (x) => typeof x === 'number' && Number.isFinite(x);
 
+const formats = new Map(); // one takes as long to make as 100 numbers to write
+
+/** grouped writes x with at least and at most so many decimals. */
+function grouped(x, least, most) {
+  const key = `${least} ${most}`;
+  if (!formats.has(key)) formats.set(key, new Intl.NumberFormat('en-US', { minimumFractionDigits: least, maximumFractionDigits: most }));
+  return formats.get(key).format(x);
+}
+
 /** number writes x with at most so many decimals, or with exactly so many if fixed. */
 export function number(x, decimals = 0, fixed = false) {
   if (!known(x)) return unknown;
-  return minus(x.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: fixed ? decimals : 0 }));
+  return minus(grouped(x, fixed ? decimals : 0, decimals));
 }
 
 /** level writes an index level. */
@@ -36,7 +45,7 @@ export function short(x, brief = false) {
   const [scale, suffix] = scales.find(([s]) => size >= s * 0.9995) ?? [1, ''];
   const y = x / scale;
   const decimals = suffix === '' && Number.isInteger(x) || Math.abs(y) >= 99.95 ? 0 : Math.abs(y) >= 9.995 ? 1 : 2;
-  return minus(y.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: brief ? 0 : decimals }) + (suffix && gap + suffix));
+  return minus(grouped(y, brief ? 0 : decimals, decimals) + (suffix && gap + suffix));
 }
 
 /** dollars writes an amount: −$6.40 bn. A word joiner keeps the sign on the line of the amount. */
