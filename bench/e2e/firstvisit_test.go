@@ -56,7 +56,7 @@ func TestFirstVisit(t *testing.T) {
 		case 1400: // price, strikes, levels and 0DTE are above the fold
 			b.until("they are in the window", `scrollY === 0 && ["#today .price canvas", "#strikes canvas", "#levels .ladder", "#zero-dte canvas"].every(s => document.querySelector(s)?.getBoundingClientRect().bottom <= innerHeight - 28)`)
 		case 390:
-			b.until("a phone shows the head and two views, the first of which begins in the first screen", `document.querySelector("#today .price canvas").getBoundingClientRect().top < 600 && document.querySelector("#today h2").offsetHeight < 60 && document.querySelector("#today .controls").getBoundingClientRect().bottom <= document.querySelector("#today").getBoundingClientRect().bottom && document.documentElement.scrollHeight < 3000 && document.querySelectorAll(".folded .fold").length === document.querySelectorAll("main > section").length - 3`)
+			b.until("a phone shows the head and two views, the first of which begins in the first screen", `document.querySelector("#today .price canvas").getBoundingClientRect().top < 600 && document.querySelector("#today h2").offsetHeight < 60 && document.querySelector("#today .controls").getBoundingClientRect().bottom <= document.querySelector("#today .price").getBoundingClientRect().top && document.documentElement.scrollHeight < 3000 && document.querySelectorAll(".folded .fold").length === document.querySelectorAll("main > section").length - 3`)
 		}
 		b.until("every panel is seen", allLoaded)
 		b.frames()

@@ -1,7 +1,7 @@
 // One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, beyond, color, corner, covered, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
+import { annotate, beyond, color, covered, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -82,7 +82,7 @@ export class Chart {
   #zoom = null; // [from, to]
   #drawn; // the view of #plot; while a drawing waits, #spec may have another
   #down = null; // where the pointer was pressed on the drawing
-  #finger = false; // the tooltip follows a finger
+  tagged = []; // where the tags of levels are, in CSS pixels below the top of the plot
 
   constructor(title, height, options = {}) {
     Object.assign(this, { title, height, gutter: 0, pad: [20, 0], zoomed() {}, moved() {} }, options);
@@ -212,7 +212,7 @@ export class Chart {
           for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
           zeroLine(u, ink.line);
         }],
-        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); beyond(u, spec.beyond ?? ''); glyphs(u, spec.glyphs ?? [], this.right ? tags(u, levels) : []); }],
+        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); beyond(u, spec.beyond ?? ''); const placed = this.right ? tags(u, levels) : []; this.tagged = placed.map((t) => (t.y - u.bbox.top) / devicePixelRatio); glyphs(u, spec.glyphs ?? [], placed); }],
         setCursor: [(u) => { this.moved(u); if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
@@ -224,7 +224,6 @@ export class Chart {
     const last = this.#spec ? this.#spec.xs.length - 1 : -1;
     const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity }[event.key];
     if (last < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    this.#finger = false;
     if (event.key === 'Escape') {
       if (this.hint.hidden) this.#zoomTo(null);
       else this.#hide();
@@ -276,7 +275,7 @@ export class Chart {
   #scrub(event, pressed = false) {
     const u = this.#plot;
     if (!u || !this.#spec?.xs.length) return;
-    const touch = this.#finger = event.pointerType === 'touch';
+    const touch = event.pointerType === 'touch';
     if (touch || pressed) {
       const box = u.over.getBoundingClientRect();
       u.setCursor({ left: event.clientX - box.left, top: event.clientY - box.top });
@@ -345,7 +344,7 @@ export class Chart {
     if (!this.hint.hidden) this.#show();
   }
 
-  /** show places the tooltip in a corner of the plot. A finger would hide it there, so then it is above or below the chart. */
+  /** show places the tooltip above the chart, or below it: there it hides nothing of the chart, and no finger hides it. */
   #show() {
     const u = this.#plot;
     const spec = this.#spec;
@@ -356,9 +355,11 @@ export class Chart {
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
     const { offsetWidth: width, offsetHeight: height } = this.hint;
-    const { x, y } = corner(u, i, width, height);
-    const beside = this.canvas.getBoundingClientRect().top > height ? -height - 4 : u.height + 4;
-    this.hint.style.transform = `translate(${x}px, ${this.#finger ? beside : y}px)`; // a transform moves nothing else
+    const { left, top } = this.canvas.getBoundingClientRect();
+    const head = [...document.querySelectorAll('.top, #strip')].at(-1).getBoundingClientRect().bottom;
+    const x = Math.max(8 - left, Math.min(u.over.offsetLeft + u.cursor.left - width / 2, innerWidth - width - left - 8));
+    const y = top > head + height ? -height - 2 : u.height + 2;
+    this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
 
   #hide() { this.hint.hidden = true; }

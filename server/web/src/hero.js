@@ -11,13 +11,15 @@ import { Replay } from './replay.js';
 import { choices, choose, onChoice, underlying } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, clock, cone, daily, fit, jumps, outside, points, seen, shown } from './track.js';
+import { atRow, clock, cones, daily, fit, jumps, late, outside, points, seen, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
 const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 const narrow = 560; // CSS pixels of the hero, from which on its tags have names
 const sessions = 40; // at most, of the closes
+const few = 5; // closes make no picture
+const tagHeight = 19; // CSS pixels between the tags of two prices
 const share = (x) => (x === null ? unknown : `${number(x, 1)}\u00a0%`);
 const write = (band) => (band ? `${rough(band[0])} to ${rough(band[1])}` : unknown);
 
@@ -116,7 +118,7 @@ export class Hero {
 
   /** track is drawn. One row makes no line, so then the closes are drawn, if there are some. */
   get #track() {
-    const least = this.#series?.rows.length > 1 ? 2 : 1;
+    const least = this.#series?.rows.length >= few ? 2 : 1;
     return this.#given?.rows.length >= least ? this.#given : null;
   }
 
@@ -139,7 +141,7 @@ export class Hero {
     const zoom = this.lines.zoom;
     for (const [chart, own] of [[this.net, this.#track && this.expiring.picked() === '0dte'], [this.profile]]) say(chart.element.querySelector('h3'), `${chart.title}${this.expiring.picked() === 'all' ? '' : own ? ', 0DTE' : ', all expirations'}`);
     const own = this.#own(m);
-    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, own, this.#d?.by_strike ?? [], this.#wide);
+    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], (left?.expected ?? []).slice(0, this.replay.at === null ? 2 : 1), zoom, own, this.#d?.by_strike ?? [], this.#wide);
     this.#range = range;
     this.element.dataset.prices = range.map((x) => x.toFixed(2)).join(' to ');
     this.lines.gutter = this.net.gutter = this.#gutter();
@@ -148,7 +150,7 @@ export class Hero {
     else for (const chart of [this.lines, this.net]) chart.clear(this.#why);
     this.replay.set(this.#track ? left.xs.filter((x) => left.rows.has(x)) : [], zoom ?? left?.axis.range ?? [0, 1]);
     const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
-    if (this.#d) this.#drawBars(own, range, left?.expected?.last, bars);
+    if (this.#d) this.#drawBars(own, range, left?.expected?.at(-1), bars);
     const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
     say(this.note, !this.#track && (left || this.#why) ? `${this.#absent()}${left ? ' Shown are the closes.' : ''}`
       : this.#track && this.under.picked() === 'on' && !this.#strikes?.rows.length ? (this.#strikes ? 'No heat map is stored.' : 'The heat map is loading.')
@@ -183,16 +185,16 @@ export class Hero {
     if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Expected move')];
     this.lines.draw({
       ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ? [expected.band] : []), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
+      ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ?? []).map((c, i) => ({ ...c.band, label: i ? '' : `Exp. move from ${time(c.from, true)}${expected[1] ? ', now' : ''}` })), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
   }
 
-  #drawBars(m, range, ends, then) {
+  #drawBars(m, range, cone, then) {
     const d = this.#d;
     const name = parts[this.expiring.picked()];
     const part = name && this.#grid?.parts?.find((p) => p.name === name);
-    const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
+    const move = cone?.range(cone.end) ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
     const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
     this.bars.pad = this.element.clientWidth < narrow ? [26, 2] : [28, 28];
@@ -213,9 +215,10 @@ export class Hero {
     const highs = column('flip_high');
     const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
     const last = bands.findLast((band) => band);
-    const expected = cone(track, xs, all);
     const end = closes(track.session_date);
-    const done = xs.at(-1) >= end - (this.#live ? 0 : 20 * 60e3); // of a session that is over, the last quotes are of up to 15 minutes before the close or after it
+    const done = xs.at(-1) >= end - (this.#live ? 0 : late); // of a session that is over, the last quotes are of up to 15 minutes before the close or after it
+    const expected = cones(track, xs, all, until, this.replay.at === null && this.#d?.session_date === track.session_date ? this.#d.zero_dte?.remaining_move : null);
+    if (done && until === Infinity) expected.splice(1);
     const expired = done && until > end && this.#last('zero_dte_net_gex_dollars') === null && all('zero_dte_net_gex_dollars').some((x) => x !== null);
     const own = this.expiring.picked() === '0dte';
     const [net, other] = (own ? ['zero_dte_net_gex_dollars', 'net_gex_dollars'] : ['net_gex_dollars', 'zero_dte_net_gex_dollars']).map(column);
@@ -233,13 +236,13 @@ export class Hero {
         line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
         ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [line('Implied spot', 'effective_spot', '--ink', { kind: 'none' })] : []),
         { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
-        ...(expected ? [{ name: 'Expected move', values: xs.map(expected.range), format: write, kind: 'none' }] : []),
+        ...expected.slice(0, 1).map(({ range: of }) => ({ name: 'Expected move', values: xs.map(of), format: write, kind: 'none' })),
       ],
       summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
         `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
         jumps('call', 'positive', all('call_wall')) + jumps('put', 'negative', all('put_wall')) +
         (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
-        (expected ? `The cone is the expected move of the session from ${time(expected.from, true)}, one standard deviation: at the close ${write(expected.last)}.` : ''),
+        expected.map((c, i) => `${i ? 'What is left of it' : 'The cone is the expected move of the session'} from ${time(c.from, true)}, one standard deviation: at the close ${write(c.range(c.end))}. `).join(''),
       net: [
         { name: 'Net', values: net, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
         { name: `${own ? 'All expirations' : 'Expiring the same day'}, net`, values: other, format: dollars, kind: 'none' },
@@ -253,7 +256,7 @@ export class Hero {
   #closes() {
     if (!this.#series) return null;
     const { xs, column, dates } = daily(this.#series, day() || '9');
-    if (xs.length < 2) return null;
+    if (xs.length < few) return null;
     const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
     return {
       xs, column, mark: [],
@@ -299,8 +302,11 @@ export class Hero {
     if (!over) return;
     const [own, price, bars] = [this.element, ...[this.lines, this.bars].map((c) => c.canvas.querySelector('.u-over') ?? over)].map((e) => e.getBoundingClientRect());
     const [low, high] = this.#range;
-    const at = high - (clientY - price.top) / price.height * (high - low);
-    this.cross.style = `left: ${price.left - own.left}px; top: ${clientY - own.top}px; width: ${bars.right - price.left}px; --tag: ${price.width + 5}px`;
+    const y = clientY - price.top;
+    const at = high - y / price.height * (high - low);
+    const { tagged } = this.lines;
+    const free = [y, ...tagged.flatMap((t) => [t - tagHeight, t + tagHeight])].filter((to) => tagged.every((t) => Math.abs(to - t) >= tagHeight)).sort((a, b) => Math.abs(a - y) - Math.abs(b - y))[0];
+    this.cross.style = `left: ${price.left - own.left}px; top: ${clientY - own.top}px; width: ${bars.right - price.left}px; --tag: ${price.width + 5}px; --beside: ${free - y}px`;
     say(this.cross.firstChild, number(at, at < 1000 ? 2 : 1, true));
   }
 

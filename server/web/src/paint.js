@@ -30,16 +30,30 @@ const lonely = (u, i) => u.data[i].flatMap((v, k, all) => {
   return u.valToPos(u.data[0][end], 'x') - u.valToPos(u.data[0][k], 'x') < 5 ? [k] : [];
 });
 
+/** treads draws each value from its point to the next. Nothing connects two values, so a wall that jumps and returns is no spike. */
+function treads(u, k, from, to) {
+  const stroke = new Path2D();
+  const [xs, ys] = [u.data[0], u.data[k]];
+  const known = (i) => (ys[i] ?? null) !== null;
+  for (let i = from; i < to; i++) {
+    if (!known(i) || !known(i + 1)) continue;
+    const y = u.valToPos(ys[i], 'y', true);
+    if (ys[i] !== ys[i - 1]) stroke.moveTo(u.valToPos(xs[i], 'x', true), y);
+    stroke.lineTo(u.valToPos(xs[i + 1], 'x', true), y);
+  }
+  return { stroke };
+}
+
 /** drawn returns uPlot's description of a series. */
 export function drawn(s, stroke, negative) {
-  const { bars, stepped, linear } = uPlot.paths;
+  const { bars, linear } = uPlot.paths;
   switch (s.kind) {
     case 'bars':
       return { stroke, fill: stroke, width: 0, paths: bars({ size: [0.72, 22, 1] }), points: { show: false } };
     case 'ghost':
       return { stroke: faded(stroke, 0.7), fill: faded(stroke, 0.18), width: 1, paths: bars({ size: [0.95, 28, 1] }), points: { show: false } };
     case 'step':
-      return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1, alignGaps: s.gaps ? 0 : 1 }), gaps: (u, k, from, to, gaps) => gaps.map(([a, b]) => [a, b + devicePixelRatio]), points: { size: 5, fill: stroke, filter: lonely }, spanGaps: false };
+      return { stroke, width: s.width ?? 1.5, paths: treads, points: { size: 5, fill: stroke, filter: lonely } };
     case 'points':
       return { stroke, fill: stroke, paths: () => null, points: { show: true, size: 10, fill: stroke } };
     case 'cells':
@@ -243,13 +257,13 @@ export function nameValues(u, series, fillStyle) {
   ctx.restore();
 }
 
-/** glyphs draws the sign of each event that covers none before it in the list, and no tag. */
+/** glyphs draws the sign of each event that covers none before it in the list, and no tag of a price out of sight. */
 export function glyphs(u, events, tagged = []) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
   ctx.save();
   Object.assign(ctx, { font: `${15 * scale}px system-ui, sans-serif`, textAlign: 'center', textBaseline: 'middle', strokeStyle: color('--surface'), lineWidth: 3 * scale, lineJoin: 'round' });
-  const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x, y }) => x >= bbox.left && x <= bbox.left + bbox.width && !tagged.some((t) => x > t.left - 9 * scale && Math.abs(y - t.y) < 17 * scale));
+  const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x, y }) => x >= bbox.left && x <= bbox.left + bbox.width && !tagged.some((t) => t.outside && x > t.left - 9 * scale && Math.abs(y - t.y) < 17 * scale));
   for (const { x, y, glyph, color: name } of legible(seen, 13 * scale)) {
     ctx.strokeText(glyph, x, y);
     ctx.fillStyle = color(name);
@@ -266,21 +280,8 @@ export function beyond({ ctx, bbox }, text) {
   ctx.restore();
 }
 
-/** corner returns the corner of a plot where a box hides neither the pointer nor its points, and the fewest of the others. */
-export function corner(u, i, width, height) {
-  const { offsetLeft, offsetTop, clientWidth, clientHeight } = u.over;
-  const { left, top } = u.cursor;
-  const dot = (x, v) => (across(u) ? [u.valToPos(v, 'y'), u.valToPos(x, 'x')] : [u.valToPos(x, 'x'), u.valToPos(v, 'y')]);
-  const dots = u.series.flatMap((s, k) => (k && s.show ? u.data[k].flatMap((v, j) => (Number.isFinite(v) ? [[...dot(u.data[0][j], v), j === i ? 1e4 : 1]] : [])) : [])).concat([[left, top, 1e5]]);
-  const hides = (x, y) => dots.reduce((sum, [px, py, weight]) => (px > x - 9 && px < x + width + 9 && py > y - 9 && py < y + height + 9 ? sum + weight : sum), 0);
-  const end = clientWidth - width - 4;
-  const sides = [Math.min(4, end), end]; // the other side of the pointer is first
-  return (left < clientWidth / 2 ? sides.reverse() : sides).flatMap((x) => [4, Math.max(4, clientHeight - height - 4)].map((y) => ({ x: Math.max(0, offsetLeft + x), y: offsetTop + y, hides: hides(x, y) })))
-    .reduce((best, p) => (p.hides < best.hides ? p : best));
-}
-
-/** legible returns the places that are at least gap away from each one before them. */
-export const legible = (places, gap) => places.reduce((all, p) => (all.some((q) => Math.hypot(p.x - q.x, p.y - q.y) < gap) ? all : [...all, p]), []);
+/** legible returns the places that are at least gap away from each one before them: where they are, or above or below that. It leaves out what has no room there. */
+export const legible = (places, gap) => places.reduce((all, p) => [...all, ...[0, -1, 1, -2, 2].map((k) => ({ ...p, y: p.y + k * gap })).filter((at) => all.every((q) => Math.hypot(at.x - q.x, at.y - q.y) >= gap)).slice(0, 1)], []);
 
 /** rules draws a line at each price: from side to side, or from an x on. */
 export function rules(u, levels) {
@@ -302,7 +303,7 @@ export function rules(u, levels) {
 
 /**
  * tags names each price on the axis at the right of the plot. The tag of a price out of sight stands at the edge, with beyond, the way
- * to it. A tag without room for its label has its short text. It returns the places of the tags that lie over the plot.
+ * to it. A tag without room for its label has its short text. It returns the places of the tags.
  */
 export function tags(u, levels) {
   const { ctx, bbox } = u;
@@ -337,7 +338,7 @@ export function tags(u, levels) {
     ctx.fillText(tag.text, left + 5 * scale, tag.y + 0.5 * scale);
   }
   ctx.restore();
-  return placed.filter(({ left }) => left < start);
+  return placed;
 }
 
 /** covered says whether a tag stands where the axis would have a number. Tags of prices out of sight are stacked at the edge. */
