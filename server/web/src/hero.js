@@ -8,10 +8,10 @@ import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged,
 import { barsAt, cellsOf, endsOf, figure, mapped, read, rowsAt } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
-import { choices, choose, onChoice, underlying } from './state.js';
+import { choices, choose, onChoice } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, clock, cones, daily, fit, jumps, late, outside, points, seen, shown } from './track.js';
+import { atRow, clock, cones, daily, fit, late, outside, points, records, seen, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
@@ -38,12 +38,12 @@ export class Hero {
   #range = [0, 1]; // of the price axis
 
   constructor(onMoment) {
-    const options = { top: 22, untitled: true, right: true, pad: [0, 17] };
+    const options = { top: 22, right: true, pad: [0, 17] };
     this.lines = new Chart('Spot, flip and walls', 270, { ...options, sync: 'today', zoomed: () => this.draw() });
     this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike',
       moved: ({ over, cursor }) => this.element.matches(':hover') || this.#point({ type: cursor.left >= 0 && document.querySelector('.u-over:hover') ? 'pointermove' : '', target: over, clientY: over.getBoundingClientRect().top + cursor.top }) });
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
-    this.profile = new Chart('Gamma profile', 76, { untitled: true, top: 18, pad: [8, 0], along: 'strike' });
+    this.profile = new Chart('Gamma profile', 76, { top: 18, pad: [8, 0], along: 'strike' });
     this.replay = new Replay(() => { this.through.look(); this.draw(); onMoment(); });
     this.span = choices('span', 'Time shown', spans, () => (this.#track && Date.parse(this.#last('as_of')) < newYorkTime(this.#track.session_date, noon) ? 'so-far' : 'session'));
     this.under = choices('heat', 'Behind the price', [['off', 'Cone'], ['on', 'Heat map']]);
@@ -94,8 +94,7 @@ export class Hero {
 
   // The bars of the close before the session that is shown. An answer of a date does not change.
   ghost = follow(() => {
-    const dates = this.#series?.rows.map((row) => row[this.#series.columns.indexOf('date')]) ?? [];
-    const before = dates.filter((d) => d < this.#d?.session_date).at(-1);
+    const before = records(this.#series).map((row) => row.date).filter((d) => d < this.#d?.session_date).at(-1);
     return before && this.figure.picked() === 'net' ? `${past}?date=${before}` : '';
   }, ({ document }, fresh) => {
     if (!fresh) return;
@@ -185,9 +184,9 @@ export class Hero {
     if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Expected move')];
     this.lines.draw({
       ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ?? []).map((c, i) => ({ ...c.band, label: i ? '' : `Exp. move from ${time(c.from, true)}${expected[1] ? ', now' : ''}` })), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
+      ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ?? []).map((c, i) => ({ ...c.band, label: i ? '' : `Exp. move from ${time(c.from, true)}${expected[1] ? ', now' : ''}` })), ...after] }), yFormat: (y, digits) => number(y, digits, true), summary,
     });
-    this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
+    this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yFormat: axisDollars, summary: netSummary });
   }
 
   #drawBars(m, range, cone, then) {
@@ -222,25 +221,20 @@ export class Hero {
     const expired = done && until > end && this.#last('zero_dte_net_gex_dollars') === null && all('zero_dte_net_gex_dollars').some((x) => x !== null);
     const own = this.expiring.picked() === '0dte';
     const [net, other] = (own ? ['zero_dte_net_gex_dollars', 'net_gex_dollars'] : ['net_gex_dollars', 'zero_dte_net_gex_dollars']).map(column);
-    const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, faint: key !== 'spot' && this.expiring.picked() !== 'all', ...more });
     return {
-      xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
+      xs, column: all, expected, rows: new Set(records(track).map((row) => Date.parse(row.as_of))),
       axis: { view: `${track.session_date} ${this.span.picked()}`, xs, range, ...clock(name) },
       mark: this.replay.at !== null ? [{ x: this.replay.at, label: '', color: '--accent' }] : done ? [{ x: Math.min(end, range[1]), label: this.element.clientWidth < narrow ? 'Close' : `Close ${level(this.#last('spot'))}${expired ? ', 0DTE expired' : ''}`, color: '--muted' }] : [],
       after: until > end && xs.at(-1) > end ? [{ from: end, to: xs.at(-1), color: '--muted' }] : [],
       series: [
-        line('Spot', 'spot', '--ink', { width: 2.5 }),
-        ...(all('zero_gamma_flip').some((x) => x !== null) ? [line('Flip', 'zero_gamma_flip', '--flip')] : []),
-        ...(last && all('zero_gamma_flip').some((x) => x !== null) ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
-        line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
-        line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
-        ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [line('Implied spot', 'effective_spot', '--ink', { kind: 'none' })] : []),
+        ...lines(column, { gaps: true, faint: this.expiring.picked() !== 'all' }),
+        ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
+        ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [{ name: 'Implied spot', values: column('effective_spot'), format: level, kind: 'none' }] : []),
         { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
         ...expected.slice(0, 1).map(({ range: of }) => ({ name: 'Expected move', values: xs.map(of), format: write, kind: 'none' })),
       ],
       summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
         `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
-        jumps('call', 'positive', all('call_wall')) + jumps('put', 'negative', all('put_wall')) +
         (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
         expected.map((c, i) => `${i ? 'What is left of it' : 'The cone is the expected move of the session'} from ${time(c.from, true)}, one standard deviation: at the close ${write(c.range(c.end))}. `).join(''),
       net: [
@@ -257,15 +251,11 @@ export class Hero {
     if (!this.#series) return null;
     const { xs, column, dates } = daily(this.#series, day() || '9');
     if (xs.length < few) return null;
-    const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
     return {
       xs, column, mark: [],
       axis: { view: 'closes', xs, xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [Math.max(0, xs.length - sessions) - 1.6, xs.length - 0.5],
         xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''), onPick: (i) => choose({ date: dates[i] }, true) },
-      series: [
-        line('Spot', 'spot', '--ink', { width: 2.5 }), ...(column('zero_gamma_flip').some((x) => x !== null) ? [line('Flip', 'zero_gamma_flip', '--flip')] : []),
-        line('Call wall', 'call_wall', '--positive', { kind: 'step' }), line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
-      ],
+      series: lines(column),
       summary: `${this.#absent()} Shown are the levels at the closes of ${number(xs.length)} dates, to ${date(dates.at(-1))}. A click opens a date.`,
       net: [{ name: 'Net', values: column('net_gex_dollars'), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
       netSummary: told(column('net_gex_dollars')),
@@ -284,7 +274,7 @@ export class Hero {
   }
 
   #last(name) {
-    return this.#track.rows.at(-1)[this.#track.columns.indexOf(name)];
+    return records(this.#track).at(-1)[name];
   }
 
   #gutter() {
@@ -319,6 +309,13 @@ export class Hero {
     event.preventDefault();
     this.replay.play();
   }
+}
+
+/** lines returns the series of the levels that run through the hero, by the name of a column. A flip that never was has none. */
+function lines(column, more) {
+  return [['Spot', 'spot', '--ink', 'line'], ['Flip', 'zero_gamma_flip', '--flip', 'line'], ['Call wall', 'call_wall', '--positive', 'step'], ['Put wall', 'put_wall', '--negative', 'step']]
+    .map(([name, key, color, kind]) => ({ name, values: column(key), format: level, color, kind, ...more, ...(key === 'spot' && { width: 2.5, faint: false }) }))
+    .filter((s) => s.name !== 'Flip' || s.values.some((x) => x !== null));
 }
 
 /** told says in words how net gamma was. */

@@ -79,10 +79,8 @@ function bySign(u, above, below) {
   if (!Number.isFinite(zero)) return above;
   const gradient = u.ctx.createLinearGradient(0, top, 0, top + height);
   const stop = Math.min(1, Math.max(0, zero));
-  gradient.addColorStop(0, above);
   gradient.addColorStop(stop, above);
   gradient.addColorStop(stop, below);
-  gradient.addColorStop(1, below);
   return gradient;
 }
 
@@ -98,20 +96,21 @@ export const overhang = (sideways, atEnd, least) => (u) => {
   return Math.ceil(Math.max(least, ...(texts ?? []).map(over).filter(Number.isFinite)));
 };
 
+/** clean returns what draws, and leaves the settings of the canvas as they were. */
+export const clean = (draw) => (u) => {
+  u.ctx.save();
+  draw(u);
+  u.ctx.restore();
+};
+
 const across = (u) => u.scales.x.ori === 1; // x runs upwards
 
 /** zeroLine draws a line at zero, if zero is in sight. */
 export function zeroLine(u, stroke) {
-  if (across(u)) {
-    const x = Math.round(u.valToPos(0, 'y', true));
-    u.ctx.fillStyle = stroke;
-    if (x >= u.bbox.left && x <= u.bbox.left + u.bbox.width) u.ctx.fillRect(x, u.bbox.top, Math.max(1, Math.round(devicePixelRatio)), u.bbox.height);
-    return;
-  }
-  const y = Math.round(u.valToPos(0, 'y', true));
-  if (!(y > u.bbox.top && y < u.bbox.top + u.bbox.height)) return;
+  const { left, top, width, height } = u.bbox;
+  const [at, thick] = [u.valToPos(0, 'y', true), devicePixelRatio].map(Math.round);
   u.ctx.fillStyle = stroke;
-  u.ctx.fillRect(u.bbox.left, y, u.bbox.width, Math.max(1, Math.round(devicePixelRatio)));
+  if (across(u) ? left <= at && at <= left + width : top < at && at < top + height) u.ctx.fillRect(...(across(u) ? [at, top, thick, height] : [left, at, width, thick]));
 }
 
 /** shade draws bands below everything else. The legend names them. */
@@ -164,7 +163,6 @@ export function heat(u, cells) {
 export function ribbon(u, { values, color: name, xs = u.data[0] }) {
   const { ctx, bbox } = u;
   const corner = (i, end) => [u.valToPos(xs[i], 'x', true), u.valToPos(values[i][end], 'y', true)];
-  ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
@@ -179,14 +177,12 @@ export function ribbon(u, { values, color: name, xs = u.data[0] }) {
   }
   ctx.fillStyle = faded(color(name), 0.16);
   ctx.fill();
-  ctx.restore();
 }
 
 /** annotate draws a line for each mark up to its label above the plot. */
 export function annotate(u, marks) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
-  ctx.save();
   ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'left'; // uPlot has set another for its last axis
@@ -203,7 +199,6 @@ export function annotate(u, marks) {
     ctx.stroke();
     ctx.fillText(mark.label, mark.left + 4 * scale, y);
   }
-  ctx.restore();
 }
 
 /** crosses says whether the line of a mark, continued upwards, crosses the label of another. */
@@ -237,7 +232,6 @@ export function layOut(marks, end) {
 /** nameValues writes the labels of points above or below them. It leaves out labels without room. */
 export function nameValues(u, series, fillStyle) {
   const { ctx } = u;
-  ctx.save();
   ctx.font = `${11.5 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textAlign = 'center';
   ctx.textBaseline = 'alphabetic';
@@ -254,14 +248,12 @@ export function nameValues(u, series, fillStyle) {
       ctx.fillText(label, x, u.valToPos(s.values[i], 'y', true) + below * devicePixelRatio);
     });
   }
-  ctx.restore();
 }
 
 /** glyphs draws the sign of each event that covers none before it in the list, and no tag of a price out of sight. */
 export function glyphs(u, events, tagged = []) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
-  ctx.save();
   Object.assign(ctx, { font: `${15 * scale}px system-ui, sans-serif`, textAlign: 'center', textBaseline: 'middle', strokeStyle: color('--surface'), lineWidth: 3 * scale, lineJoin: 'round' });
   const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x, y }) => x >= bbox.left && x <= bbox.left + bbox.width && !tagged.some((t) => t.outside && x > t.left - 9 * scale && Math.abs(y - t.y) < 17 * scale));
   for (const { x, y, glyph, color: name } of legible(seen, 13 * scale)) {
@@ -269,15 +261,12 @@ export function glyphs(u, events, tagged = []) {
     ctx.fillStyle = color(name);
     ctx.fillText(glyph, x, y);
   }
-  ctx.restore();
 }
 
 /** beyond writes above a plot, at its right end, what lies outside of it. */
 export function beyond({ ctx, bbox }, text) {
-  ctx.save();
   Object.assign(ctx, { font: `${11.5 * devicePixelRatio}px system-ui, sans-serif`, textAlign: 'right', textBaseline: 'bottom', fillStyle: color('--muted') });
   ctx.fillText(text, bbox.left + bbox.width, bbox.top - 3 * devicePixelRatio);
-  ctx.restore();
 }
 
 /** legible returns the places that are at least gap away from each one before them: where they are, or above or below that. It leaves out what has no room there. */
@@ -286,7 +275,6 @@ export const legible = (places, gap) => places.reduce((all, p) => [...all, ...[0
 /** rules draws a line at each price: from side to side, or from an x on. */
 export function rules(u, levels) {
   const { ctx, bbox } = u;
-  ctx.save();
   for (const { at, color: name, from } of levels) {
     const y = u.valToPos(at, across(u) ? 'x' : 'y', true);
     if (y < bbox.top || y > bbox.top + bbox.height) continue;
@@ -298,7 +286,6 @@ export function rules(u, levels) {
     ctx.lineTo(bbox.left + bbox.width, y);
     ctx.stroke();
   }
-  ctx.restore();
 }
 
 /**
@@ -310,7 +297,6 @@ export function tags(u, levels) {
   const scale = devicePixelRatio;
   const [start, end] = [bbox.left + bbox.width, ctx.canvas.width];
   const height = 17 * scale;
-  ctx.save();
   ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'left';
@@ -337,7 +323,6 @@ export function tags(u, levels) {
     ctx.fillStyle = surface;
     ctx.fillText(tag.text, left + 5 * scale, tag.y + 0.5 * scale);
   }
-  ctx.restore();
   return placed;
 }
 

@@ -9,6 +9,9 @@ const least = 4; // strikes in sight on both sides of the spot
 export const late = 20 * 60e3; // milliseconds: quotes come up to 15 minutes late, and rows of a session join that are so far apart
 const tries = 5; // sessions whose track is asked for while that of now is thin
 
+/** records returns the rows of an answer with columns, each as an object. Without an answer there is none. */
+export const records = (data) => (data?.rows ?? []).map((row) => Object.fromEntries(data.columns.map((name, i) => [name, row[i]])));
+
 /**
  * followTrack calls onTrack with the track of the chosen date, or with null and the reason. While the track of now has not two rows,
  * that is the track of the last stored session that has: of its own, if the server began after it, or of one before.
@@ -31,7 +34,7 @@ export function followTrack(onTrack) {
   });
   const series = follow(() => (thin() ? `${path}/series` : ''), ({ document }) => {
     if (!document) return;
-    const newest = document.data.rows.map((row) => row[document.data.columns.indexOf('date')]).filter((d) => d <= (live?.data.session_date ?? '9')).slice(-tries).reverse();
+    const newest = records(document.data).map((row) => row.date).filter((d) => d <= (live?.data.session_date ?? '9')).slice(-tries).reverse();
     if (dates && newest.join() === stored) return;
     stored = newest.join(); // a new server stores one session after another
     dates = newest;
@@ -62,17 +65,14 @@ export function longest(at) {
 
 /** points returns the columns of an answer with rows of a session by name. In a gap it has a point without values. What the last row has, after the close, is so from the close on. */
 export function points(track) {
-  const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
+  const rows = records(track);
+  const at = rows.map((row) => Date.parse(row.as_of));
   const [end, last] = [closes(track.session_date), at.length - 1];
-  const rows = at[last - 1] < end && end < at[last] ? track.rows.toSpliced(last, 0, track.rows[last]) : track.rows;
-  if (rows !== track.rows) at.splice(last, 0, end);
+  if (at[last - 1] < end && end < at[last]) for (const [list, one] of [[rows, rows[last]], [at, end]]) list.splice(last, 0, one);
   const most = longest(at);
   const order = at.flatMap((t, i) => (i > 0 && t - at[i - 1] > most ? [-1, i] : [i]));
   const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
-  const column = (name) => {
-    const k = track.columns.indexOf(name);
-    return order.map((i) => rows[i]?.[k] ?? null); // an earlier version has stored fewer columns
-  };
+  const column = (name) => order.map((i) => rows[i]?.[name] ?? null); // an earlier version has stored fewer columns
   const name = (x) => {
     const j = xs.indexOf(x);
     return order[j] < 0 ? `${time(xs[j - 1])} to ${time(xs[j + 1])}, no snapshot` : time(x);
@@ -116,13 +116,6 @@ export function cones({ session_date: date }, xs, column, until, remaining) {
   return [...new Set([known[0], known.at(-1)])].filter((i) => i !== undefined).map((i, k) => cone(xs[i], end, spots[i], k > 0 && remaining || of(i)));
 }
 
-/** jumps says how often a wall moved, and why it jumps. */
-export function jumps(side, sign, walls) {
-  const known = walls.filter((x) => x !== null);
-  const moves = known.filter((x, i) => i > 0 && x !== known[i - 1]).length;
-  return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike with the most ${sign} net gamma, so it jumps when another strike has more. `;
-}
-
 /** seen returns the values of a wall within a range of prices: one out of sight stands at the edge. */
 export function seen(walls, [low, high]) {
   const edge = (high - low) / 250; // so that its whole line is seen
@@ -138,17 +131,14 @@ export function outside(strikes, net, [low, high]) {
 
 /** daily returns the levels at the closes up to a date as points does, by their number. */
 export function daily(series, to) {
-  const dates = series.rows.map((row) => row[series.columns.indexOf('date')]).filter((d) => d <= to);
-  const column = (name) => {
-    const k = series.columns.indexOf(name);
-    return dates.map((_, i) => series.rows[i][k] ?? null);
-  };
-  return { xs: dates.map((_, i) => i), column, dates };
+  const rows = records(series).filter((row) => row.date <= to);
+  return { xs: rows.map((_, i) => i), column: (name) => rows.map((row) => row[name] ?? null), dates: rows.map((row) => row.date) };
 }
 
 /** atRow returns an answer of gex/{u} with the levels of a row of a track. */
 export function atRow(d, track, i) {
-  const get = (name) => track.rows[i][track.columns.indexOf(name)] ?? null;
+  const row = records(track)[i];
+  const get = (name) => row[name] ?? null;
   const [spot, flip, low] = ['spot', 'zero_gamma_flip', 'flip_low'].map(get);
   const effective = get('effective_spot') ?? spot;
   const before = d?.session_date === track.session_date && typeof d.spot_change_pct === 'number' ? d.spot / (1 + d.spot_change_pct / 100) : null; // the close
