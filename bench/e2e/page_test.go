@@ -246,7 +246,6 @@ func (b *browser) tables(p *process) {
 	if len(gamma.Rows) == 0 || len(gamma.Changes.Net) == 0 || len(gamma.OI) == 0 || len(vix.Curve) == 0 || len(sectors.Sectors) != 11 || sided < 0 {
 		b.t.Errorf("the answers lack parts: %+v %+v %+v", gamma, vix, sectors)
 	}
-	b.press("#expirations .controls button", kb.Enter) // all rows, also small ones
 	b.has("#expirations tbody", expirations...)
 	b.has("#changes .waterfall", parts...)
 	b.has("#changes .contracts", contracts...)

@@ -66,6 +66,8 @@ func (b *browser) priceAxis(p *process) {
 	b.press("#strikes .plot", "+")
 	b.until("and plus no longer", fmt.Sprintf(`document.querySelector(".hero").dataset.prices === "%.2f to %.2f"`, low, high))
 
+	b.press("#today .choice button[value=so-far]", kb.Enter)
+	low, high = axis()
 	track := dataOf[trackData](p, trackPath)
 	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(".price .u-over").getBoundingClientRect())`)
 	when := func(row int) float64 {
@@ -85,6 +87,7 @@ func (b *browser) priceAxis(p *process) {
 			&& ((tag, top) => document.querySelector(".price .plot").chart.tagged.every(y => Math.abs(tag.top + tag.height / 2 - top - y) > 18))(document.querySelector(".cross b").getBoundingClientRect(), document.querySelector(".price .u-over").getBoundingClientRect().top)
 			&& Math.abs(Number(document.querySelector(".cross:not([hidden]) b")?.textContent.replace(",", "")) - %f) < %f`, x(2), grouped(track.at(2, "spot")), (low+high)/2, (high-low)/50))
 	})
+	b.press("#today .choice button[value=session]", kb.Enter)
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 }
 

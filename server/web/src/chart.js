@@ -67,8 +67,9 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  * A double click, Escape and a button show everything again. A finger that moves sideways scrubs; upwards it scrolls the page.
  * Charts with the same sync have the same x axis: their cursors and their zooms move together. Charts with the same along show
  * one cursor, and zoom alone. gutter is the least width of the y axis, so that such charts are in line. right puts this axis at the
- * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis: lone, it has its own. A bare chart has no x axis. top and pad are
- * the room above the plot and at its sides. height is in CSS pixels, unless style sheets give the plot another. zoomed(range) is called when the user has zoomed, moved(u) when a cursor of the drawing has moved.
+ * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis: lone, it has its own, and tags. A bare chart has no x
+ * axis. top and pad are the room above the plot and at its sides. height is in CSS pixels, unless style sheets give the plot
+ * another. zoomed(range) is called when the user has zoomed, moved(u) when a cursor of the drawing has moved.
  */
 export class Chart {
   #plot = null;
@@ -203,7 +204,7 @@ export class Chart {
         ].map(clean),
         draw: [
           (u) => rules(u, levels), (u) => annotate(u, marks), (u) => nameValues(u, spec.series, ink.text), (u) => beyond(u, spec.beyond ?? ''),
-          (u) => { this.#tagged = this.right ? tags(u, levels) : []; }, (u) => glyphs(u, spec.glyphs ?? [], this.#tagged),
+          (u) => { this.#tagged = this.right || this.lone ? tags(u, levels) : []; }, (u) => glyphs(u, spec.glyphs ?? [], this.#tagged),
         ].map(clean),
         setCursor: [(u) => { this.moved(u); if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
@@ -295,10 +296,9 @@ export class Chart {
     const { min, max } = this.#plot?.scales.x ?? {};
     if (!(max > min)) return;
     const x = this.#spec.xs[this.#index];
-    const to = [x - (x - min) * factor, x + (max - x) * factor];
     const [from, end] = this.#spec.range ?? [this.#spec.xs[0], this.#spec.xs.at(-1)];
-    if (to[0] <= from && to[1] >= end) this.#zoomTo(null);
-    else this.#zoomTo([Math.max(from, to[0]), Math.min(end, to[1])]);
+    const to = [Math.max(from, x - (x - min) * factor), Math.min(end, x + (max - x) * factor)];
+    this.#zoomTo(to[0] === from && to[1] === end ? null : to);
   }
 
   #zoomTo(range) {

@@ -1,6 +1,6 @@
 // Net gamma by strike through a session: the bars of a moment, and all moments as a map behind the price.
 
-import { dollars, level, unknown } from './format.js';
+import { dollars, level, nearest, unknown } from './format.js';
 import { longest, records } from './track.js';
 
 const keeps = 35 * 60e3; // a strike that rows between lack keeps its colour, at most so long
@@ -35,7 +35,7 @@ export function rowsAt(rows, xs, spots) {
 /** figure writes the figure of the strike that is nearest to a price, or to the spot. */
 export function figure(row, y = row?.spot) {
   if (!row?.strikes.length) return unknown;
-  const j = row.strikes.reduce((best, k, i) => (Math.abs(k - y) < Math.abs(row.strikes[best] - y) ? i : best), 0);
+  const j = nearest(row.strikes, y);
   return `${dollars(row.values[j])} at ${level(row.strikes[j])}`;
 }
 

@@ -4,7 +4,7 @@
 import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
 import { legend, marks, placed, tracked } from './events.js';
-import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, shortDate, spotName, time, unknown, words } from './format.js';
+import { axisDollars, closes, date, dollars, level, number, ranged, rough, share, shortDate, spotName, time, unknown, words } from './format.js';
 import { barsAt, cellsOf, endsOf, figure, mapped, read, rowsAt } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
@@ -14,13 +14,10 @@ import { refill, term } from './terms.js';
 import { atRow, clock, cones, daily, fit, late, outside, points, records, seen, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
-const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
-const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 const narrow = 560; // CSS pixels of the hero, from which on its tags have names
 const sessions = 40; // at most, of the closes
 const few = 5; // closes make no picture
 const tagHeight = 19; // CSS pixels between the tags of two prices
-const share = (x) => (x === null ? unknown : `${number(x, 1)}\u00a0%`);
 const write = (band) => (band ? `${rough(band[0])} to ${rough(band[1])}` : unknown);
 
 /** Hero draws what show is given. onMoment is called when the replay moves. */
@@ -45,7 +42,7 @@ export class Hero {
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
     this.profile = new Chart('Gamma profile', 76, { top: 18, pad: [8, 0], along: 'strike' });
     this.replay = new Replay(() => { this.through.look(); this.draw(); onMoment(); });
-    this.span = choices('span', 'Time shown', spans, () => (this.#track && Date.parse(this.#last('as_of')) < newYorkTime(this.#track.session_date, noon) ? 'so-far' : 'session'));
+    this.span = choices('span', 'Time shown', [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']]);
     this.under = choices('heat', 'Behind the price', [['off', 'Cone'], ['on', 'Heat map']]);
     this.figure = choices('figure', 'Figure by strike', Object.entries(figures).map(([key, f]) => [key, f.text]));
     this.expiring = choices('expiring', 'Expirations by strike', [['all', 'All'], ['0dte', '0DTE'], ['week', 'Week']]);
@@ -106,10 +103,7 @@ export class Hero {
   show(d, track, why, live) {
     if (track?.session_date !== this.#given?.session_date || d?.symbol !== this.#d?.symbol) this.replay.reset();
     if (d?.symbol !== this.#d?.symbol) this.#wide = false;
-    this.#d = d;
-    this.#given = track;
-    this.#why = why;
-    this.#live = live;
+    [this.#d, this.#given, this.#why, this.#live] = [d, track, why, live];
     this.ghost.look();
     this.through.look();
     this.draw();
@@ -123,9 +117,8 @@ export class Hero {
 
   /** moment returns the levels that are shown: those of the answer, or of a row of the track. */
   get moment() {
-    const rows = this.#track?.rows.length ?? 0;
-    if (this.replay.at === null && (this.#d || !rows)) return this.#d;
-    return atRow(this.#d, this.#track, Math.max(0, Math.min(this.replay.index, rows - 1)));
+    if (this.replay.at === null && (this.#d || !this.#track)) return this.#d;
+    return atRow(this.#d, this.#track, Math.max(0, Math.min(this.replay.index, this.#track.rows.length - 1)));
   }
 
   /** draw draws everything of the moment, at once: no chart shows another moment than the others. */
@@ -135,7 +128,10 @@ export class Hero {
     this.expiring.allow(...(day() ? ['all'] : this.#d?.zero_dte?.settled ? ['all', 'week'] : []));
     this.#drawn = this.#chosen();
     this.#tellMoment(m);
-    if (!m) return this.#clear();
+    if (!m) {
+      for (const chart of [this.lines, this.bars, this.net, this.profile]) chart.clear(chart === this.lines ? this.#why : '');
+      return this.replay.set([], [0, 1]);
+    }
     const left = this.#track ? this.#session() : this.#closes();
     const zoom = this.lines.zoom;
     for (const [chart, own] of [[this.net, this.#track && this.expiring.picked() === '0dte'], [this.profile]]) say(chart.element.querySelector('h3'), `${chart.title}${this.expiring.picked() === 'all' ? '' : own ? ', 0DTE' : ', all expirations'}`);
@@ -171,17 +167,12 @@ export class Hero {
     dispatchEvent(new Event('panelchange'));
   }
 
-  #clear() {
-    for (const chart of [this.lines, this.bars, this.net, this.profile]) chart.clear(chart === this.lines ? this.#why : '');
-    this.replay.set([], [0, 1]);
-  }
-
   #drawLeft({ axis, series, net, expected, mark, after = [], summary, netSummary, xs, column }, range, levels) {
     const events = this.#track ? [...tracked(this.#track), ...marks.filter((e) => e.kind === 'flow')] : [];
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
     this.signs.replaceChildren(...legend(glyphs));
     const map = this.under.picked() === 'on' && this.#track && this.#strikes?.rows.length > 0;
-    if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Expected move')];
+    if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Exp. move')];
     this.lines.draw({
       ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
       ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ?? []).map((c, i) => ({ ...c.band, label: i ? '' : `Exp. move from ${time(c.from, true)}${expected[1] ? ', now' : ''}` })), ...after] }), yFormat: (y, digits) => number(y, digits, true), summary,
@@ -196,8 +187,9 @@ export class Hero {
     const move = cone?.range(cone.end) ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
     const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
-    this.bars.pad = this.element.clientWidth < narrow ? [26, 2] : [28, 28];
-    const sums = then || this.element.clientWidth < narrow ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range); // a past moment has few strikes
+    const small = this.element.clientWidth < narrow;
+    this.bars.pad = [this.bars.lone ? this.#gutter() + 8 : small ? 26 : 28, small ? 2 : 28];
+    const sums = then || small ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range); // a past moment has few strikes
     if (name && !part) this.bars.clear(this.unknown);
     else this.bars.draw({ ...chosen, beyond: sums.length ? `Outside ↓ ${dollars(sums[0])} ↑ ${dollars(sums[1])}` : '', summary: `${chosen.summary}${sums.length ? ` Net gamma of the strikes below: ${dollars(sums[0])}, above: ${dollars(sums[1])}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
     drawProfile(this.profile, d);
@@ -231,7 +223,7 @@ export class Hero {
         ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
         ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [{ name: 'Implied spot', values: column('effective_spot'), format: level, kind: 'none' }] : []),
         { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
-        ...expected.slice(0, 1).map(({ range: of }) => ({ name: 'Expected move', values: xs.map(of), format: write, kind: 'none' })),
+        ...expected.slice(0, 1).map(({ range: of }) => ({ name: 'Exp. move', values: xs.map(of), format: write, kind: 'none' })),
       ],
       summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
         `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
@@ -294,7 +286,7 @@ export class Hero {
     const [low, high] = this.#range;
     const y = clientY - price.top;
     const at = high - y / price.height * (high - low);
-    const { tagged } = this.lines;
+    const { tagged } = this.bars.lone ? this.bars : this.lines;
     const free = [y, ...tagged.flatMap((t) => [t - tagHeight, t + tagHeight])].filter((to) => tagged.every((t) => Math.abs(to - t) >= tagHeight)).sort((a, b) => Math.abs(a - y) - Math.abs(b - y))[0];
     this.cross.style = `left: ${price.left - own.left}px; top: ${clientY - own.top}px; width: ${bars.right - price.left}px; --tag: ${price.width + 5}px; --beside: ${free - y}px`;
     say(this.cross.firstChild, number(at, at < 1000 ? 2 : 1, true));

@@ -179,7 +179,7 @@ export function ribbon(u, { values, color: name, xs = u.data[0] }) {
   ctx.fill();
 }
 
-/** annotate draws a line for each mark up to its label above the plot. */
+/** annotate draws a line for each mark up to its label above the plot. Labels that need more rows than there are have their figures only. */
 export function annotate(u, marks) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
@@ -188,9 +188,11 @@ export function annotate(u, marks) {
   ctx.textAlign = 'left'; // uPlot has set another for its last axis
   ctx.lineWidth = 1.5 * scale;
   ctx.setLineDash([4 * scale, 3 * scale]);
-  const seen = marks.map((mark) => ({ ...mark, x: u.valToPos(mark.x, 'x', true), width: ctx.measureText(mark.label).width + 8 * scale }))
-    .filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width).sort((a, b) => a.x - b.x);
-  for (const mark of layOut(seen, ctx.canvas.width)) {
+  const named = (name) => layOut(marks.map((mark) => ({ ...mark, label: name(mark.label), x: u.valToPos(mark.x, 'x', true), width: ctx.measureText(name(mark.label)).width + 8 * scale }))
+    .filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width).sort((a, b) => a.x - b.x), ctx.canvas.width);
+  const fits = (all) => all.every((mark) => (mark.row + 1) * labelHeight * scale <= bbox.top);
+  const long = named((label) => label);
+  for (const mark of fits(long) ? long : named((label) => label.split(' ').at(-1))) {
     const y = bbox.top - (mark.row + 0.5) * labelHeight * scale - 5 * scale; // above the highest number of the y axis
     ctx.strokeStyle = ctx.fillStyle = color(mark.color);
     ctx.beginPath();
@@ -289,7 +291,7 @@ export function rules(u, levels) {
 }
 
 /**
- * tags names each price on the axis at the right of the plot. The tag of a price out of sight stands at the edge, with beyond, the way
+ * tags names each price at the right of the plot. The tag of a price out of sight stands at the edge, with beyond, the way
  * to it. A tag without room for its label has its short text. It returns the places of the tags.
  */
 export function tags(u, levels) {
@@ -301,7 +303,7 @@ export function tags(u, levels) {
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'left';
   const measured = levels.map((l) => {
-    const at = u.valToPos(l.at, 'y', true);
+    const at = u.valToPos(l.at, across(u) ? 'x' : 'y', true);
     const outside = at < bbox.top || at > bbox.top + bbox.height;
     const text = outside ? `${l.label} ${at < bbox.top ? '↑' : '↓'}\u00a0${l.beyond}` : ctx.measureText(l.label).width + 18 * scale <= end - start ? l.label : l.short;
     return { ...l, outside, text, at, width: ctx.measureText(text).width + 10 * scale, y: Math.min(bbox.top + bbox.height, Math.max(bbox.top, at)) };

@@ -1,7 +1,7 @@
 // Gamma, open interest and volume by strike, the profile of net gamma over hypothetical spots, and the figures by expiration.
 
 import { floating, h, say, scroller, table } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate, title } from './format.js';
+import { axisDollars, axisShort, date, dollars, level, number, share, short, shortDate, title } from './format.js';
 import { Panel } from './panel.js';
 import { refill, term } from './terms.js';
 
@@ -97,7 +97,7 @@ export function expirationsPanel() {
       refill(place, byExpiration(rows, d.session_date));
       const most = rows.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
       say(summary, !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
-        : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);
+        : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most.gross_share_pct)}, expires on ${date(most.expiration)}.`);
     },
   });
   place.classList.add('rows');
@@ -106,14 +106,12 @@ export function expirationsPanel() {
   return panel;
 }
 
-const share = (e) => percent(e.gross_share_pct, 1).replace('+', '');
-
 function byExpiration(rows, session) {
   const most = Math.max(...rows.map((e) => Math.abs(e.net_gex_dollars ?? 0)), 1);
   const columns = [{ head: 'Expiration' }, { head: term('net', 'Net gamma'), number: true }, { head: '' }, { head: term('gross', 'Of gross'), number: true },
     ...['delta', 'vanna', 'charm'].map((name) => ({ head: term(name, title(name)), number: true }))];
   return table('Figures by expiration, in dollars', columns, rows.map((e) => [
     h('span', null, date(e.expiration), ' ', h('small', null, e.settlement.toUpperCase()), ...e.expiration === session ? [' ', h('small', { class: 'today' }, term('zero_dte', '0DTE'))] : []),
-    dollars(e.net_gex_dollars), floating(0, e.net_gex_dollars, -most, most), share(e),
+    dollars(e.net_gex_dollars), floating(0, e.net_gex_dollars, -most, most), share(e.gross_share_pct),
     dollars(e.delta_dollars), dollars(e.vanna_dollars_per_vol_point), dollars(e.charm_dollars_per_day)]));
 }

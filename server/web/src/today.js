@@ -1,15 +1,15 @@
 // The session as it unfolds: the levels now, and their track through the day. Of a stored date: its last levels, and its track.
 
 import { h, options, picker, say } from './dom.js';
-import { date, dollars, level, newYorkDay, percent, rough, shortDate, spotName, time, title, unknown, weekday } from './format.js';
+import { date, dollars, level, newYorkDay, percent, rough, share, shortDate, spotName, time, title, unknown, weekday } from './format.js';
 import { Hero } from './hero.js';
 import { Panel, day, follow } from './panel.js';
 import { marketNow } from './poll.js';
 import { choose, here, onChoice } from './state.js';
+import { current as path, past } from './strikes.js';
 import { refill, term } from './terms.js';
 import { followTrack, records, whole } from './track.js';
 
-const path = '/api/v1/gex/{u}';
 /** todayPanel builds the panel. The promise is kept when the first chart is drawn, or when there is nothing to draw. */
 export function todayPanel() {
   const dates = picker('Date', (d) => choose({ date: d }, true));
@@ -49,7 +49,7 @@ export function todayPanel() {
       done();
     });
   });
-  panel.followDay(path, `${path}/historical`);
+  panel.followDay(path, past);
   first.then(() => {
     offerDates(dates.select);
     hero.begin();
@@ -95,8 +95,6 @@ function levelTiles(d, track) {
 }
 
 const fromSpot = (x, d) => (x === null ? 'none' : `spot ${percent((x / d.effective_spot - 1) * 100)}`);
-
-const share = (x) => percent(x, 1).replace('+', '');
 
 /** expiring returns the share of what expires the same day, and a note. After the close it has settled, and the track says what it was. */
 function expiring(d, track) {

@@ -2,7 +2,7 @@
 
 import { Chart } from './chart.js';
 import { h, say } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, rough, shortDate, time, unknown, weekday } from './format.js';
+import { axisDollars, date, dollars, level, number, percent, rough, share, shortDate, time, unknown, weekday } from './format.js';
 import { dated } from './history.js';
 import { outside } from './levels.js';
 import { day, follow, Panel } from './panel.js';
@@ -68,7 +68,6 @@ export function zeroDtePanel() {
   panel.followDay(current, past);
 }
 
-const share = (x) => percent(x, 1).replace('+', '');
 const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) * 100) : '');
 
 /** settled returns the last row of a track, up to a moment, in which what expired on its day was open, with names, or undefined. */
