@@ -218,6 +218,7 @@ func (b *browser) replay(p *process) {
 	shows("a pause stays where it is", 0)
 	b.press(slider, kb.End)
 	const cells = `(c => { const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height); let n = 0; for (let i = 0; i < data.length; i += 4) n += data[i + 3] > 8 && Math.max(data[i], data[i + 1]) > data[i + 2] + 30; return n; })(document.querySelector(".price canvas"))`
+	b.press("#today .choice button[value=so-far]", kb.Enter)
 	before := eval[int](b, cells)
 	b.press("#today .choice button[value=on]", kb.Enter)
 	b.eventually("the map paints its cells", func() bool { return eval[int](b, cells) > 5*before })

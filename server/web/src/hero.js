@@ -4,7 +4,7 @@
 import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
 import { legend, marks, placed, tracked } from './events.js';
-import { axisDollars, closes, date, dollars, level, number, ranged, rough, share, shortDate, spotName, time, unknown, words } from './format.js';
+import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, share, shortDate, spotName, time, unknown, words } from './format.js';
 import { barsAt, cellsOf, endsOf, figure, mapped, read, rowsAt } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
@@ -42,7 +42,8 @@ export class Hero {
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
     this.profile = new Chart('Gamma profile', 76, { top: 18, pad: [8, 0], along: 'strike' });
     this.replay = new Replay(() => { this.through.look(); this.draw(); onMoment(); });
-    this.span = choices('span', 'Time shown', [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']]);
+    this.span = choices('span', 'Time shown', [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']], // until noon, a phone has no room for what is to come
+      () => (this.#track && this.element.clientWidth < narrow && Date.parse(this.#last('as_of')) < newYorkTime(this.#track.session_date, '12:00:00') ? 'so-far' : 'session'));
     this.under = choices('heat', 'Behind the price', [['off', 'Cone'], ['on', 'Heat map']]);
     this.figure = choices('figure', 'Figure by strike', Object.entries(figures).map(([key, f]) => [key, f.text]));
     this.expiring = choices('expiring', 'Expirations by strike', [['all', 'All'], ['0dte', '0DTE'], ['week', 'Week']]);
