@@ -155,7 +155,7 @@ const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f =>
 const allDrawn = chartsScript + `.every(c => c.ink >= 100)`
 
 func (b *browser) charts(p *process) {
-	gamma, pain, track, strikes := dataOf[gammaData](p, gammaPath), dataOf[painData](p, painPath), dataOf[trackData](p, trackPath), dataOf[trackData](p, gammaPath+"/strikes")
+	gamma, pain, track := dataOf[gammaData](p, gammaPath), dataOf[painData](p, painPath), dataOf[trackData](p, trackPath)
 	got := eval[[]chart](b, chartsScript)
 	for _, w := range []struct {
 		panel, title, value string
@@ -166,7 +166,6 @@ func (b *browser) charts(p *process) {
 		{"today", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
 		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
-		{"heat", "Net gamma by strike", "Spot " + grouped(strikes.last("effective_spot")), len(strikes.Rows)},
 		{"vix", "Term structure", "M1", 9},
 		{"vix", "Volatility indices", "VIX1D", 6},
 		{"vix", "First two futures", "M1 ", storedBefore},
@@ -247,7 +246,6 @@ func (b *browser) tables(p *process) {
 	if len(gamma.Rows) == 0 || len(gamma.Changes.Net) == 0 || len(gamma.OI) == 0 || len(vix.Curve) == 0 || len(sectors.Sectors) != 11 || sided < 0 {
 		b.t.Errorf("the answers lack parts: %+v %+v %+v", gamma, vix, sectors)
 	}
-	b.press("#expirations .controls button", kb.Enter) // all rows, also small ones
 	b.has("#expirations tbody", expirations...)
 	b.has("#changes .waterfall", parts...)
 	b.has("#changes .contracts", contracts...)
@@ -618,8 +616,7 @@ func (b *browser) address(p *process) {
 	b.until("every panel has its answer", allLoaded)
 	b.press("#history .plot", kb.Home, kb.ArrowRight, kb.Enter)
 	shown("enter on a chart opens its date", dates[1])
-	b.until("what has no track is one line, and what has no data cannot be chosen", `document.querySelector("#heat.gone")?.innerText.includes("No track of this date is stored.") && document.querySelector("#heat").offsetHeight < 60 &&
-		document.querySelector("#events li")?.textContent === "Events of this date are not stored." && document.querySelector("#zero-dte [value=volume]").disabled`)
+	b.until("what has no data says so, and cannot be chosen", `document.querySelector("#events li")?.textContent === "Events of this date are not stored." && document.querySelector("#zero-dte [value=volume]").disabled`)
 
 	const saturday, friday, monday = "2026-11-14", "2026-11-13", "2026-11-16"
 	b.do(chromedp.Navigate(p.url + "/?date=" + saturday + "&span=nonsense"))

@@ -6,6 +6,7 @@ import { notable, sided } from './flow.js';
 import { dollars, level, number, shortDate, time, words } from './format.js';
 import { day, follow } from './panel.js';
 import { choose, recall, remember, underlying } from './state.js';
+import { records } from './track.js';
 
 /** kinds are the sign, the colour and the name of each kind of event. The kind that counts most is first. */
 const kinds = { flip: ['◆', '--flip', 'Crossed'], regime: ['●', '--muted', 'Regime'], wall: ['■', '--accent', 'Wall'], flow: ['★', '--part-4', 'Flow'] };
@@ -54,12 +55,11 @@ export function changes(slow = Infinity) {
   };
 }
 
+/** ruled returns what the rules know of a row. */
+const ruled = (row) => ({ at: Date.parse(row.as_of), spot: row.effective_spot, flip: row.zero_gamma_flip, call: row.call_wall, put: row.put_wall, regime: row.gamma_regime });
+
 /** tracked returns the events of a track. */
-export function tracked({ columns, rows }) {
-  const of = changes(4 * 60e3);
-  const [at, spot, flip, call, put, regime] = ['as_of', 'effective_spot', 'zero_gamma_flip', 'call_wall', 'put_wall', 'gamma_regime'].map((name) => columns.indexOf(name));
-  return rows.flatMap((row) => of({ at: Date.parse(row[at]), spot: row[spot], flip: row[flip], call: row[call], put: row[put], regime: row[regime] }));
-}
+export const tracked = (track) => records(track).map(ruled).flatMap(changes(4 * 60e3));
 
 /** large returns the events of flow, largest first, of the notable contracts with the highest scores. Each is one event, at its last trade. */
 export const large = (items, most = few) => notable(items).toSorted((a, b) => b.score - a.score).slice(0, most).map((x) => ({
@@ -171,8 +171,7 @@ export function watchEvents() {
     if (!fresh || !feed.document) return;
     for (const r of feed.document.data.rows) {
       if (!machines.has(r.symbol)) machines.set(r.symbol, changes());
-      const events = machines.get(r.symbol)({ at: Date.parse(r.as_of), spot: r.effective_spot, flip: r.zero_gamma_flip, call: r.call_wall, put: r.put_wall, regime: r.gamma_regime })
-        .map((e) => ({ ...e, symbol: r.symbol }));
+      const events = machines.get(r.symbol)(ruled(r)).map((e) => ({ ...e, symbol: r.symbol }));
       if (r.symbol.toLowerCase().replace('.', '') === underlying()) continue; // its track says it
       others.push(...events);
       tell(events);

@@ -33,6 +33,12 @@ export function percent(x, decimals = 2) {
   return known(x) ? signed(Number(x.toFixed(decimals)), `${number(x, decimals, true)}${gap}%`) : unknown;
 }
 
+/** share writes a percentage of a whole. */
+export const share = (x) => percent(x, 1).replace('+', '');
+
+/** nearest returns the index of the number of a list that is nearest to x. */
+export const nearest = (all, x) => all.reduce((best, y, i) => (Math.abs(y - x) < Math.abs(all[best] - x) ? i : best), 0);
+
 /** points writes a difference with its sign. */
 export const points = (x, decimals = 2) => (known(x) ? signed(Number(x.toFixed(decimals)), number(x, decimals, true)) : unknown);
 

@@ -4,12 +4,10 @@ import { Chart } from './chart.js';
 import { h, scroller, table } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, ranged, shortDate, title, weekday } from './format.js';
 import { day, Panel } from './panel.js';
-import { choose, onChoice, underlying } from './state.js';
+import { choose, onChoice } from './state.js';
 import { current } from './strikes.js';
 import { refill, term } from './terms.js';
-
-/** records returns the rows of an answer with columns, each as an object. Without an answer there is none. */
-export const records = (data) => (data?.rows ?? []).map((row) => Object.fromEntries(data.columns.map((name, i) => [name, row[i]])));
+import { records } from './track.js';
 
 /** dated returns what a chart of one point for each stored date shares: its axis, the chosen date, and what a click opens. */
 export function dated(rows) {
@@ -39,8 +37,8 @@ export function ahead(days, name) {
 
 /** historyPanel builds the panel. */
 export function historyPanel() {
-  const levels = new Chart('Flip, walls and spot', 160, { sync: 'history', untitled: true });
-  const net = new Chart('Net gamma', 160, { sync: 'history', untitled: true });
+  const levels = new Chart('Flip, walls and spot', 160, { sync: 'history' });
+  const net = new Chart('Net gamma', 160, { sync: 'history' });
   const place = scroller('Levels of the stored dates');
   let rows = [];
   const show = () => {
@@ -79,7 +77,7 @@ function draw(levels, net, rows) {
       line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
     ],
-    yName: underlying().toUpperCase(), yFormat: (y) => number(y),
+    yFormat: (y) => number(y),
     summary: rows.length === 0 ? 'No date is stored yet.'
       : `${rows.length === 1 ? `1 date, ${date(rows[0].date)}.` : `${rows.length} dates, from ${date(rows[0].date)} to ${date(rows.at(-1).date)}.`} ` +
         (flips.length ? ranged('The flip', flips, level) : 'There was no flip.'),
@@ -88,7 +86,7 @@ function draw(levels, net, rows) {
   net.draw({
     ...axis,
     series: [{ name: 'Net', values, format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
-    yName: '$ per 1 % move', yFormat: axisDollars,
+    yFormat: axisDollars,
     summary: `Net gamma was positive on ${values.filter((v) => v > 0).length} of ${rows.length} dates.`,
   });
 }

@@ -24,9 +24,9 @@ export function maxPainPanel() {
     choose({ expiration: e });
   });
   options(expirations.select, [['', 'Nearest']]);
-  const payout = new Chart('Payout at settlement', 160, { sync: 'strike', untitled: true });
-  const interest = new Chart('Open interest', 160, { sync: 'strike', untitled: true });
-  const dates = new Chart('Max pain by expiration', 150, { untitled: true });
+  const payout = new Chart('Payout at settlement', 160, { sync: 'strike' });
+  const interest = new Chart('Open interest', 160, { sync: 'strike' });
+  const dates = new Chart('Max pain by expiration', 150);
   const facts = h('dl', { class: 'facts' }, list(null));
   const why = h('p', { class: 'about keep', role: 'status' });
   const panel = new Panel({
@@ -98,7 +98,7 @@ function draw(payout, interest, d) {
       line('Calls', 'call_payout_dollars', '--positive', { width: 1.5 }),
       line('Puts', 'put_payout_dollars', '--negative', { width: 1.5 }),
     ],
-    yName: 'Payout, $', yFormat: axisDollars,
+    yFormat: axisDollars,
     summary: d.max_pain === null ? 'There are no open contracts.'
       : `The smallest total payout is ${dollars(d.payout_at_max_pain_dollars)}, at ${level(d.max_pain)}. In the shaded band the total is at most 1 % higher.`,
   });
@@ -110,7 +110,7 @@ function draw(payout, interest, d) {
       { name: 'Calls', values: rows.map((r) => r.call), format: short, kind: 'bars', color: '--positive' },
       { name: 'Puts', values: rows.map((r) => -r.put), format: (v) => short(Math.abs(v)), kind: 'bars', color: '--negative', negative: '--negative' },
     ],
-    yName: 'Contracts', yFormat: axisShort,
+    yFormat: axisShort,
     summary: most ? `${short(d.call_open_interest)} calls and ${short(d.put_open_interest)} puts. Most contracts: strike ${level(most.strike)}. Calls are drawn upwards, puts downwards.` : 'No open interest.',
   });
 }
@@ -131,7 +131,7 @@ function drawDates(chart, d) {
       { name: 'From spot', values: rows.map((x) => x.distance_pct), format: percent, kind: 'none' },
       { name: 'Open contracts', values: rows.map((x) => x.open_interest), format: short, kind: 'none' },
     ],
-    yName: d.symbol, yFormat: (y) => number(y), yRange: [low - (high - low) * 0.1 - 1, high + (high - low) * 0.1 + 1],
+    yFormat: (y) => number(y), yRange: [low - (high - low) * 0.1 - 1, high + (high - low) * 0.1 + 1],
     summary: `${rows.length} expirations: max pain from ${level(Math.min(...values))} to ${level(Math.max(...values))}. A click shows an expiration.`,
   });
 }

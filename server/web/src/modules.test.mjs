@@ -80,14 +80,14 @@ test('the price axis has spot, flip and the cone; far levels stay outside', () =
   const m = { effective_spot: 7590, expected_move_1d: 30, zero_gamma_flip: 7571, flip_band: { low: 7565, high: 7580 }, call_wall: 7700, put_wall: 7500 };
   const strikes = Array.from({ length: 200 }, (_, i) => ({ strike: 7000 + 5 * i }));
   const near = ([low, high], wantLow, wantHigh) => assert.ok(Math.abs(low - wantLow) < 1 && Math.abs(high - wantHigh) < 1, `${low} to ${high}, want ${wantLow} to ${wantHigh}`);
-  near(fit(left, [0, 3], cone, null, m, strikes), 7484, 7716); // the walls are within 2.5 % of the spot
-  near(fit(left, [0, 1], cone, [0, 1], m, strikes), 7561.4, 7613.6); // a zoom has what it shows, and the flip band near it
-  near(fit(left, [0, 3], cone, null, { ...m, call_wall: 7640, put_wall: 7300 }, strikes), 7559, 7646); // this put wall is not
+  near(fit(left, [0, 3], [cone], null, m, strikes), 7484, 7716); // the walls are within 2.5 % of the spot
+  near(fit(left, [0, 1], [cone], [0, 1], m, strikes), 7561.4, 7613.6); // a zoom has what it shows, and the flip band near it
+  near(fit(left, [0, 3], [cone], null, { ...m, call_wall: 7640, put_wall: 7300 }, strikes), 7559, 7646); // this put wall is not
   columns.zero_gamma_flip = [7000, 7000, 7000, 7000];
-  near(fit(left, [0, 3], cone, null, { ...m, zero_gamma_flip: 7000, flip_band: null }, strikes), 7484, 7716);
+  near(fit(left, [0, 3], [cone], null, { ...m, zero_gamma_flip: 7000, flip_band: null }, strikes), 7484, 7716);
   const alone = { ...m, flip_band: null, call_wall: null, put_wall: null };
-  near(fit({ xs: [], column: () => [] }, [0, 0], undefined, null, alone, []), 7555.2, 7624.8); // without a track: one expected move
-  near(fit(left, [0, 3], cone, null, alone, strikes.filter((r) => r.strike % 50 === 0)), 7372, 7778); // four strikes on both sides
+  near(fit({ xs: [], column: () => [] }, [0, 0], [], null, alone, []), 7555.2, 7624.8); // without a track: one expected move
+  near(fit(left, [0, 3], [cone], null, alone, strikes.filter((r) => r.strike % 50 === 0)), 7372, 7778); // four strikes on both sides
 });
 
 test('numbers of an axis: as many decimals as its step has, and room for the outermost', () => {
@@ -163,11 +163,11 @@ test('events on the price chart: at their time and price up to the moment, no si
   assert.deepEqual(signs('texts', 75e3), ['', '◆ f\n★ b', '', '']);
   events.push({ at: 1e9, kind: 'flow', price: 100, text: 'of another session' });
   assert.equal(signs('glyphs').length, 3);
-  assert.deepEqual(legible([{ x: 0, y: 0 }, { x: 9, y: 3 }, { x: 0, y: 10 }, { x: 9, y: 9 }], 10), [{ x: 0, y: 0 }, { x: 0, y: 10 }]);
+  assert.deepEqual(legible([{ x: 0, y: 0 }, { x: 9, y: 3 }, { x: 0, y: 10 }], 10), [{ x: 0, y: 0 }, { x: 9, y: -7 }, { x: 0, y: 10 }]);
 });
 
-test('a wall out of sight leaves a gap; net gamma out of sight is summed where it matters', () => {
-  assert.deepEqual(seen([100, 150, null, 100], [90, 110]), [100, null, null, 100]);
+test('a wall out of sight stands at the edge; net gamma out of sight is summed where it matters', () => {
+  assert.deepEqual(seen([100, 150, null, 80], [90, 115]), [100, 114.9, null, 90.1]);
   assert.deepEqual([[-6, 2], [-0.5, 0.4]].map(([below, above]) => outside([80, 85, 95, 100, 120], [below, 0, 1, -1, above], [90, 110])), [[-6, 2], []]);
 });
 
@@ -333,6 +333,7 @@ test('rows of a session: those up to 20 minutes apart join, a longer time is a g
   const ended = whole(track, d, Date.parse(at('18:14')));
   assert.deepEqual([ended.rows.at(-1).at(-1), gaps(ended)], [9, [8, 10, 12]]);
   for (const [other, clock] of [[d, '17:30'], [{ ...d, session_date: '2026-11-25' }, '18:14'], [null, '18:14']]) assert.equal(whole(track, other, Date.parse(at(clock))), track);
+  assert.equal(whole(null, null, NaN), null);
 });
 
 test('gamma by strike through a session: the bars of a moment, and the cells of the map', () => {

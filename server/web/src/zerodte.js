@@ -2,15 +2,15 @@
 
 import { Chart } from './chart.js';
 import { h, say } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, rough, shortDate, time, title, unknown, weekday } from './format.js';
-import { dated, records } from './history.js';
+import { axisDollars, date, dollars, level, number, percent, rough, share, shortDate, time, title, unknown, weekday } from './format.js';
+import { dated } from './history.js';
 import { outside, wallName } from './levels.js';
 import { day, follow, Panel } from './panel.js';
 import { Replay } from './replay.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, following, past } from './strikes.js';
 import { fact, refill } from './terms.js';
-import { clock, followTrack, points } from './track.js';
+import { clock, followTrack, points, records } from './track.js';
 import { current as volatility } from './volatility.js';
 
 if (location.hash === '#0dte') location.replace('#zero-dte');
@@ -20,9 +20,9 @@ export function zeroDtePanel() {
   let alone = false; // no strikes are known
   const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']], () => (alone ? 'session' : 'gamma'));
   const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, z: {}, expiring: [] })); // it has its height before the answer
-  const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
-  const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
-  const ahead = new Chart('Net gamma of the next expirations', 120, { untitled: true, top: 12 });
+  const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', top: 40 });
+  const net = new Chart('0DTE net gamma', 120, { top: 12 });
+  const ahead = new Chart('Net gamma of the next expirations', 120, { top: 12 });
   const charts = h('div', { class: 'split', 'data-shown': 'strikes' }, strikes.element, net.element, ahead.element);
   let track = null;
   let why = ''; // why there is no track
@@ -68,7 +68,6 @@ export function zeroDtePanel() {
   panel.followDay(current, past);
 }
 
-const share = (x) => percent(x, 1).replace('+', '');
 const wall = (kind, strike, d) => title(Number.isFinite(strike) ? wallName(kind, strike, d.effective_spot) : `${kind} wall`);
 const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) * 100) : '');
 
@@ -121,7 +120,7 @@ function drawStrikes(chart, today, f) {
   const most = (of) => near.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), near[0]);
   const [call, put] = [most(f.call), most(f.put)];
   chart.draw({
-    view: next?.on ?? d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yName: f.yName, yFormat: next ? axisDollars : f.yFormat,
+    view: next?.on ?? d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yFormat: next ? axisDollars : f.yFormat,
     marks: marks.filter((m) => inside(m.x)), bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${rough(move)}` }] : [],
     series: [
       ...(next ? [] : [{ name: 'Calls', values: near.map(f.call), format: f.write, kind: 'bars', color: '--positive' }, { name: 'Puts', values: near.map(f.put), format: f.write, kind: 'bars', color: '--negative' }]),
@@ -144,7 +143,7 @@ function drawAhead(chart, d) {
       { name: 'Net', values: next.map((e) => e.net_gex_dollars), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' },
       { name: 'Share of gross', values: next.map((e) => e.gross_share_pct), format: share, kind: 'none' },
     ],
-    yName: '$ per 1 % move', yFormat: axisDollars, summary: next.length ? `The next ${number(next.length)} expirations, to ${date(next.at(-1).expiration)}.` : 'No later expiration is listed.',
+    yFormat: axisDollars, summary: next.length ? `The next ${number(next.length)} expirations, to ${date(next.at(-1).expiration)}.` : 'No later expiration is listed.',
   });
 }
 
@@ -162,7 +161,7 @@ function drawTrack(chart, track, at) {
       { name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
       { name: 'Share of gross', values: shares, format: share, kind: 'none' },
     ],
-    yName: '$ per 1 % move', yFormat: axisDollars,
+    yFormat: axisDollars,
     summary: `Of ${date(track.session_date)}: net gamma between ${dollars(Math.min(...known))} and ${dollars(Math.max(...known))}, at last ${share(shares.findLast((s) => s !== null))} of gross.`,
   });
   return true;
