@@ -55,8 +55,10 @@ func TestFirstVisit(t *testing.T) {
 		switch width {
 		case 1400: // price, strikes, levels and 0DTE are above the fold
 			b.until("they are in the window", `scrollY === 0 && ["#today .price canvas", "#strikes canvas", "#levels .ladder", "#zero-dte canvas"].every(s => document.querySelector(s)?.getBoundingClientRect().bottom <= innerHeight - 28)`)
+		case 2560:
+			b.until("the events follow the ladder", `(([a, b]) => b.top > a.bottom && b.top < a.bottom + 60 && b.bottom < innerHeight)([".ladder li:last-child", "#events"].map(s => document.querySelector(s).getBoundingClientRect()))`)
 		case 390:
-			b.until("a phone shows the head and two views, the first of which begins in the first screen", `document.querySelector("#today .price canvas").getBoundingClientRect().top < 600 && document.querySelector("#today h2").offsetHeight < 60 && document.querySelector("#today .controls").getBoundingClientRect().bottom <= document.querySelector("#today").getBoundingClientRect().bottom && document.documentElement.scrollHeight < 3000 && document.querySelectorAll(".folded .fold").length === document.querySelectorAll("main > section").length - 3`)
+			b.until("a phone shows the head and two views, the first of which begins in the first screen", `document.querySelector("#today .price canvas").getBoundingClientRect().top < 600 && document.querySelector("#today h2").offsetHeight < 60 && document.querySelector("#today .controls").getBoundingClientRect().bottom <= document.querySelector("#today .price").getBoundingClientRect().top && document.documentElement.scrollHeight < 3000 && document.querySelectorAll(".folded .fold").length === document.querySelectorAll("main > section").length - 3`)
 		}
 		b.until("every panel is seen", allLoaded)
 		b.frames()

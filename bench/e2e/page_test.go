@@ -155,7 +155,7 @@ const chartsScript = `[...document.querySelectorAll("figure.chart")].filter(f =>
 const allDrawn = chartsScript + `.every(c => c.ink >= 100)`
 
 func (b *browser) charts(p *process) {
-	gamma, pain, track, strikes := dataOf[gammaData](p, gammaPath), dataOf[painData](p, painPath), dataOf[trackData](p, trackPath), dataOf[trackData](p, gammaPath+"/strikes")
+	gamma, pain, track := dataOf[gammaData](p, gammaPath), dataOf[painData](p, painPath), dataOf[trackData](p, trackPath)
 	got := eval[[]chart](b, chartsScript)
 	for _, w := range []struct {
 		panel, title, value string
@@ -166,7 +166,6 @@ func (b *browser) charts(p *process) {
 		{"today", "Gamma profile", "Hypothetical spot ", len(gamma.Profile)},
 		{"history", "Flip, walls and spot", "Spot " + grouped(gamma.Spot), storedBefore + 1},
 		{"history", "Net gamma", "Net " + dollars(gamma.Net), storedBefore + 1},
-		{"heat", "Net gamma by strike", "Spot " + grouped(strikes.last("effective_spot")), len(strikes.Rows)},
 		{"vix", "Term structure", "M1", 9},
 		{"vix", "Volatility indices", "VIX1D", 6},
 		{"vix", "First two futures", "M1 ", storedBefore},
@@ -247,7 +246,6 @@ func (b *browser) tables(p *process) {
 	if len(gamma.Rows) == 0 || len(gamma.Changes.Net) == 0 || len(gamma.OI) == 0 || len(vix.Curve) == 0 || len(sectors.Sectors) != 11 || sided < 0 {
 		b.t.Errorf("the answers lack parts: %+v %+v %+v", gamma, vix, sectors)
 	}
-	b.press("#expirations .controls button", kb.Enter) // all rows, also small ones
 	b.has("#expirations tbody", expirations...)
 	b.has("#changes .waterfall", parts...)
 	b.has("#changes .contracts", contracts...)
@@ -334,10 +332,10 @@ func (b *browser) zeroDTE(p *process) {
 		}
 	}](p, gammaPath+"/levels").Levels {
 		switch l.Name {
-		case "zero_dte_call_wall":
-			want = append(want, "Call wall "+grouped(l.Price))
+		case "zero_dte_call_wall": // below the spot it is no wall
+			want = append(want, map[bool]string{true: "Call wall ", false: "Largest +γ "}[l.Price >= gamma.Spot]+grouped(l.Price))
 		case "zero_dte_put_wall":
-			want = append(want, "Put wall "+grouped(l.Price))
+			want = append(want, map[bool]string{true: "Put wall ", false: "Largest −γ "}[l.Price < gamma.Spot]+grouped(l.Price))
 		case "zero_dte_pin":
 			want = append(want, far("Pin", l.Price))
 		}
@@ -397,6 +395,9 @@ func (b *browser) levels(p *process) {
 	for _, l := range levels.Levels {
 		b.has("#levels .ladder", grouped(l.Price)+" "+percent(hundredths(l.Distance)))
 	}
+	if cut := eval[[]string](b, `[...document.querySelectorAll(".ladder span")].filter(e => e.scrollHeight > e.clientHeight + 1 || e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)`); len(cut) > 0 {
+		b.t.Errorf("names of the ladder are cut: %q", cut)
+	}
 	if href := eval[string](b, `document.querySelector("#levels .line a").getAttribute("href")`); href != levelsPath+"?format=csv" {
 		b.t.Errorf("CSV: %s", href)
 	}
@@ -413,7 +414,7 @@ func (b *browser) has(selector string, texts ...string) {
 	}
 }
 
-// matrix reads a cell at the pointer and by keyboard.
+// matrix reads a cell at the pointer.
 func (b *browser) matrix(p *process) {
 	m := dataOf[struct {
 		Spot        float64                                   `json:"effective_spot"`
@@ -427,37 +428,28 @@ func (b *browser) matrix(p *process) {
 			rows = append(rows, i)
 		}
 	}
-	row, column, point := len(rows)/2, 2, func() {}
-	says := func(what, selector, separator string) {
-		b.t.Helper()
-		e, x, figure := m.Expirations[column], m.Net[rows[row]][column], "no open contract"
-		if x != nil {
-			figure = dollars(*x)
-		}
-		want := grouped(m.Strikes[rows[row]].Strike) + ", " + writtenDate(e.Expiration) + " " + strings.ToUpper(e.Settlement) + separator + figure
-		b.eventually(what+": "+want, func() bool { point(); return b.text(selector) == want })
+	row, column := len(rows)/2, 2
+	const cell = `#matrix tbody tr:nth-child(%d) > :nth-child(%d)`
+	at := fmt.Sprintf(cell, row+1, column+3)
+	b.see(at)
+	e, x, figure := m.Expirations[column], m.Net[rows[row]][column], "no open contract"
+	if x != nil {
+		figure = dollars(*x)
 	}
-	b.see("#matrix canvas:not(.strikes)")
-	point = func() { // again and again: the matrix moves while panels above it load
-		at := eval[[]float64](b, `(r => [r.left + (%s + .5) / %s * r.width, r.top + (%s + .5) / %s * r.height])(document.querySelector("#matrix canvas:not(.strikes)").getBoundingClientRect())`,
-			column, len(m.Expirations), row, len(rows))
-		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at[0], at[1])
-	}
-	says("the cell at the pointer", ".figure:popover-open", " ")
-	point = func() {}
+	want := grouped(m.Strikes[rows[row]].Strike) + ", " + writtenDate(e.Expiration) + " " + strings.ToUpper(e.Settlement) + ": " + figure
+	b.eventually("the cell at the pointer: "+want, func() bool { // again and again: the matrix moves while panels above it load
+		p := eval[[]float64](b, `(r => [r.left + r.width / 2, r.top + r.height / 2])(document.querySelector(%s).getBoundingClientRect())`, at)
+		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, p[0], p[1])
+		return b.text("#matrix output") == want
+	})
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
-	b.until("the figure goes with the pointer", `!document.querySelector(".figure:popover-open")`)
-	b.press("#matrix .heat-map", kb.ArrowDown, kb.ArrowDown, kb.ArrowRight) // the first key shows the cell
-	row, column = row+1, column+1
-	says("the cell of the arrow keys", ".figure:popover-open", " ")
-	says("screen readers hear the cell", "#matrix output", ": ")
-	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until("escape closes the figure", `!document.querySelector(".figure:popover-open")`)
+	b.until("the figure goes with the pointer", `document.querySelector("#matrix output").textContent === ""`)
+	b.until("the line of the spot lies between its strikes", fmt.Sprintf(`(r => [r.previousSibling, r].map(e => Number(e.firstChild.textContent.replace(",", ""))))(document.querySelector("#matrix .spot")).every((k, i) => (k > %g) === (i === 0))`, m.Spot))
 }
 
 // words opens explanations by keyboard, pointer and finger.
 func (b *browser) words() {
-	const open, vanna = `document.querySelector(".word:popover-open:not(.figure)")`, "#changes .exposures .facts > :nth-child(3) .term"
+	const open, vanna = `document.querySelector(".word:popover-open")`, "#changes .exposures .facts > :nth-child(3) .term"
 	b.see(vanna)
 	b.press("#changes .exposures .term", kb.Tab)
 	b.until("focus explains a word", open+`?.id === "word-delta" && document.activeElement.getAttribute("aria-describedby") === "word-delta"`)
@@ -495,9 +487,9 @@ func (b *browser) keyboard() {
 		}
 	}
 	b.press("#flow button.score")
-	b.until("the score shows its parts", `document.querySelectorAll(".tip:not([hidden]) li").length === 6`)
+	b.until("the score shows its parts", `document.querySelectorAll(".tip:popover-open li").length === 6`)
 	b.do(chromedp.KeyEvent(kb.Escape))
-	b.until("escape closes the parts", `document.querySelector(".tip").hidden`)
+	b.until("escape closes the parts", `!document.querySelector(".tip:popover-open")`)
 	const plot, value = "#today .plot", `document.querySelector("#today .plot").getAttribute("aria-valuetext")`
 	b.press(plot, kb.Home)
 	first := eval[string](b, value)
@@ -573,7 +565,7 @@ func (b *browser) looks() {
 		b.view(width, 900, scheme)
 		b.until("the charts have the width", `[...document.querySelectorAll(".plot")].every(p => Math.abs(p.clientWidth - (p.querySelector(".uplot")?.clientWidth ?? 0)) < 2)`)
 		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > int(width) {
-			b.t.Errorf("%d wide: the page is %d wide: %s", width, wide, eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroller, .heat-map, [popover]")).map(e => (e.closest("[id]")?.id ?? "") + " " + e.tagName + " " + e.className).slice(0, 9).join()`))
+			b.t.Errorf("%d wide: the page is %d wide: %s", width, wide, eval[string](b, `[...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroller, [popover]")).map(e => (e.closest("[id]")?.id ?? "") + " " + e.tagName + " " + e.className).slice(0, 9).join()`))
 		}
 		if over := eval[bool](b, `(a => [...document.querySelectorAll(".top .banner, .top > button")].some(e => e.checkVisibility() && e.offsetTop < a.bottom && e.offsetLeft < a.right))(document.querySelector(".pick select").getBoundingClientRect())`); over && width > 640 {
 			b.t.Errorf("%d wide: the head of the page lies over its pickers", width)
@@ -585,7 +577,7 @@ func (b *browser) looks() {
 		b.plain()
 	}
 	b.view(1400, 1000, "light")
-	b.press("#theme", kb.Enter, kb.Enter)
+	b.press("#theme", kb.Enter)
 	b.until("the button chooses the dark theme", `document.documentElement.dataset.theme === "dark"`)
 	b.do(chromedp.KeyEvent(kb.Enter))
 }
@@ -624,8 +616,7 @@ func (b *browser) address(p *process) {
 	b.until("every panel has its answer", allLoaded)
 	b.press("#history .plot", kb.Home, kb.ArrowRight, kb.Enter)
 	shown("enter on a chart opens its date", dates[1])
-	b.until("what has no track is one line, and what has no data cannot be chosen", `document.querySelector("#heat.gone")?.innerText.includes("No track of this date is stored.") && document.querySelector("#heat").offsetHeight < 60 &&
-		document.querySelector("#events li")?.textContent === "Events of this date are not stored." && document.querySelector("#zero-dte [value=volume]").disabled`)
+	b.until("what has no data says so, and cannot be chosen", `document.querySelector("#events li")?.textContent === "Events of this date are not stored." && document.querySelector("#zero-dte [value=volume]").disabled`)
 
 	const saturday, friday, monday = "2026-11-14", "2026-11-13", "2026-11-16"
 	b.do(chromedp.Navigate(p.url + "/?date=" + saturday + "&span=nonsense"))

@@ -89,7 +89,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		change               func(string, int, []byte) (int, []byte)
 	}{
 		{"stale", ".banner.stale", "Unusual options activity. The last good answer is shown: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
-		{"closed", ".banner.closed", "Market closed. Next quotes: Monday 23 Nov, 09:45 ET, 15 minutes late, if the exchange opens. The last session is shown.", freshness("closed", "outside_session")},
+		{"closed", ".banner.closed", "Market closed. Next quotes: Mon 23 Nov, 09:45 ET, 15 minutes late, if the exchange opens. The last session is shown.", freshness("closed", "outside_session")},
 		{"refused", "#flow .notice", "This resource has no answer yet. Trying again", refusal("unusual", 503, "not_ready", "this resource has no answer yet")},
 		{"limited", "#sectors .notice", "Too many requests a minute.", refusal("rotation", 429, "rate_limited", "too many requests a minute")},
 		{"no document", "#flow .notice", "The answer cannot be read. Trying again", func(_ string, status int, _ []byte) (int, []byte) { return status, []byte("<html>") }},
@@ -99,7 +99,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		{"traces", ".levels", "none: negative but for traces", replace(`"zero_gamma_flip":[0-9.]+,"flip_status":"[a-z_]+"`, `"zero_gamma_flip":null,"flip_status":"none_all_negative"`)},
 		{"at the flip", ".reading", "The flip is at spot.", replace(`"flip_distance_pct":[-0-9.]+`, `"flip_distance_pct":-0.004`)},
 		{"another rank", "#volatility .facts", "IV rank41", replace(`"rank_1y":[0-9.]+`, `"rank_1y":41.25`)},
-		{"a wall that jumps", "#today .summary", "The put wall moved 2 times", replace(`("2026-11-20T15:3[^]]*,)7500,("positive"|"negative"|"neutral")`, `${1}7450,$2`)},
+		{"a wall that jumps", "#events ol", "Put wall 7,450, was 7,500", replace(`("2026-11-20T15:3[^]]*,)7500,("positive"|"negative"|"neutral")`, `${1}7450,$2`)},
 		{"nothing known", "#flow .empty", "No unusual activity has been found", forgotten},
 		{"hostile text", "#flow .notice", hostile, refusal("unusual", 500, "internal_error", hostile)},
 	} {
@@ -126,17 +126,22 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	b.clean()
 }
 
-// wallMoved says that the move of the put wall is an event everywhere. On the price chart only its sign has the pure accent colour.
+// wallMoved says that the move of the put wall is an event everywhere, and no line upwards. On the price chart only its sign has the pure accent colour.
 const wallMoved = `(() => {
 	const said = "Put wall 7,450, was 7,500", table = document.querySelector(".price .data"), c = document.querySelector(".price canvas");
 	const entry = [...document.querySelectorAll("#events li")].find(e => e.textContent.includes(said));
 	if (!entry || !c) return false;
 	table.open = true;
-	const accent = getComputedStyle(entry.querySelector("i")).color.match(/\d+/g).map(Number);
-	const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height);
-	let ink = 0;
-	for (let i = 0; i < data.length; i += 4) ink += accent.every((x, k) => x === data[i + k]) && data[i + 3] === 255;
-	return ink > 20 && table.textContent.includes(said) && notified.filter(n => n === "SPX: " + said).length === 1;
+	const plot = document.querySelector(".price .u-over"), sign = entry.querySelector("i").style;
+	const columns = color => {
+		sign.color = "var(" + color + ")";
+		const ink = getComputedStyle(entry.querySelector("i")).color.match(/\d+/g).map(Number), found = Array(c.width).fill(0);
+		const {data} = c.getContext("2d").getImageData(0, 0, plot.offsetLeft + plot.offsetWidth, c.height);
+		for (let i = 0; i < data.length; i += 4) found[i / 4 % (plot.offsetLeft + plot.offsetWidth)] += ink.every((x, k) => x === data[i + k]) && data[i + 3] === 255;
+		return found;
+	};
+	const [wall, accent] = [columns("--negative"), columns("--accent")];
+	return Math.max(...wall) > 0 && Math.max(...wall) < 20 && accent.reduce((a, b) => a + b) > 20 && table.textContent.includes(said) && notified.filter(n => n === "SPX: " + said).length === 1;
 })()`
 
 // forgotten makes null or empty every field of an answer that the API allows to be so.

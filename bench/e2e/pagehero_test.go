@@ -53,6 +53,7 @@ func (b *browser) priceAxis(p *process) {
 	}
 	const place = `(({top, height}) => [top, height])(document.querySelector("%s .u-over").getBoundingClientRect())`
 	b.until("price and bars have one axis", fmt.Sprintf(place, ".price")+`.every((x, i) => Math.abs(x - `+fmt.Sprintf(place, "#strikes")+`[i]) < 1)`)
+	b.until("the cone of the session has that from now on in it", `document.querySelector("#today .summary").textContent.includes("What is left of it from ")`)
 	b.press(".price .plot", kb.Home, "+", "+")
 	b.until("a zoom fits the axis anew", fmt.Sprintf(`document.querySelector(".hero").dataset.prices !== "%.2f to %.2f"`, low, high))
 	b.press(".price .plot", "-", "-", kb.Escape)
@@ -65,6 +66,8 @@ func (b *browser) priceAxis(p *process) {
 	b.press("#strikes .plot", "+")
 	b.until("and plus no longer", fmt.Sprintf(`document.querySelector(".hero").dataset.prices === "%.2f to %.2f"`, low, high))
 
+	b.press("#today .choice button[value=so-far]", kb.Enter)
+	low, high = axis()
 	track := dataOf[trackData](p, trackPath)
 	at := eval[struct{ X, Y, Width, Height float64 }](b, `(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector(".price .u-over").getBoundingClientRect())`)
 	when := func(row int) float64 {
@@ -80,9 +83,11 @@ func (b *browser) priceAxis(p *process) {
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.2*(x(3)-x(2)), at.Y+at.Height/2)
 		b.mouse(devinput.DispatchMouseEventTypeMouseMoved, at.X+x(2)+0.3*(x(3)-x(2)), at.Y+at.Height/2)
 		return eval[bool](b, fmt.Sprintf(`Math.abs(new DOMMatrix(getComputedStyle(document.querySelector(".price .u-cursor-x")).transform).e - %f) < 1.5 && !!document.querySelector(".price .hint:not([hidden])")?.innerText.includes(%q)
-			&& [...document.querySelectorAll(".price .u-cursor-pt")].every((dot) => ((a, b) => a.right < b.left || b.right < a.left || a.bottom < b.top || b.bottom < a.top)(dot.getBoundingClientRect(), document.querySelector(".price .hint").getBoundingClientRect()))
+			&& ((hint, plot) => hint.bottom <= plot.top || hint.top >= plot.bottom)(document.querySelector(".price .hint").getBoundingClientRect(), document.querySelector(".price .u-over").getBoundingClientRect())
+			&& ((tag, top) => document.querySelector(".price .plot").chart.tagged.every(y => Math.abs(tag.top + tag.height / 2 - top - y) > 18))(document.querySelector(".cross b").getBoundingClientRect(), document.querySelector(".price .u-over").getBoundingClientRect().top)
 			&& Math.abs(Number(document.querySelector(".cross:not([hidden]) b")?.textContent.replace(",", "")) - %f) < %f`, x(2), grouped(track.at(2, "spot")), (low+high)/2, (high-low)/50))
 	})
+	b.press("#today .choice button[value=session]", kb.Enter)
 	b.mouse(devinput.DispatchMouseEventTypeMouseMoved, 2, 2)
 }
 
@@ -213,6 +218,7 @@ func (b *browser) replay(p *process) {
 	shows("a pause stays where it is", 0)
 	b.press(slider, kb.End)
 	const cells = `(c => { const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height); let n = 0; for (let i = 0; i < data.length; i += 4) n += data[i + 3] > 8 && Math.max(data[i], data[i + 1]) > data[i + 2] + 30; return n; })(document.querySelector(".price canvas"))`
+	b.press("#today .choice button[value=so-far]", kb.Enter)
 	before := eval[int](b, cells)
 	b.press("#today .choice button[value=on]", kb.Enter)
 	b.eventually("the map paints its cells", func() bool { return eval[int](b, cells) > 5*before })

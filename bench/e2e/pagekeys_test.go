@@ -33,12 +33,12 @@ func TestPageKeys(t *testing.T) {
 	key("1", "leads to today", `location.hash === "#today"`)
 	key(".", "shows the next underlying", `document.querySelector("#underlying").value === "SPY"`)
 	key(",", "shows the one before", `document.querySelector("#underlying").value === "SPX"`)
-	key("t", "changes the theme", `document.documentElement.dataset.theme === "light"`)
+	key("t", "changes the theme that is seen", `document.documentElement.dataset.theme === "dark"`)
 	key("?", "lists the keys", `document.querySelector("#help[open]").innerText.includes("The date before")`)
 	key(kb.Escape, "closes the list", `!document.querySelector("#help[open]")`)
 	key("/", "leads to the symbol", `document.activeElement.id === "underlying"`)
 	b.do(chromedp.KeyEvent("t"))
-	if theme := eval[string](b, `document.documentElement.dataset.theme`); theme != "light" {
+	if theme := eval[string](b, `document.documentElement.dataset.theme`); theme != "dark" {
 		t.Errorf("a letter in a field has changed the theme to %s", theme)
 	}
 	b.press("#underlying", kb.Escape)

@@ -107,5 +107,6 @@ func TestPageUnderlyings(t *testing.T) {
 	eval[chromedp.Void](b, `letThrough()`)
 	b.press(`#strip a[data-u="spy"]`, kb.Enter)
 	b.until("the nearest date of the other is shown", `new URLSearchParams(location.search).get("date") !== "2026-11-14" && /^SPY has no snapshot of 14 Nov 2026: .* is shown\.$/.test(document.querySelector("#status").innerText.trim()) && !document.querySelector("#today.missing, #today[aria-busy=true]")`)
+	b.until("few closes are no picture: the bars have the hero, and the tags of the levels", `document.querySelector(".hero.alone #strikes .plot")?.chart.tagged.length >= 3`)
 	b.clean()
 }

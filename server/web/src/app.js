@@ -171,10 +171,10 @@ function market() {
   return out;
 }
 
-/** theme applies the system's theme until the user chooses another. */
+/** theme applies the system's theme. Its button shows the other one, and again the system's. */
 function theme() {
   const button = document.getElementById('theme');
-  const names = ['auto', 'light', 'dark'];
+  const system = matchMedia('(prefers-color-scheme: dark)');
   const set = (name) => {
     document.documentElement.dataset.theme = name;
     button.textContent = { auto: '◐', light: '☀', dark: '☾' }[name];
@@ -182,12 +182,12 @@ function theme() {
     button.title = `Theme: ${name}. Key: t`;
     dispatchEvent(new Event('themechange'));
   };
-  const stored = recall('theme');
-  set(names.includes(stored) ? stored : 'auto');
+  set(['light', 'dark'].find((name) => name === recall('theme')) ?? 'auto');
   button.addEventListener('click', () => {
-    const next = names[(names.indexOf(document.documentElement.dataset.theme) + 1) % names.length];
-    set(next);
-    remember('theme', next);
+    const { theme: now } = document.documentElement.dataset;
+    const other = system.matches ? 'light' : 'dark';
+    set(now === other ? 'auto' : other);
+    remember('theme', now === other ? 'auto' : other);
   });
 }
 

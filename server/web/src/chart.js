@@ -1,7 +1,7 @@
 // One chart: uPlot draws, and all around it makes it readable without sight: a summary, values by arrow keys, a table.
 
 import { h, say, scroller, table } from './dom.js';
-import { annotate, beyond, color, corner, covered, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
+import { annotate, beyond, clean, color, covered, decimals, drawable, drawn, faint, glyphs, heat, labelHeight, nameValues, overhang, ribbon, rules, shade, swatch, tags, zeroLine } from './paint.js';
 import { underlying } from './state.js';
 import uPlot from './uplot-1.6.32.esm.js';
 
@@ -17,7 +17,6 @@ addEventListener('themechange', redraw);
 const waiting = new Set();
 let drawing = false;
 let held = false; // the mouse is pressed on a drawing: a new drawing would lose what is dragged
-const later = new Map(); // what the charts are to draw when it is released
 function next() {
   const [chart] = waiting;
   drawing = chart !== undefined && !held;
@@ -28,14 +27,12 @@ function next() {
 
 /** together draws those of some charts that wait. */
 export function together(some) {
-  for (const chart of some) if (waiting.has(chart)) chart.render();
+  for (const chart of some) if (!held && waiting.has(chart)) chart.render();
 }
 
 function release() {
   if (!held) return;
   held = false;
-  for (const [chart, spec] of later) chart.draw(spec);
-  later.clear();
   if (!drawing) next();
 }
 for (const end of ['mouseup', 'pointercancel', 'dragend', 'blur']) addEventListener(end, release);
@@ -51,7 +48,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
  *                         to the high of its values [low, high]. It leaves the scale of y as it is. The format of kind cells has
  *                         the price under the cursor as its second value. seen is drawn instead of values.
- *   yName, yFormat        of the axis; yFormat and xFormat are told how many decimals its step has
+ *   yFormat               the numbers of the axis; yFormat and xFormat are told how many decimals its step has
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks, splits         the steps allowed between x ticks, or their places; optional
  *   marks                 vertical lines [{x, label, color}]; no label covers another, a line or a number of an axis
@@ -64,25 +61,24 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *   view                  names what is chosen to be seen; a zoom ends when it changes, and when the underlying does
  *   start                 the x at which the keyboard begins
  *   summary               the chart in words
- *   walk(i, y, by)        the price that the keys up and down go to from a price; optional
  *   onPick(i)             called when the user clicks a point or presses Enter on it; optional
  *
  * The pointer and the arrow keys show a tooltip with the values of the nearest point. Dragging zooms, and so do + and -.
  * A double click, Escape and a button show everything again. A finger that moves sideways scrubs; upwards it scrolls the page.
  * Charts with the same sync have the same x axis: their cursors and their zooms move together. Charts with the same along show
  * one cursor, and zoom alone. gutter is the least width of the y axis, so that such charts are in line. right puts this axis at the
- * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis: lone, it has its own. A bare chart has no x axis. top and pad are
- * the room above the plot and at its sides. untitled leaves the names of the axes out. height is in CSS pixels, unless style sheets
- * give the plot another. zoomed(range) is called when the user has zoomed, moved(u) when a cursor of the drawing has moved.
+ * right. Of a sideways chart x runs upwards, so that its bars lie beside a price axis: lone, it has its own, and tags. A bare chart has no x
+ * axis. top and pad are the room above the plot and at its sides. height is in CSS pixels, unless style sheets give the plot
+ * another. zoomed(range) is called when the user has zoomed, moved(u) when a cursor of the drawing has moved.
  */
 export class Chart {
   #plot = null;
   #spec = null;
   #index = null;
-  #zoom = null; // [from, to]
+  zoom = null; // [from, to], the part that the user has chosen
   #drawn; // the view of #plot; while a drawing waits, #spec may have another
   #down = null; // where the pointer was pressed on the drawing
-  #finger = false; // the tooltip follows a finger
+  #tagged = []; // the tags of levels
 
   constructor(title, height, options = {}) {
     Object.assign(this, { title, height, gutter: 0, pad: [20, 0], zoomed() {}, moved() {} }, options);
@@ -105,10 +101,6 @@ export class Chart {
   }
 
   draw(spec) {
-    if (held) {
-      later.set(this, spec);
-      return;
-    }
     spec = { ...spec, view: `${underlying()} ${spec.view}` };
     const at = this.hint.hidden ? null : this.#spec?.xs[this.#index]; // the user is reading this point
     if (!spec.xs.includes(at)) this.#hide();
@@ -128,7 +120,7 @@ export class Chart {
 
   /** clear removes the drawing, keeps its place, and says why. */
   clear(why) {
-    later.delete(this);
+    waiting.delete(this);
     this.#spec = null;
     this.#index = null;
     this.#hide();
@@ -176,12 +168,12 @@ export class Chart {
         for (const one of [...edge, drawn(s, ink(s.color), s.negative && color(s.negative))]) data.push(s.seen ?? s.values) && series.push(one);
       }
     }
-    const axis = { stroke: ink.text, font: '12px system-ui, sans-serif', labelFont: '12px system-ui, sans-serif', labelGap: 2,
+    const axis = { stroke: ink.text, font: '12px system-ui, sans-serif',
       grid: { stroke: ink.grid, width: 1 }, ticks: { stroke: ink.grid, width: 1, size: 4 } };
     const filled = spec.series.some((s) => s.kind === 'bars' || s.kind === 'area'); // a fill begins at zero
     const marks = (spec.marks ?? []).filter((m) => m.x !== null && m.x !== undefined);
     const levels = (spec.levels ?? []).filter((l) => l.at !== null && l.at !== undefined);
-    const { sideways, untitled } = this;
+    const { sideways } = this;
     const key = this.#group;
     return { data, opts: {
       width: this.canvas.clientWidth,
@@ -194,25 +186,26 @@ export class Chart {
         sync: key && { key, filters: { pub: (type) => type === 'mousemove' || type === 'mouseleave' } },
       },
       scales: {
-        x: { time: false, ori: sideways ? 1 : 0, range: (_, a, b) => this.#zoom ?? spec.range ?? (a === b ? [a - 1, b + 1] : [a, b]) },
+        x: { time: false, ori: sideways ? 1 : 0, range: (_, a, b) => this.zoom ?? spec.range ?? (a === b ? [a - 1, b + 1] : [a, b]) },
         y: { ori: sideways ? 0 : 1, range: spec.yRange ?? ((_, a, b) => uPlot.rangeNum(filled ? Math.min(a, 0) : a ?? 0, filled ? Math.max(b, 0) : b ?? 1, 0.08, true)) },
       },
       axes: [
-        { ...axis, show: !this.bare && (!sideways || this.lone), side: sideways ? 3 : 2, label: untitled || sideways ? undefined : spec.xName, size: sideways ? 54 : 28, labelSize: 18, space: 64, incrs: spec.ticks, splits: spec.splits && ((u, _, low, high) => spec.splits.filter((x) => low <= x && x <= high)), grid: { show: false },
+        { ...axis, show: !this.bare && (!sideways || this.lone), side: sideways ? 3 : 2, size: sideways ? 54 : 28, space: 64, incrs: spec.ticks, splits: spec.splits && ((u, _, low, high) => spec.splits.filter((x) => low <= x && x <= high)), grid: { show: false },
           values: (_, splits, axis, space, step) => splits.map((x) => spec.xFormat(x, false, decimals(step))) },
         sideways ? { ...axis, side: 2, size: 28, space: 56, values: (_, splits) => splits.map((y) => spec.yFormat(y)) }
-          : { ...axis, side: this.right ? 1 : 3, label: untitled ? undefined : spec.yName, labelSize: 18, space: 28, grid: { ...axis.grid, show: !spec.cells }, values: (u, splits, _, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
+          : { ...axis, side: this.right ? 1 : 3, space: 28, grid: { ...axis.grid, show: !spec.cells }, values: (u, splits, _, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
             size: (_, values) => Math.max(this.gutter, 16 + 6.6 * Math.max(3, ...(values ?? []).map((v) => v.length))) },
       ],
       series,
       hooks: {
-        drawClear: [(u) => {
-          heat(u, spec.cells ?? []);
-          shade(u, spec.bands ?? []);
-          for (const s of spec.series) if (s.kind === 'ribbon') ribbon(u, s);
-          zeroLine(u, ink.line);
-        }],
-        draw: [(u) => { rules(u, levels); annotate(u, marks); nameValues(u, spec.series, ink.text); beyond(u, spec.beyond ?? ''); glyphs(u, spec.glyphs ?? [], this.right ? tags(u, levels) : []); }],
+        drawClear: [
+          (u) => heat(u, spec.cells ?? []), (u) => shade(u, spec.bands ?? []),
+          ...spec.series.filter((s) => s.kind === 'ribbon').map((s) => (u) => ribbon(u, s)), (u) => zeroLine(u, ink.line),
+        ].map(clean),
+        draw: [
+          (u) => rules(u, levels), (u) => annotate(u, marks), (u) => nameValues(u, spec.series, ink.text), (u) => beyond(u, spec.beyond ?? ''),
+          (u) => { this.#tagged = this.right || this.lone ? tags(u, levels) : []; }, (u) => glyphs(u, spec.glyphs ?? [], this.#tagged),
+        ].map(clean),
         setCursor: [(u) => { this.moved(u); if (u.cursor.idx !== null && u.cursor.idx !== undefined) this.#tell(u.cursor.idx); }],
         setSelect: [(u) => this.#selected(u)],
         ready: [(u) => u.over.classList.toggle('picks', !!spec.onPick)],
@@ -224,7 +217,6 @@ export class Chart {
     const last = this.#spec ? this.#spec.xs.length - 1 : -1;
     const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity }[event.key];
     if (last < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
-    this.#finger = false;
     if (event.key === 'Escape') {
       if (this.hint.hidden) this.#zoomTo(null);
       else this.#hide();
@@ -233,19 +225,17 @@ export class Chart {
     } else if ((event.key === '+' || event.key === '-') && !this.sideways) {
       this.#magnify(event.key === '+' ? 0.5 : 2);
     } else if (step !== undefined) {
-      const by = this.#spec.walk && { ArrowUp: 1, ArrowDown: -1 }[event.key];
-      const i = Math.min(last, Math.max(0, (this.#index ?? 0) + (by ? 0 : step)));
-      this.#point(i, this.#spec.walk?.(i, this.#price, by ?? 0));
+      this.#point(Math.min(last, Math.max(0, (this.#index ?? 0) + step)));
     } else return;
     event.preventDefault();
   }
 
   /** point moves the cursor to a point, and shows its values. A point outside the zoomed part ends the zoom. */
-  #point(i, y) {
+  #point(i) {
     const x = this.#spec.xs[i];
-    if (this.#zoom && (x < this.#zoom[0] || x > this.#zoom[1])) this.#zoomTo(null);
+    if (this.zoom && (x < this.zoom[0] || x > this.zoom[1])) this.#zoomTo(null);
     for (const chart of charts) { // uPlot itself tells the others of a mouse only
-      if (chart === this || this.#group && chart.#group === this.#group) chart.#stand(x, y);
+      if (chart === this || this.#group && chart.#group === this.#group) chart.#stand(x);
     }
     this.#tell(i);
     this.#show();
@@ -253,30 +243,26 @@ export class Chart {
 
   get #group() { return this.sync ?? this.along; }
 
-  /** stand puts the cursor on the point nearest to x, at a price if there is one. */
-  #stand(x, y) {
+  /** stand puts the cursor on the point nearest to x. */
+  #stand(x) {
     const { min, max } = this.#plot?.scales.x ?? {};
     if (!(x >= min && x <= max)) return;
     const at = this.#plot.valToPos(x, 'x');
-    this.#plot.setCursor(this.sideways ? { left: 1, top: at } : { left: at, top: y === undefined ? 1 : this.#plot.valToPos(y, 'y') });
+    this.#plot.setCursor(this.sideways ? { left: 1, top: at } : { left: at, top: 1 });
   }
 
-  /** price returns the price under the cursor, unless the keyboard has placed it above all. */
-  get #price() {
-    const { top } = this.#plot?.cursor ?? {};
-    return top > 1 ? this.#plot.posToVal(top, 'y') : undefined;
-  }
-
-  /** said returns the series that say something at a point, and what. */
+  /** said returns the series that say something at a point, and what: of cells, that under the cursor, unless the keyboard has placed it above all. */
   #said(i) {
-    return this.#spec.series.map((s) => [s, s.kind === 'cells' ? s.format(s.values[i], this.#price) : s.format(s.values[i])]).filter(([, text]) => text !== '');
+    const { top } = this.#plot?.cursor ?? {};
+    const price = top > 1 ? this.#plot.posToVal(top, 'y') : undefined;
+    return this.#spec.series.map((s) => [s, s.kind === 'cells' ? s.format(s.values[i], price) : s.format(s.values[i])]).filter(([, text]) => text !== '');
   }
 
   /** scrub follows a finger that moves sideways. uPlot itself follows a mouse, but only when it moves. */
   #scrub(event, pressed = false) {
     const u = this.#plot;
     if (!u || !this.#spec?.xs.length) return;
-    const touch = this.#finger = event.pointerType === 'touch';
+    const touch = event.pointerType === 'touch';
     if (touch || pressed) {
       const box = u.over.getBoundingClientRect();
       u.setCursor({ left: event.clientX - box.left, top: event.clientY - box.top });
@@ -310,27 +296,23 @@ export class Chart {
     const { min, max } = this.#plot?.scales.x ?? {};
     if (!(max > min)) return;
     const x = this.#spec.xs[this.#index];
-    const to = [x - (x - min) * factor, x + (max - x) * factor];
     const [from, end] = this.#spec.range ?? [this.#spec.xs[0], this.#spec.xs.at(-1)];
-    if (to[0] <= from && to[1] >= end) this.#zoomTo(null);
-    else this.#zoomTo([Math.max(from, to[0]), Math.min(end, to[1])]);
+    const to = [Math.max(from, x - (x - min) * factor), Math.min(end, x + (max - x) * factor)];
+    this.#zoomTo(to[0] === from && to[1] === end ? null : to);
   }
 
   #zoomTo(range) {
     for (const chart of charts) {
-      if (chart !== this && !(this.sync && chart.sync === this.sync) || chart.#zoom === range) continue;
-      chart.#zoom = range;
+      if (chart !== this && !(this.sync && chart.sync === this.sync) || chart.zoom === range) continue;
+      chart.zoom = range;
       chart.all.hidden = range === null;
       chart.#plot?.setData(chart.#plot.data); // computes the scales anew
       chart.zoomed(range);
     }
   }
 
-  /** zoom returns the part [from, to] that the user has chosen, or null for all. */
-  get zoom() { return this.#zoom; }
-
   #endZoom() {
-    this.#zoom = null;
+    this.zoom = null;
     this.all.hidden = true;
   }
 
@@ -345,7 +327,7 @@ export class Chart {
     if (!this.hint.hidden) this.#show();
   }
 
-  /** show places the tooltip in a corner of the plot. A finger would hide it there, so then it is above or below the chart. */
+  /** show places the tooltip above the chart, or below it: there it hides nothing of the chart, and no finger hides it. */
   #show() {
     const u = this.#plot;
     const spec = this.#spec;
@@ -356,10 +338,15 @@ export class Chart {
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
     const { offsetWidth: width, offsetHeight: height } = this.hint;
-    const { x, y } = corner(u, i, width, height);
-    const beside = this.canvas.getBoundingClientRect().top > height ? -height - 4 : u.height + 4;
-    this.hint.style.transform = `translate(${x}px, ${this.#finger ? beside : y}px)`; // a transform moves nothing else
+    const { left, top } = this.canvas.getBoundingClientRect();
+    const head = [...document.querySelectorAll('.top, #strip')].at(-1).getBoundingClientRect().bottom;
+    const x = Math.max(8 - left, Math.min(u.over.offsetLeft + u.cursor.left - width / 2, innerWidth - width - left - 8));
+    const y = top > head + height ? -height - 2 : u.height + 2;
+    this.hint.style.transform = `translate(${x}px, ${y}px)`; // a transform moves nothing else
   }
+
+  /** tagged returns where the tags of levels are, in CSS pixels below the top of the plot. */
+  get tagged() { return this.#tagged.map((t) => (t.y - this.#plot?.bbox.top) / devicePixelRatio); }
 
   #hide() { this.hint.hidden = true; }
 
@@ -375,9 +362,7 @@ export class Chart {
     const columns = [{ head: spec.xName, number: true }, ...spec.series.map((s) => ({ head: s.name, number: true }))];
     const rows = spec.xs.map((x, i) => [spec.xFormat(x, true), ...spec.series.map((s) => s.format(s.values[i]))]);
     const place = scroller(`${this.title}: table`, table(this.title, columns, rows));
-    const old = this.data.children[1];
-    if (old) old.replaceWith(place);
-    else this.data.append(place);
+    this.data.replaceChildren(this.data.firstChild, place);
   }
 }
 

@@ -25,15 +25,34 @@ export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** table builds a data table. A column is {head, number}; a row is a list of texts or elements, first its head. */
-export function table(caption, columns, rows) {
+/** table builds a data table. A column is {head, number}; a row is a list of texts, elements or cells, first its head. each gives the attributes of a row by its index. */
+export function table(caption, columns, rows, each = () => null) {
   return h('table', null,
     h('caption', { class: 'unseen' }, caption),
     h('thead', null, h('tr', null, columns.map((c) => h('th', { scope: 'col', class: c.number && 'number' }, c.head)))),
-    h('tbody', null, rows.map((row) => h('tr', null, row.map((cell, i) => (i === 0
-      ? h('th', { scope: 'row', class: columns[i].number && 'number' }, cell)
-      : h('td', { class: columns[i].number && 'number' }, cell)))))));
+    h('tbody', null, rows.map((row, n) => h('tr', each(n), row.map((cell, i) => (cell?.localName === 'td' ? cell
+      : h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: columns[i].number && 'number' }, cell)))))));
 }
+
+/** heat builds a cell whose colour has the sign and the size of a share, which is at most 1. */
+export function heat(text, share) {
+  const cell = h('td', { class: 'number heat', 'data-sign': share > 0 ? 'up' : share < 0 ? 'down' : null }, text);
+  cell.style.setProperty('--strength', `${Math.round(100 * Math.abs(share))}%`);
+  return cell;
+}
+
+/** sortable builds the heads of a table that its user sorts. A head is [key, name, class]. mark shows by which key, and whether it falls. */
+export function sortable(heads, onPick) {
+  const cells = heads.map(([key, name, kind]) => h('th', { scope: 'col', class: kind, 'data-key': key }, h('button', { type: 'button', class: 'sort', click: () => onPick(key) }, name)));
+  const mark = (by, falling) => { for (const cell of cells) cell.ariaSort = cell.dataset.key !== by ? null : falling ? 'descending' : 'ascending'; };
+  return { cells, mark };
+}
+
+/** ordered returns rows sorted by a value. Unknown values are null, and come last. Rows of one value stay in their order. */
+export const ordered = (rows, value, falling) => rows.toSorted((a, b) => {
+  const [x, y] = [value(a), value(b)];
+  return x === null || y === null ? (x === null) - (y === null) : ((x > y) - (x < y)) * (falling ? -1 : 1);
+});
 
 /** scroller wraps content that may be larger than its place, and can scroll it by mouse and by keyboard. */
 export function scroller(label, ...children) {
@@ -49,14 +68,15 @@ export function picker(label, onPick) {
   return { element: h('span', { class: 'picker' }, h('label', { for: id }, label), select), select };
 }
 
-/** options replaces the options of a select with [value, text] pairs if they differ, and keeps the picked value. */
+/** options replaces the options of a select with [value, text] pairs if they differ, and keeps the picked value. A pair with a list of pairs is a group. */
 export function options(select, pairs) {
   const key = JSON.stringify(pairs);
   if (select.dataset.key === key) return;
   const picked = select.value;
   select.dataset.key = key;
-  select.replaceChildren(...pairs.map(([value, text]) => h('option', { value }, text)));
-  if (pairs.some(([value]) => value === picked)) select.value = picked;
+  const option = ([value, text]) => (Array.isArray(text) ? h('optgroup', { label: value }, text.map(option)) : h('option', { value }, text));
+  select.replaceChildren(...pairs.map(option));
+  if ([...select.options].some(({ value }) => value === picked)) select.value = picked;
 }
 
 /** floating builds a bar from one figure to another, on an axis from low to high. Its colour has the sign of the difference. */

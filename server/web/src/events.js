@@ -6,6 +6,7 @@ import { notable, sided } from './flow.js';
 import { dollars, level, number, shortDate, time, words } from './format.js';
 import { day, follow } from './panel.js';
 import { choose, recall, remember, underlying } from './state.js';
+import { records } from './track.js';
 
 /** kinds are the sign, the colour and the name of each kind of event. The kind that counts most is first. */
 const kinds = { flip: ['◆', '--flip', 'Crossed'], regime: ['●', '--muted', 'Regime'], wall: ['■', '--accent', 'Wall'], flow: ['★', '--part-4', 'Flow'] };
@@ -54,24 +55,26 @@ export function changes(slow = Infinity) {
   };
 }
 
-/** tracked returns the events of a track. */
-export function tracked({ columns, rows }) {
-  const of = changes(4 * 60e3);
-  const [at, spot, flip, call, put, regime] = ['as_of', 'effective_spot', 'zero_gamma_flip', 'call_wall', 'put_wall', 'gamma_regime'].map((name) => columns.indexOf(name));
-  return rows.flatMap((row) => of({ at: Date.parse(row[at]), spot: row[spot], flip: row[flip], call: row[call], put: row[put], regime: row[regime] }));
-}
+/** ruled returns what the rules know of a row. */
+const ruled = (row) => ({ at: Date.parse(row.as_of), spot: row.effective_spot, flip: row.zero_gamma_flip, call: row.call_wall, put: row.put_wall, regime: row.gamma_regime });
 
-/** large returns the events of flow, largest first, of the few notable contracts with the highest scores. Each is one event, at its last trade. */
-export const large = (items) => notable(items).toSorted((a, b) => b.score - a.score).slice(0, few).map((x) => ({
+/** tracked returns the events of a track. */
+export const tracked = (track) => records(track).map(ruled).flatMap(changes(4 * 60e3));
+
+/** large returns the events of flow, largest first, of the notable contracts with the highest scores. Each is one event, at its last trade. */
+export const large = (items, most = few) => notable(items).toSorted((a, b) => b.score - a.score).slice(0, most).map((x) => ({
   at: Date.parse(x.observed_at), kind: 'flow', id: x.id, side: x.side, price: x.strike, size: x.score, text: `${dollars(x.premium)} in ${number(x.strike, 2)} ${x.option_type}s of ${shortDate(x.expiration)}, score ${number(x.score)}`,
 }));
 
-/** log adds events of flow to those that this browser has seen in the session, and returns all as it first saw them: a later trade tells less. */
-export function log(events, session) {
+/**
+ * log adds the events of an answer of flow to those that this browser has seen in the session, and returns all as it first saw them: a
+ * later trade tells less. Who has seen none, as who comes after the close, gets more of the answer.
+ */
+export function log(items, session) {
   const name = `log ${underlying()}`;
   const old = JSON.parse(recall(name) ?? '{}');
   const seen = old.session === session ? old.seen : {};
-  for (const e of events) seen[e.id] ??= e;
+  for (const e of large(items, Object.keys(seen).length ? few : listed)) seen[e.id] ??= e;
   remember(name, JSON.stringify({ session, seen }));
   return sided(Object.values(seen)).slice(-most);
 }
@@ -112,7 +115,7 @@ export function watchEvents() {
     h('h2', null, 'Events'), list, wish);
   const button = h('button', { type: 'button', id: 'bell', popovertarget: 'events', 'aria-label': 'Events', 'aria-keyshortcuts': 'e', title: 'Events. Key: e' }, '⚑', count);
   document.getElementById('theme').before(button);
-  document.body.append(box);
+  document.getElementById('levels').append(box); // below the ladder, where a window has room for both
   const own = { track: [], flow: [] };
   const known = new Set(); // the keys of own events that have been there
   const others = [];
@@ -163,13 +166,12 @@ export function watchEvents() {
     });
   };
   take('track', () => `/api/v1/gex/{u}/intraday${day() && `?date=${day()}`}`, ({ data }) => tracked(data));
-  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), ({ data, meta }) => log(large(data.items), meta.session_date));
+  take('flow', () => (day() ? '' : '/api/v1/options/flow/{u}'), ({ data, meta }) => log(data.items, meta.session_date));
   follow('/api/v1/underlyings', (feed, fresh) => {
     if (!fresh || !feed.document) return;
     for (const r of feed.document.data.rows) {
       if (!machines.has(r.symbol)) machines.set(r.symbol, changes());
-      const events = machines.get(r.symbol)({ at: Date.parse(r.as_of), spot: r.effective_spot, flip: r.zero_gamma_flip, call: r.call_wall, put: r.put_wall, regime: r.gamma_regime })
-        .map((e) => ({ ...e, symbol: r.symbol }));
+      const events = machines.get(r.symbol)(ruled(r)).map((e) => ({ ...e, symbol: r.symbol }));
       if (r.symbol.toLowerCase().replace('.', '') === underlying()) continue; // its track says it
       others.push(...events);
       tell(events);

@@ -1,11 +1,11 @@
 // Unusual options activity: a table that the user sorts and filters, with the parts of each score.
 
-import { h, options, picker, say, scroller } from './dom.js';
+import { h, options, ordered, picker, say, scroller, sortable } from './dom.js';
 import { age, date, dollars, number, percent, shortDate, time, title, unknown, words } from './format.js';
 import { day, Panel } from './panel.js';
 import { marketNow } from './poll.js';
 import { choices, choose, chosen, onChoice } from './state.js';
-import { term } from './terms.js';
+import { explained, explanation, term } from './terms.js';
 
 // The page asks for every row, because a filter must see them all. They are 11 KB on the wire, and 20 rows are 4 KB. The best of one
 // underlying are more than what it has among the best of all.
@@ -18,6 +18,7 @@ const premiums = [5e4, 1e5, 2.5e5, 5e5, 1e6, 5e6, 1e7];
 const parts = [['volume_oi', 'Volume against open interest', 30], ['premium', 'Premium', 25], ['size_surprise', 'Volume against similar contracts', 20],
   ['quote_location', 'Last price in the quote', 15], ['iv_change', 'Change of implied volatility', 10]];
 
+let tip = null; // of all scores
 let market = 0; // the market's time when the table was drawn last, in milliseconds since 1970
 const signs = { bullish: 1, neutral: 0, bearish: -1 };
 const share = (x) => (x === null ? unknown : `${number(x * 100, 1, true)}\u00a0%`);
@@ -29,11 +30,11 @@ const side = (x) => (x.side === 'unknown' ? null : title(x.side));
 const columns = [
   ['score', 'Score', (x) => x.score, score, ''],
   ['contract', 'Contract', (x) => `${x.symbol} ${String(x.strike * 1000).padStart(12, '0')}`, (x) => [h('b', null, x.symbol), ` ${number(x.strike, 2)} ${x.option_type}`], 'text'],
-  ['days', 'Expiration', (x) => x.days_to_expiration, (x) => [(x.days_to_expiration < 300 ? shortDate : date)(x.expiration), h('small', null, `${number(x.days_to_expiration)} d`)], 'text'],
+  ['days', 'Expires', (x) => x.days_to_expiration, (x) => [(x.days_to_expiration < 300 ? shortDate : date)(x.expiration), h('small', null, `${number(x.days_to_expiration)} d`)], 'text'],
+  ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
   ['direction', 'Direction', (x) => signs[x.direction] ?? null, (x) => title(x.direction), ''],
   ['side', 'Side', side, (x) => side(x) ?? unknown, 'text'],
   ['time', 'Last trade', (x) => x.observed_at, (x) => [day() ? null : h('span', { class: 'ago' }, `${age(market - Date.parse(x.observed_at)).replace(/ \d+ s$/, '')} ago`), h('small', null, time(Date.parse(x.observed_at)))], 'number'],
-  ['premium', 'Premium', (x) => x.premium, (x) => dollars(x.premium), 'number'],
   ['volume', 'Volume', (x) => x.volume, (x) => number(x.volume), 'number'],
   ['oi', 'Open interest', (x) => x.open_interest, (x) => number(x.open_interest), 'number'],
   ['ratio', 'Vol./OI', (x) => x.volume_oi_ratio, ({ volume_oi_ratio: r }) => (r === null ? unknown : `${number(r, r < 1 ? 2 : 1, true)}×`), 'number'],
@@ -41,15 +42,15 @@ const columns = [
   ['spot', 'From spot', (x) => x.moneyness_pct, (x) => percent(x.moneyness_pct, 1), 'number'],
 ];
 
-// The filters: which values the address may have, which rows match, and the filter in words.
+// The filters: which values the address may have, and which rows match.
 const whole = /^\d{1,9}$/;
 const filters = {
-  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol.replace('.', '') === v.replace('.', ''), (v) => v],
-  type: [/^(call|put)$/, (x, v) => x.option_type === v, (v) => `${v}s`],
-  direction: [/^(bullish|bearish|neutral|unknown)$/, (x, v) => x.direction === v, (v) => `direction ${v}`],
-  premium: [whole, (x, v) => x.premium >= Number(v), (v) => `premium ${dollars(Number(v), true)} or more`],
-  from: [whole, (x, v) => x.days_to_expiration >= Number(v), (v) => `${number(Number(v))} days or more`],
-  to: [whole, (x, v) => x.days_to_expiration <= Number(v), (v) => `${number(Number(v))} days or less`],
+  symbol: [/^[A-Z.]{1,8}$/, (x, v) => x.symbol.replace('.', '') === v.replace('.', '')],
+  type: [/^(call|put)$/, (x, v) => x.option_type === v],
+  direction: [/^(bullish|bearish|neutral|unknown)$/, (x, v) => x.direction === v],
+  premium: [whole, (x, v) => x.premium >= Number(v)],
+  from: [whole, (x, v) => x.days_to_expiration >= Number(v)],
+  to: [whole, (x, v) => x.days_to_expiration <= Number(v)],
 };
 const filter = (name) => chosen(`flow-${name}`, '', (v) => filters[name][0].test(v));
 const active = () => Object.keys(filters).filter(filter).map((name) => [name, filter(name)]);
@@ -67,13 +68,6 @@ const [unusual, big] = [65, 1e6]; // about one contract in 5,000 of an index has
 /** notable returns those rows of the table that are events. */
 export const notable = (items) => sided(items).filter((x) => x.score >= unusual && x.premium >= big);
 
-/** unmatched says why no row is shown, although there are rows. */
-export function unmatched() {
-  const [from, to] = ['from', 'to'].map(filter);
-  return from && to && Number(from) > Number(to) ? `The first day (${number(Number(from))}) lies after the last (${number(Number(to))}).`
-    : `None of the rows with the highest scores has all of this: ${active().map(([name, value]) => filters[name][2](value)).join(', ')}.`;
-}
-
 /** flowPanel builds the panel. */
 export function flowPanel() {
   let items = null; // of the last answer
@@ -81,12 +75,8 @@ export function flowPanel() {
   let drawn = null; // the choices that the panel shows
   let unmark = 0;
   const seen = new Map(); // when each row first came, by its id
-  const tip = tooltip();
   const rows = picker('Rows', (n) => choose({ 'flow-rows': n === '20' ? '' : n }));
   options(rows.select, ['20', '50', '100'].map((n) => [n, `${n} rows`]));
-  const order = picker('Sort by', (v) => choose({ 'flow-sort': v })); // on a phone, where the table has no heads
-  options(order.select, columns.flatMap(([key, name]) => [[`${key}.desc`, `${name} ↓`], [`${key}.asc`, `${name} ↑`]]));
-  order.element.classList.add('order');
   const fold = h('button', { type: 'button', class: 'unfold', 'aria-expanded': 'false', click: () => fold.setAttribute('aria-expanded', String(controls.element.classList.toggle('open'))) }, 'Filters');
   const controls = filterControls();
   const sides = h('button', { type: 'button', click: () => choose({ 'flow-sides': chosen('flow-sides') === 'all' ? '' : 'all' }) });
@@ -98,13 +88,11 @@ export function flowPanel() {
   }, 'Reset the filters');
   const count = h('p', { role: 'status' });
   const none = h('p', { class: 'empty', hidden: true, role: 'status' });
-  const heads = columns.map(([key, name, , , kind]) => h('th', { scope: 'col', role: 'columnheader', class: kind, 'data-key': key },
-    h('button', { type: 'button', class: 'sort', click: () => pick(key, kind) }, name)));
-  const body = h('tbody', { role: 'rowgroup' });
-  const place = scroller('Unusual activity', h('table', { class: 'flow', role: 'table' }, h('caption', { class: 'unseen' }, 'Unusual options activity'),
-    h('thead', { role: 'rowgroup' }, h('tr', { role: 'row' }, heads)), body));
+  const heads = sortable(columns.map(([key, name, , , kind]) => [key, name, kind]), pick);
+  const body = h('tbody');
+  const place = scroller('Unusual activity', h('table', { class: 'flow' }, h('caption', { class: 'unseen' }, 'Unusual options activity'), h('thead', null, h('tr', null, heads.cells)), body));
   const panel = new Panel({
-    id: 'flow', controls: [order.element, rows.element, fold],
+    id: 'flow', controls: [rows.element, fold],
     render(data, meta) {
       market = marketNow(meta.source);
       // The rows of the first answer are not new: they may be old.
@@ -123,12 +111,8 @@ export function flowPanel() {
     rows.select.value = String(most());
     reset.hidden = active().length === 0;
     const [key, way] = sorted();
-    order.select.value = `${key}.${way}`;
     say(fold, active().length ? `Filters: ${active().length}` : 'Filters');
-    for (const head of heads) {
-      if (head.dataset.key === key) head.setAttribute('aria-sort', `${way}ending`);
-      else head.removeAttribute('aria-sort');
-    }
+    heads.mark(key, way === 'desc');
     if (!items) return;
     const every = matching(items);
     const match = sided(every);
@@ -139,13 +123,12 @@ export function flowPanel() {
     const now = Date.now();
     const fresh = shown.filter((x) => now - seen.get(x.id) < marked);
     const focused = body.contains(document.activeElement) && document.activeElement.closest('tr').dataset.id;
-    tip.hide();
-    body.replaceChildren(...shown.map((x) => row(x, tip, fresh.includes(x))));
+    body.replaceChildren(...shown.map((x) => row(x, fresh.includes(x))));
     if (focused) body.querySelector(`tr[data-id="${CSS.escape(focused)}"] button`)?.focus({ preventScroll: true });
     if (fresh.length) unmark = setTimeout(draw, Math.min(...fresh.map((x) => seen.get(x.id))) + marked - now);
     place.hidden = shown.length === 0;
     none.hidden = shown.length > 0;
-    say(none, hidden ? 'The side of every row is unknown.' : items.length ? unmatched() : 'No unusual activity has been found in this session.');
+    say(none, hidden ? 'The side of every row is unknown.' : items.length ? 'None of the rows with the highest scores has all that the filters ask for.' : 'No unusual activity has been found in this session.');
     say(count, items.length ? `${shown.length} of ${match.length} shown${day() ? `, of ${date(day())}` : ''}` : '');
   }
   onChoice(() => { if (location.search !== drawn) draw(); });
@@ -154,14 +137,14 @@ export function flowPanel() {
   const explained = h('p', { class: 'about' }, 'Each row has a ', term('score', 'score'), ' and a ', term('premium', 'premium'), '. Its ', term('direction', 'direction'),
     ` is inferred from the side of the last trade. A row is an event, ★, from a score of ${unusual} and ${dollars(big, true)} of premium: what services that sell flow call a golden sweep or a whale begins there.`);
   panel.body.append(controls.element, h('div', { class: 'counted' }, count, sides, reset), explained, legend, none, place);
-  panel.element.append(tip.element); // it is fixed to the window, and body contains what is
   draw();
   panel.follow(path);
 }
 
 /** pick sorts by a column, or turns its order round. */
-function pick(key, kind) {
+function pick(key) {
   const [by, way] = sorted();
+  const kind = columns.find((c) => c[0] === key)[4];
   const next = by === key ? (way === 'asc' ? 'desc' : 'asc') : kind === 'text' ? 'asc' : 'desc';
   choose({ 'flow-sort': key === 'score' && next === 'desc' ? '' : `${key}.${next}` });
 }
@@ -169,13 +152,7 @@ function pick(key, kind) {
 /** sort puts rows in the chosen order. Equal rows stay in the order of the answer, highest score first. */
 export function sort(items) {
   const [key, way] = sorted();
-  const value = columns.find((c) => c[0] === key)[2];
-  const sign = way === 'asc' ? 1 : -1;
-  return items.toSorted((a, b) => {
-    const [x, y] = [value(a), value(b)];
-    if (x === null || y === null) return (x === null) - (y === null);
-    return x < y ? -sign : x > y ? sign : 0;
-  });
+  return ordered(items, columns.find((c) => c[0] === key)[2], way === 'desc');
 }
 
 /** filterControls builds the fields of the filters. show gives them the choices in the address. */
@@ -204,55 +181,27 @@ function filterControls() {
   return { element, show };
 }
 
-function row(x, tip, isNew) {
-  return h('tr', { 'data-id': x.id, role: 'row', class: isNew && 'fresh' }, columns.map(([key, name, , cell, kind]) => {
+function row(x, isNew) {
+  return h('tr', { 'data-id': x.id, class: isNew && 'fresh' }, columns.map(([key, , , cell, kind]) => {
     const isHead = key === 'contract';
-    return h(isHead ? 'th' : 'td', {
-      role: isHead ? 'rowheader' : 'cell', scope: isHead && 'row', class: key === 'direction' ? `direction ${x.direction}` : kind, 'data-key': key, 'data-name': name,
-    }, isHead && isNew ? h('span', { class: 'unseen' }, 'New: ') : null, cell(x, tip));
+    return h(isHead ? 'th' : 'td', { scope: isHead && 'row', class: key === 'direction' ? `direction ${x.direction}` : kind, 'data-key': key }, isHead && isNew ? h('span', { class: 'unseen' }, 'New: ') : null, cell(x));
   }));
 }
 
 /** score builds the button that shows the parts of a score. */
-function score(item, tip) {
+function score(item) {
   const bar = h('span', { class: 'bar', 'aria-hidden': 'true' }, parts.map(([key]) => {
     const part = h('i', { class: key });
     part.style.width = `${item.components[key]}%`;
     return part;
   }));
   const spoken = parts.map(([key, name, most]) => `${name} ${number(item.components[key], 1)} of ${most}`).join(', ');
-  const button = h('button', {
-    type: 'button', class: 'score', 'aria-label': `Score ${number(item.score, 1, true)}, ${item.band}: ${spoken}; times quote quality ${number(item.quality, 2)}`,
-    mouseenter: () => tip.show(button, item), mouseleave: () => tip.hide(),
-    focus: () => tip.show(button, item), blur: () => tip.hide(), click: () => tip.show(button, item),
+  const line = (key, name, text) => h('li', { class: key }, h('span', null, name), h('b', null, text));
+  return explained({ class: 'score', 'aria-label': `Score ${number(item.score, 1, true)}, ${item.band}: ${spoken}; times quote quality ${number(item.quality, 2)}` }, () => {
+    tip ??= explanation({ class: 'word tip' });
+    tip.replaceChildren(h('p', null, h('b', null, item.contract), ` · ${words(item.band)} · ${date(item.expiration)}`),
+      h('ul', null, parts.map(([key, name, most]) => line(key, name, `${number(item.components[key], 1, true)} of ${most}`)), line('', 'Quote quality', `× ${number(item.quality, 2, true)}`)),
+      h('p', { class: 'about' }, item.reasons.join(' · ')));
+    return tip;
   }, h('b', null, number(item.score, 1, true)), bar);
-  return button;
-}
-
-/** tooltip is one box for all scores. show places it at a score, and Escape closes it. */
-function tooltip() {
-  const element = h('div', { class: 'tip', role: 'tooltip', hidden: true });
-  let at = null;
-  const hide = () => { element.hidden = true; };
-  const show = (button, item) => {
-    at = button;
-    const line = ([key, name, most]) => h('li', { class: key }, h('span', null, name), h('b', null, `${number(item.components[key], 1, true)} of ${most}`));
-    element.replaceChildren(
-      h('p', null, h('b', null, item.contract), ` · ${words(item.band)} · ${date(item.expiration)}`),
-      h('ul', null, parts.map(line), h('li', null, h('span', null, 'Quote quality'), h('b', null, `× ${number(item.quality, 2, true)}`))),
-      h('p', { class: 'codes' }, item.reasons.join(' · ')));
-    element.hidden = false;
-    place();
-  };
-  const place = () => {
-    if (element.hidden) return;
-    const box = at.getBoundingClientRect();
-    const { offsetWidth: width, offsetHeight: height } = element;
-    const above = box.bottom + height + 10 > innerHeight;
-    element.style.left = `${Math.max(8, Math.min(box.left, document.documentElement.clientWidth - width - 8))}px`;
-    element.style.top = `${above ? Math.max(8, box.top - height - 6) : box.bottom + 6}px`;
-  };
-  addEventListener('keydown', (event) => { if (event.key === 'Escape') hide(); });
-  addEventListener('scroll', place, { passive: true, capture: true }); // moving to a score by keyboard scrolls
-  return { element, show, hide };
 }

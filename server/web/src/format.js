@@ -5,10 +5,19 @@ const gap = '\u00a0'; // no line break between a number and its unit
 const minus = (text) => text.replace('-', /[1-9]/.test(text) ? '\u2212' : ''); // zero has no sign
 const known = (x) => typeof x === 'number' && Number.isFinite(x);
 
+const formats = new Map(); // one takes as long to make as 100 numbers to write
+
+/** grouped writes x with at least and at most so many decimals. */
+function grouped(x, least, most) {
+  const key = `${least} ${most}`;
+  if (!formats.has(key)) formats.set(key, new Intl.NumberFormat('en-US', { minimumFractionDigits: least, maximumFractionDigits: most }));
+  return formats.get(key).format(x);
+}
+
 /** number writes x with at most so many decimals, or with exactly so many if fixed. */
 export function number(x, decimals = 0, fixed = false) {
   if (!known(x)) return unknown;
-  return minus(x.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: fixed ? decimals : 0 }));
+  return minus(grouped(x, fixed ? decimals : 0, decimals));
 }
 
 /** level writes an index level. */
@@ -24,6 +33,12 @@ export function percent(x, decimals = 2) {
   return known(x) ? signed(Number(x.toFixed(decimals)), `${number(x, decimals, true)}${gap}%`) : unknown;
 }
 
+/** share writes a percentage of a whole. */
+export const share = (x) => percent(x, 1).replace('+', '');
+
+/** nearest returns the index of the number of a list that is nearest to x. */
+export const nearest = (all, x) => all.reduce((best, y, i) => (Math.abs(y - x) < Math.abs(all[best] - x) ? i : best), 0);
+
 /** points writes a difference with its sign. */
 export const points = (x, decimals = 2) => (known(x) ? signed(Number(x.toFixed(decimals)), number(x, decimals, true)) : unknown);
 
@@ -36,7 +51,7 @@ export function short(x, brief = false) {
   const [scale, suffix] = scales.find(([s]) => size >= s * 0.9995) ?? [1, ''];
   const y = x / scale;
   const decimals = suffix === '' && Number.isInteger(x) || Math.abs(y) >= 99.95 ? 0 : Math.abs(y) >= 9.995 ? 1 : 2;
-  return minus(y.toLocaleString('en-US', { maximumFractionDigits: decimals, minimumFractionDigits: brief ? 0 : decimals }) + (suffix && gap + suffix));
+  return minus(grouped(y, brief ? 0 : decimals, decimals) + (suffix && gap + suffix));
 }
 
 /** dollars writes an amount: −$6.40 bn. A word joiner keeps the sign on the line of the amount. */
@@ -57,6 +72,7 @@ const isoNewYork = new Intl.DateTimeFormat('en-CA', { timeZone: 'America/New_Yor
 const utcDay = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short', year: 'numeric' });
 const utcShort = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 const utcWeekday = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'long', day: 'numeric', month: 'short' });
+const utcWeekdayShort = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'short', day: 'numeric', month: 'short' });
 const utcMonth = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'short', year: '2-digit' });
 
 /** instant writes an instant in New York's time: 20 Nov 10:44:39 ET. */
@@ -94,14 +110,14 @@ export function awaited(now, delay) {
     const day = newYorkDay(at);
     const first = newYorkTime(day, '09:30:00') + delay * 60e3;
     if (now > first + 5 * 60e3 || [0, 6].includes(new Date(day).getUTCDay())) continue;
-    return [`Next quotes: ${at === now ? 'today' : weekday(day)}, ${time(first, true)} ET`, `${delay ? `, ${delay} minutes late` : ''}, if the exchange opens.`];
+    return [`Next quotes: ${at === now ? 'today' : weekday(day, true)}, ${time(first, true)} ET`, `${delay ? `, ${delay} minutes late` : ''}, if the exchange opens.`];
   }
 }
 
 /** date writes a calendar date, which has no time zone. */
 export const date = (text) => utcDay.format(new Date(`${text}T00:00:00Z`));
 export const shortDate = (text) => utcShort.format(new Date(`${text}T00:00:00Z`));
-export const weekday = (text) => utcWeekday.format(new Date(`${text}T00:00:00Z`));
+export const weekday = (text, brief) => (brief ? utcWeekdayShort : utcWeekday).format(new Date(`${text}T00:00:00Z`)).replace(',', '');
 export const month = (text) => utcMonth.format(new Date(`${text}-01T00:00:00Z`));
 
 /** age writes a span of milliseconds: 15 min 21 s. */

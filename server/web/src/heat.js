@@ -1,7 +1,7 @@
 // Net gamma by strike through a session: the bars of a moment, and all moments as a map behind the price.
 
-import { dollars, level, unknown } from './format.js';
-import { longest } from './track.js';
+import { dollars, level, nearest, unknown } from './format.js';
+import { longest, records } from './track.js';
 
 const keeps = 35 * 60e3; // a strike that rows between lack keeps its colour, at most so long
 const width = 5 * 60e3; // of the last column, and of one before a gap
@@ -9,14 +9,11 @@ const most = 2 / 3; // of the rows have a strike of the map
 const clipAt = 0.98; // the share of the cells that the colours tell apart
 
 /** read returns the rows of gex/{u}/strikes. */
-export const read = ({ columns, rows }) => rows.map((row) => {
-  const get = (name) => row[columns.indexOf(name)];
-  return { at: Date.parse(get('as_of')), spot: get('effective_spot'), strikes: get('strikes'), values: get('net_gex_dollars') };
-});
+export const read = (through) => records(through).map((row) => ({ at: Date.parse(row.as_of), spot: row.effective_spot, strikes: row.strikes, values: row.net_gex_dollars }));
 
 /** barsAt returns the bars at a moment, as those of an answer of gex/{u}, or null. */
 export function barsAt(through, at) {
-  const rows = through ? read(through) : [];
+  const rows = read(through);
   const row = rows.findLast((r) => r.at <= at);
   return row && at - row.at <= longest(rows.map((r) => r.at)) ? { at: row.at, by_strike: row.strikes.map((strike, i) => ({ strike, net_gex_dollars: row.values[i] })) } : null;
 }
@@ -35,15 +32,11 @@ export function rowsAt(rows, xs, spots) {
   return xs.map((x, i) => (spots[i] === null ? null : rows.findLast((r) => r.at <= x && x - r.at <= most) ?? null));
 }
 
-/** nearest returns which strike of a row is nearest to a price, or to the spot. */
-export function nearest({ strikes, spot }, y = spot) {
-  return strikes.reduce((best, k, j) => (Math.abs(k - y) < Math.abs(strikes[best] - y) ? j : best), 0);
-}
-
-/** figure writes the figure at a price, or at the spot. */
-export function figure(row, y) {
-  const j = row && nearest(row, y);
-  return row?.strikes.length ? `${dollars(row.values[j])} at ${level(row.strikes[j])}` : unknown;
+/** figure writes the figure of the strike that is nearest to a price, or to the spot. */
+export function figure(row, y = row?.spot) {
+  if (!row?.strikes.length) return unknown;
+  const j = nearest(row.strikes, y);
+  return `${dollars(row.values[j])} at ${level(row.strikes[j])}`;
 }
 
 /** endsOf returns the figures [low, high] at which the colours of the map end. */

@@ -4,21 +4,20 @@
 import { Chart, together } from './chart.js';
 import { h, say } from './dom.js';
 import { legend, marks, placed, tracked } from './events.js';
-import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, shortDate, spotName, time, unknown, words } from './format.js';
+import { axisDollars, closes, date, dollars, level, newYorkTime, number, ranged, rough, share, shortDate, spotName, time, unknown, words } from './format.js';
 import { barsAt, cellsOf, endsOf, figure, mapped, read, rowsAt } from './heat.js';
 import { day, follow, sentence } from './panel.js';
 import { Replay } from './replay.js';
-import { choices, choose, onChoice, underlying } from './state.js';
+import { choices, choose, onChoice } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, clock, cone, daily, fit, jumps, outside, points, seen, shown } from './track.js';
+import { atRow, clock, cones, daily, fit, late, outside, points, records, seen, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
-const noon = '12:00:00'; // until then, most of an axis of the whole session would be empty
-const spans = [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']];
 const narrow = 560; // CSS pixels of the hero, from which on its tags have names
 const sessions = 40; // at most, of the closes
-const share = (x) => (x === null ? unknown : `${number(x, 1)}\u00a0%`);
+const few = 5; // closes make no picture
+const tagHeight = 19; // CSS pixels between the tags of two prices
 const write = (band) => (band ? `${rough(band[0])} to ${rough(band[1])}` : unknown);
 
 /** Hero draws what show is given. onMoment is called when the replay moves. */
@@ -36,14 +35,15 @@ export class Hero {
   #range = [0, 1]; // of the price axis
 
   constructor(onMoment) {
-    const options = { top: 22, untitled: true, right: true, pad: [0, 17] };
+    const options = { top: 22, right: true, pad: [0, 17] };
     this.lines = new Chart('Spot, flip and walls', 270, { ...options, sync: 'today', zoomed: () => this.draw() });
     this.bars = new Chart('By strike', 270, { top: 22, pad: [26, 2], sideways: true, along: 'strike',
       moved: ({ over, cursor }) => this.element.matches(':hover') || this.#point({ type: cursor.left >= 0 && document.querySelector('.u-over:hover') ? 'pointermove' : '', target: over, clientY: over.getBoundingClientRect().top + cursor.top }) });
     this.net = new Chart('Net gamma', 76, { ...options, sync: 'today', bare: true });
-    this.profile = new Chart('Gamma profile', 76, { untitled: true, top: 18, pad: [8, 0], along: 'strike' });
+    this.profile = new Chart('Gamma profile', 76, { top: 18, pad: [8, 0], along: 'strike' });
     this.replay = new Replay(() => { this.through.look(); this.draw(); onMoment(); });
-    this.span = choices('span', 'Time shown', spans, () => (this.#track && Date.parse(this.#last('as_of')) < newYorkTime(this.#track.session_date, noon) ? 'so-far' : 'session'));
+    this.span = choices('span', 'Time shown', [['session', 'Session'], ['so-far', 'So far'], ['hour', 'Last hour']], // until noon, a phone has no room for what is to come
+      () => (this.#track && this.element.clientWidth < narrow && Date.parse(this.#last('as_of')) < newYorkTime(this.#track.session_date, '12:00:00') ? 'so-far' : 'session'));
     this.under = choices('heat', 'Behind the price', [['off', 'Cone'], ['on', 'Heat map']]);
     this.figure = choices('figure', 'Figure by strike', Object.entries(figures).map(([key, f]) => [key, f.text]));
     this.expiring = choices('expiring', 'Expirations by strike', [['all', 'All'], ['0dte', '0DTE'], ['week', 'Week']]);
@@ -92,8 +92,7 @@ export class Hero {
 
   // The bars of the close before the session that is shown. An answer of a date does not change.
   ghost = follow(() => {
-    const dates = this.#series?.rows.map((row) => row[this.#series.columns.indexOf('date')]) ?? [];
-    const before = dates.filter((d) => d < this.#d?.session_date).at(-1);
+    const before = records(this.#series).map((row) => row.date).filter((d) => d < this.#d?.session_date).at(-1);
     return before && this.figure.picked() === 'net' ? `${past}?date=${before}` : '';
   }, ({ document }, fresh) => {
     if (!fresh) return;
@@ -105,10 +104,7 @@ export class Hero {
   show(d, track, why, live) {
     if (track?.session_date !== this.#given?.session_date || d?.symbol !== this.#d?.symbol) this.replay.reset();
     if (d?.symbol !== this.#d?.symbol) this.#wide = false;
-    this.#d = d;
-    this.#given = track;
-    this.#why = why;
-    this.#live = live;
+    [this.#d, this.#given, this.#why, this.#live] = [d, track, why, live];
     this.ghost.look();
     this.through.look();
     this.draw();
@@ -116,15 +112,14 @@ export class Hero {
 
   /** track is drawn. One row makes no line, so then the closes are drawn, if there are some. */
   get #track() {
-    const least = this.#series?.rows.length > 1 ? 2 : 1;
+    const least = this.#series?.rows.length >= few ? 2 : 1;
     return this.#given?.rows.length >= least ? this.#given : null;
   }
 
   /** moment returns the levels that are shown: those of the answer, or of a row of the track. */
   get moment() {
-    const rows = this.#track?.rows.length ?? 0;
-    if (this.replay.at === null && (this.#d || !rows)) return this.#d;
-    return atRow(this.#d, this.#track, Math.max(0, Math.min(this.replay.index, rows - 1)));
+    if (this.replay.at === null && (this.#d || !this.#track)) return this.#d;
+    return atRow(this.#d, this.#track, Math.max(0, Math.min(this.replay.index, this.#track.rows.length - 1)));
   }
 
   /** draw draws everything of the moment, at once: no chart shows another moment than the others. */
@@ -134,12 +129,15 @@ export class Hero {
     this.expiring.allow(...(day() ? ['all'] : this.#d?.zero_dte?.settled ? ['all', 'week'] : []));
     this.#drawn = this.#chosen();
     this.#tellMoment(m);
-    if (!m) return this.#clear();
+    if (!m) {
+      for (const chart of [this.lines, this.bars, this.net, this.profile]) chart.clear(chart === this.lines ? this.#why : '');
+      return this.replay.set([], [0, 1]);
+    }
     const left = this.#track ? this.#session() : this.#closes();
     const zoom = this.lines.zoom;
     for (const [chart, own] of [[this.net, this.#track && this.expiring.picked() === '0dte'], [this.profile]]) say(chart.element.querySelector('h3'), `${chart.title}${this.expiring.picked() === 'all' ? '' : own ? ', 0DTE' : ', all expirations'}`);
     const own = this.#own(m);
-    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], left?.expected, zoom, own, this.#d?.by_strike ?? [], this.#wide);
+    const range = fit(left ?? { xs: [], column: () => [] }, zoom ?? left?.axis.range ?? [0, 0], (left?.expected ?? []).slice(0, this.replay.at === null ? 2 : 1), zoom, own, this.#d?.by_strike ?? [], this.#wide);
     this.#range = range;
     this.element.dataset.prices = range.map((x) => x.toFixed(2)).join(' to ');
     this.lines.gutter = this.net.gutter = this.#gutter();
@@ -148,7 +146,7 @@ export class Hero {
     else for (const chart of [this.lines, this.net]) chart.clear(this.#why);
     this.replay.set(this.#track ? left.xs.filter((x) => left.rows.has(x)) : [], zoom ?? left?.axis.range ?? [0, 1]);
     const bars = this.replay.at !== null && this.figure.picked() === 'net' && this.expiring.picked() === 'all' ? barsAt(this.#strikes, this.replay.at) : null;
-    if (this.#d) this.#drawBars(own, range, left?.expected?.last, bars);
+    if (this.#d) this.#drawBars(own, range, left?.expected?.at(-1), bars);
     const other = this.#track && this.#d && this.#track.session_date !== this.#d.session_date && !day();
     say(this.note, !this.#track && (left || this.#why) ? `${this.#absent()}${left ? ' Shown are the closes.' : ''}`
       : this.#track && this.under.picked() === 'on' && !this.#strikes?.rows.length ? (this.#strikes ? 'No heat map is stored.' : 'The heat map is loading.')
@@ -170,33 +168,29 @@ export class Hero {
     dispatchEvent(new Event('panelchange'));
   }
 
-  #clear() {
-    for (const chart of [this.lines, this.bars, this.net, this.profile]) chart.clear(chart === this.lines ? this.#why : '');
-    this.replay.set([], [0, 1]);
-  }
-
   #drawLeft({ axis, series, net, expected, mark, after = [], summary, netSummary, xs, column }, range, levels) {
     const events = this.#track ? [...tracked(this.#track), ...marks.filter((e) => e.kind === 'flow')] : [];
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
     this.signs.replaceChildren(...legend(glyphs));
     const map = this.under.picked() === 'on' && this.#track && this.#strikes?.rows.length > 0;
-    if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Expected move')];
+    if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Exp. move')];
     this.lines.draw({
       ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
-      ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ? [expected.band] : []), ...after] }), yName: underlying().toUpperCase(), yFormat: (y, digits) => number(y, digits, true), summary,
+      ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ?? []).map((c, i) => ({ ...c.band, label: i ? '' : `Exp. move from ${time(c.from, true)}${expected[1] ? ', now' : ''}` })), ...after] }), yFormat: (y, digits) => number(y, digits, true), summary,
     });
-    this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yName: '$ per 1 % move', yFormat: axisDollars, summary: netSummary });
+    this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yFormat: axisDollars, summary: netSummary });
   }
 
-  #drawBars(m, range, ends, then) {
+  #drawBars(m, range, cone, then) {
     const d = this.#d;
     const name = parts[this.expiring.picked()];
     const part = name && this.#grid?.parts?.find((p) => p.name === name);
-    const move = ends ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
+    const move = cone?.range(cone.end) ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
     const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
-    this.bars.pad = this.element.clientWidth < narrow ? [26, 2] : [28, 28];
-    const sums = then || this.element.clientWidth < narrow ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range); // a past moment has few strikes
+    const small = this.element.clientWidth < narrow;
+    this.bars.pad = [this.bars.lone ? this.#gutter() + 8 : small ? 26 : 28, small ? 2 : 28];
+    const sums = then || small ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range); // a past moment has few strikes
     if (name && !part) this.bars.clear(this.unknown);
     else this.bars.draw({ ...chosen, beyond: sums.length ? `Outside ↓ ${dollars(sums[0])} ↑ ${dollars(sums[1])}` : '', summary: `${chosen.summary}${sums.length ? ` Net gamma of the strikes below: ${dollars(sums[0])}, above: ${dollars(sums[1])}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
     drawProfile(this.profile, d);
@@ -213,33 +207,29 @@ export class Hero {
     const highs = column('flip_high');
     const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
     const last = bands.findLast((band) => band);
-    const expected = cone(track, xs, all);
     const end = closes(track.session_date);
-    const done = xs.at(-1) >= end - (this.#live ? 0 : 20 * 60e3); // of a session that is over, the last quotes are of up to 15 minutes before the close or after it
+    const done = xs.at(-1) >= end - (this.#live ? 0 : late); // of a session that is over, the last quotes are of up to 15 minutes before the close or after it
+    const expected = cones(track, xs, all, until, this.replay.at === null && this.#d?.session_date === track.session_date ? this.#d.zero_dte?.remaining_move : null);
+    if (done && until === Infinity) expected.splice(1);
     const expired = done && until > end && this.#last('zero_dte_net_gex_dollars') === null && all('zero_dte_net_gex_dollars').some((x) => x !== null);
     const own = this.expiring.picked() === '0dte';
     const [net, other] = (own ? ['zero_dte_net_gex_dollars', 'net_gex_dollars'] : ['net_gex_dollars', 'zero_dte_net_gex_dollars']).map(column);
-    const line = (label, key, color, more) => ({ name: label, values: column(key), format: level, kind: 'line', color, gaps: true, faint: key !== 'spot' && this.expiring.picked() !== 'all', ...more });
     return {
-      xs, column: all, expected, rows: new Set(track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]))),
+      xs, column: all, expected, rows: new Set(records(track).map((row) => Date.parse(row.as_of))),
       axis: { view: `${track.session_date} ${this.span.picked()}`, xs, range, ...clock(name) },
       mark: this.replay.at !== null ? [{ x: this.replay.at, label: '', color: '--accent' }] : done ? [{ x: Math.min(end, range[1]), label: this.element.clientWidth < narrow ? 'Close' : `Close ${level(this.#last('spot'))}${expired ? ', 0DTE expired' : ''}`, color: '--muted' }] : [],
       after: until > end && xs.at(-1) > end ? [{ from: end, to: xs.at(-1), color: '--muted' }] : [],
       series: [
-        line('Spot', 'spot', '--ink', { width: 2.5 }),
-        ...(all('zero_gamma_flip').some((x) => x !== null) ? [line('Flip', 'zero_gamma_flip', '--flip')] : []),
-        ...(last && all('zero_gamma_flip').some((x) => x !== null) ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
-        line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
-        line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
-        ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [line('Implied spot', 'effective_spot', '--ink', { kind: 'none' })] : []),
+        ...lines(column, { gaps: true, faint: this.expiring.picked() !== 'all' }),
+        ...(last ? [{ name: 'Flip band', values: bands, format: write, kind: 'ribbon', color: '--flip' }] : []),
+        ...(all('effective_spot').some((x, i) => x !== null && x !== all('spot')[i]) ? [{ name: 'Implied spot', values: column('effective_spot'), format: level, kind: 'none' }] : []),
         { name: 'Regime', values: column('gamma_regime'), format: words, kind: 'none' },
-        ...(expected ? [{ name: 'Expected move', values: xs.map(expected.range), format: write, kind: 'none' }] : []),
+        ...expected.slice(0, 1).map(({ range: of }) => ({ name: 'Exp. move', values: xs.map(of), format: write, kind: 'none' })),
       ],
       summary: `Session of ${date(track.session_date)}: ${number(track.rows.length)} ${track.rows.length === 1 ? 'snapshot' : 'snapshots'}, from ${time(xs[0])} to ${time(xs.at(-1))} in New York` +
         `${gaps ? `, with ${gaps} ${gaps === 1 ? 'gap' : 'gaps'}` : ''}. ` +
-        jumps('call', 'positive', all('call_wall')) + jumps('put', 'negative', all('put_wall')) +
         (last ? `The flip band is the range of the flip in the model and its scenarios, at last ${write(last)}. ` : '') +
-        (expected ? `The cone is the expected move of the session from ${time(expected.from, true)}, one standard deviation: at the close ${write(expected.last)}.` : ''),
+        expected.map((c, i) => `${i ? 'What is left of it' : 'The cone is the expected move of the session'} from ${time(c.from, true)}, one standard deviation: at the close ${write(c.range(c.end))}. `).join(''),
       net: [
         { name: 'Net', values: net, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
         { name: `${own ? 'All expirations' : 'Expiring the same day'}, net`, values: other, format: dollars, kind: 'none' },
@@ -253,16 +243,12 @@ export class Hero {
   #closes() {
     if (!this.#series) return null;
     const { xs, column, dates } = daily(this.#series, day() || '9');
-    if (xs.length < 2) return null;
-    const line = (name, key, color, more) => ({ name, values: column(key), format: level, kind: 'line', color, ...more });
+    if (xs.length < few) return null;
     return {
       xs, column, mark: [],
       axis: { view: 'closes', xs, xName: 'Date', ticks: [1, 2, 5, 10, 20, 50, 100], range: [Math.max(0, xs.length - sessions) - 1.6, xs.length - 0.5],
         xFormat: (i, exact) => (dates[i] ? (exact ? date : shortDate)(dates[i]) : ''), onPick: (i) => choose({ date: dates[i] }, true) },
-      series: [
-        line('Spot', 'spot', '--ink', { width: 2.5 }), ...(column('zero_gamma_flip').some((x) => x !== null) ? [line('Flip', 'zero_gamma_flip', '--flip')] : []),
-        line('Call wall', 'call_wall', '--positive', { kind: 'step' }), line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
-      ],
+      series: lines(column),
       summary: `${this.#absent()} Shown are the levels at the closes of ${number(xs.length)} dates, to ${date(dates.at(-1))}. A click opens a date.`,
       net: [{ name: 'Net', values: column('net_gex_dollars'), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
       netSummary: told(column('net_gex_dollars')),
@@ -281,7 +267,7 @@ export class Hero {
   }
 
   #last(name) {
-    return this.#track.rows.at(-1)[this.#track.columns.indexOf(name)];
+    return records(this.#track).at(-1)[name];
   }
 
   #gutter() {
@@ -299,8 +285,11 @@ export class Hero {
     if (!over) return;
     const [own, price, bars] = [this.element, ...[this.lines, this.bars].map((c) => c.canvas.querySelector('.u-over') ?? over)].map((e) => e.getBoundingClientRect());
     const [low, high] = this.#range;
-    const at = high - (clientY - price.top) / price.height * (high - low);
-    this.cross.style = `left: ${price.left - own.left}px; top: ${clientY - own.top}px; width: ${bars.right - price.left}px; --tag: ${price.width + 5}px`;
+    const y = clientY - price.top;
+    const at = high - y / price.height * (high - low);
+    const { tagged } = this.bars.lone ? this.bars : this.lines;
+    const free = [y, ...tagged.flatMap((t) => [t - tagHeight, t + tagHeight])].filter((to) => tagged.every((t) => Math.abs(to - t) >= tagHeight)).sort((a, b) => Math.abs(a - y) - Math.abs(b - y))[0];
+    this.cross.style = `left: ${price.left - own.left}px; top: ${clientY - own.top}px; width: ${bars.right - price.left}px; --tag: ${price.width + 5}px; --beside: ${free - y}px`;
     say(this.cross.firstChild, number(at, at < 1000 ? 2 : 1, true));
   }
 
@@ -313,6 +302,13 @@ export class Hero {
     event.preventDefault();
     this.replay.play();
   }
+}
+
+/** lines returns the series of the levels that run through the hero, by the name of a column. A flip that never was has none. */
+function lines(column, more) {
+  return [['Spot', 'spot', '--ink', 'line'], ['Flip', 'zero_gamma_flip', '--flip', 'line'], ['Call wall', 'call_wall', '--positive', 'step'], ['Put wall', 'put_wall', '--negative', 'step']]
+    .map(([name, key, color, kind]) => ({ name, values: column(key), format: level, color, kind, ...more, ...(key === 'spot' && { width: 2.5, faint: false }) }))
+    .filter((s) => s.name !== 'Flip' || s.values.some((x) => x !== null));
 }
 
 /** told says in words how net gamma was. */

@@ -1,15 +1,13 @@
 // History: the levels of each stored date, as charts and as a table. A click opens a date.
 
 import { Chart } from './chart.js';
-import { h, scroller } from './dom.js';
+import { h, scroller, table } from './dom.js';
 import { axisDollars, date, dollars, level, number, percent, ranged, shortDate, title, weekday } from './format.js';
 import { day, Panel } from './panel.js';
-import { choose, onChoice, underlying } from './state.js';
+import { choose, onChoice } from './state.js';
 import { current } from './strikes.js';
 import { refill, term } from './terms.js';
-
-/** records returns the rows of an answer with columns, each as an object. Without an answer there is none. */
-export const records = (data) => (data?.rows ?? []).map((row) => Object.fromEntries(data.columns.map((name, i) => [name, row[i]])));
+import { records } from './track.js';
 
 /** dated returns what a chart of one point for each stored date shares: its axis, the chosen date, and what a click opens. */
 export function dated(rows) {
@@ -39,8 +37,8 @@ export function ahead(days, name) {
 
 /** historyPanel builds the panel. */
 export function historyPanel() {
-  const levels = new Chart('Flip, walls and spot', 160, { sync: 'history', untitled: true });
-  const net = new Chart('Net gamma', 160, { sync: 'history', untitled: true });
+  const levels = new Chart('Flip, walls and spot', 160, { sync: 'history' });
+  const net = new Chart('Net gamma', 160, { sync: 'history' });
   const place = scroller('Levels of the stored dates');
   let rows = [];
   const show = () => {
@@ -48,24 +46,21 @@ export function historyPanel() {
     refill(place, grid(rows));
   };
   const panel = new Panel({ id: 'history', render(data) { rows = records(data); show(); } });
-  place.classList.add('fills');
+  place.classList.add('fills', 'underlyings');
   panel.body.append(h('div', { class: 'split' }, levels.element, net.element, h('div', { class: 'dates' }, place)));
   onChoice(show);
   panel.follow(`${current}/series`);
 }
 
-const columns = [['Date', (r) => h('button', { type: 'button', class: 'term', click: () => choose({ date: r.date }, true) }, weekday(r.date).replace(/^(...)\w*/, '$1'))],
-  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip)], ['To flip', (r) => percent(r.zero_gamma_flip ? (r.zero_gamma_flip / (r.effective_spot ?? r.spot) - 1) * 100 : null)],
-  ['Net gamma', (r) => dollars(r.net_gex_dollars)], ['Regime', (r) => title(r.gamma_regime)], ['Call wall', (r) => level(r.call_wall)], ['Put wall', (r) => level(r.put_wall)]];
-const words = { Flip: 'flip', 'Net gamma': 'net', Regime: 'regime', 'Call wall': 'call_wall', 'Put wall': 'put_wall' };
+const columns = [['Date', (r) => h('button', { type: 'button', class: 'term', click: () => choose({ date: r.date }, true) }, weekday(r.date, true))],
+  ['Spot', (r) => level(r.spot)], ['Flip', (r) => level(r.zero_gamma_flip), 'flip'], ['To flip', (r) => percent(r.zero_gamma_flip ? (r.zero_gamma_flip / (r.effective_spot ?? r.spot) - 1) * 100 : null)],
+  ['Net gamma', (r) => dollars(r.net_gex_dollars), 'net'], ['Regime', (r) => title(r.gamma_regime), 'regime'], ['Call wall', (r) => level(r.call_wall), 'call_wall'], ['Put wall', (r) => level(r.put_wall), 'put_wall']];
 
 /** grid returns the table of the stored dates, newest first. */
-function grid(rows) {
-  const kind = (i) => (i === 0 || i === 5 ? null : 'number');
-  return h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels of the stored dates, newest first'),
-    h('thead', null, h('tr', null, columns.map(([name], i) => h('th', { scope: 'col', class: kind(i) }, term(words[name], name))))),
-    h('tbody', null, rows.toReversed().map((r) => h('tr', { 'aria-current': r.date === day() && 'true', click: (event) => { if (!event.target.closest('button')) choose({ date: r.date }, true); } },
-      columns.map(([, cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: kind(i) }, cell(r)))))));
+function grid(stored) {
+  const rows = stored.toReversed();
+  return table('Levels of the stored dates, newest first', columns.map(([name, , word], i) => ({ head: term(word, name), number: i > 0 && i !== 5 })), rows.map((r) => columns.map(([, cell]) => cell(r))),
+    (n) => ({ 'aria-current': rows[n].date === day() && 'true', click: (event) => { if (!event.target.closest('button')) choose({ date: rows[n].date }, true); } }));
 }
 
 function draw(levels, net, rows) {
@@ -82,7 +77,7 @@ function draw(levels, net, rows) {
       line('Call wall', 'call_wall', '--positive', { kind: 'step' }),
       line('Put wall', 'put_wall', '--negative', { kind: 'step' }),
     ],
-    yName: underlying().toUpperCase(), yFormat: (y) => number(y),
+    yFormat: (y) => number(y),
     summary: rows.length === 0 ? 'No date is stored yet.'
       : `${rows.length === 1 ? `1 date, ${date(rows[0].date)}.` : `${rows.length} dates, from ${date(rows[0].date)} to ${date(rows.at(-1).date)}.`} ` +
         (flips.length ? ranged('The flip', flips, level) : 'There was no flip.'),
@@ -91,7 +86,7 @@ function draw(levels, net, rows) {
   net.draw({
     ...axis,
     series: [{ name: 'Net', values, format: dollars, kind: 'bars', color: '--positive', negative: '--negative' }],
-    yName: '$ per 1 % move', yFormat: axisDollars,
+    yFormat: axisDollars,
     summary: `Net gamma was positive on ${values.filter((v) => v > 0).length} of ${rows.length} dates.`,
   });
 }

@@ -15,6 +15,9 @@ const painPath = '/api/public/{u}-max-pain';
 /** outside says that a price is further from the spot than what expires today is expected to move. */
 export const outside = (x, d) => d.zero_dte?.remaining_move > 0 && Math.abs(x - d.effective_spot) > d.zero_dte.remaining_move;
 
+/** wallName names a wall of some expirations. On the other side of the spot it is no wall, but the strike with the most net gamma of its sign. */
+export const wallName = (kind, strike, spot) => ((kind === 'call') === (strike >= spot) ? `${kind} wall` : `largest ${kind === 'call' ? '+' : '\u2212'}γ`);
+
 /** contract names a future with its month. */
 const contract = (f) => `${f.symbol} ${month(f.month)}`;
 
@@ -41,13 +44,14 @@ export function rungs(d, maxPain) {
   }
   add('gross', 'Largest gamma', d.abs_gamma_strike);
   add('pain', 'Max pain', maxPain);
-  for (const [kind, name, walls] of [['call', '0DTE call wall', d.zero_dte?.call_walls], ['put', '0DTE put wall', d.zero_dte?.put_walls]]) {
-    (walls ?? []).forEach((w, i) => add(kind, i ? `${name} ${i + 1}` : name, w.strike));
+  for (const kind of ['call', 'put']) {
+    (d.zero_dte?.[`${kind}_walls`] ?? []).forEach((w, i) => add(kind, `0DTE ${wallName(kind, w.strike, d.effective_spot)}${i ? ` ${i + 1}` : ''}`, w.strike));
   }
   const pin = d.zero_dte?.pin_strike;
   add(...outside(pin, d) ? ['far', '0DTE pin, outside'] : ['pin', '0DTE pin'], pin);
-  add('flip', 'Flip band, high', d.flip_band?.high);
-  add('flip', 'Flip band, low', d.flip_band?.low);
+  const band = d.zero_gamma_flip === null ? 'Flip in a scenario' : 'Flip band';
+  add('flip', `${band}, high`, d.flip_band?.high);
+  add('flip', `${band}, low`, d.flip_band?.low);
   for (const [until, by] of [['to close', d.zero_dte?.remaining_move], ['1 day', d.expected_move_1d]]) {
     if (by) for (const sign of [1, -1]) add('move', `Exp. ${sign > 0 ? 'high' : 'low'}, ${until}`, d.effective_spot + sign * by);
   }

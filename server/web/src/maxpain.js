@@ -1,8 +1,8 @@
 // Max pain: what all options of an expiration would pay at each settlement price, and where their open interest is.
 
 import { Chart } from './chart.js';
-import { h, picker, say } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate, unknown } from './format.js';
+import { h, options, picker, say } from './dom.js';
+import { axisDollars, axisShort, date, dollars, level, month, number, percent, short, shortDate, unknown } from './format.js';
 import { ahead } from './history.js';
 import { day, Panel } from './panel.js';
 import { choose, chosen, onChoice, underlying } from './state.js';
@@ -10,7 +10,6 @@ import { fact, refill } from './terms.js';
 
 const path = '/api/public/{u}-max-pain';
 
-const monthName = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', month: 'long', year: 'numeric' });
 const fewStrikes = 12;
 const settlements = { am: 'AM', pm: 'PM', mixed: 'AM+PM' };
 
@@ -24,10 +23,10 @@ export function maxPainPanel() {
     gone = {};
     choose({ expiration: e });
   });
-  expirations.select.append(h('option', { value: '' }, 'Nearest'));
-  const payout = new Chart('Payout at settlement', 160, { sync: 'strike', untitled: true });
-  const interest = new Chart('Open interest', 160, { sync: 'strike', untitled: true });
-  const dates = new Chart('Max pain by expiration', 150, { untitled: true });
+  options(expirations.select, [['', 'Nearest']]);
+  const payout = new Chart('Payout at settlement', 160, { sync: 'strike' });
+  const interest = new Chart('Open interest', 160, { sync: 'strike' });
+  const dates = new Chart('Max pain by expiration', 150);
   const facts = h('dl', { class: 'facts' }, list(null));
   const why = h('p', { class: 'about keep', role: 'status' });
   const panel = new Panel({
@@ -53,15 +52,11 @@ export function maxPainPanel() {
   });
 }
 
-/** offer fills the menu if its options differ: the expirations by month, each with its max pain and its open interest. */
+/** offer fills the menu: the expirations by month, each with its max pain and its open interest. */
 function offer(select, expirations) {
   const text = (x) => `${on(x.expiration, expirations[0].expiration)} · ${settlements[x.settlement]} · max pain ${level(x.max_pain)} · ${short(x.open_interest)} open`;
-  const key = JSON.stringify(expirations.map((x) => [x.expiration, text(x)]));
-  if (select.dataset.key === key) return;
-  select.dataset.key = key;
-  const option = (x) => h('option', { value: x.expiration }, text(x));
-  const months = Map.groupBy(expirations, (x) => x.expiration.slice(0, 7));
-  select.replaceChildren(h('option', { value: '' }, 'Nearest'), ...[...months].map(([m, list]) => h('optgroup', { label: monthName.format(new Date(`${m}-01T00:00:00Z`)) }, list.map(option))));
+  const months = [...Map.groupBy(expirations, (x) => x.expiration.slice(0, 7))];
+  options(select, [['', 'Nearest'], ...months.map(([m, list]) => [month(m), list.map((x) => [x.expiration, text(x)])])]);
   select.value = picked();
 }
 
@@ -103,7 +98,7 @@ function draw(payout, interest, d) {
       line('Calls', 'call_payout_dollars', '--positive', { width: 1.5 }),
       line('Puts', 'put_payout_dollars', '--negative', { width: 1.5 }),
     ],
-    yName: 'Payout, $', yFormat: axisDollars,
+    yFormat: axisDollars,
     summary: d.max_pain === null ? 'There are no open contracts.'
       : `The smallest total payout is ${dollars(d.payout_at_max_pain_dollars)}, at ${level(d.max_pain)}. In the shaded band the total is at most 1 % higher.`,
   });
@@ -115,7 +110,7 @@ function draw(payout, interest, d) {
       { name: 'Calls', values: rows.map((r) => r.call), format: short, kind: 'bars', color: '--positive' },
       { name: 'Puts', values: rows.map((r) => -r.put), format: (v) => short(Math.abs(v)), kind: 'bars', color: '--negative', negative: '--negative' },
     ],
-    yName: 'Contracts', yFormat: axisShort,
+    yFormat: axisShort,
     summary: most ? `${short(d.call_open_interest)} calls and ${short(d.put_open_interest)} puts. Most contracts: strike ${level(most.strike)}. Calls are drawn upwards, puts downwards.` : 'No open interest.',
   });
 }
@@ -136,7 +131,7 @@ function drawDates(chart, d) {
       { name: 'From spot', values: rows.map((x) => x.distance_pct), format: percent, kind: 'none' },
       { name: 'Open contracts', values: rows.map((x) => x.open_interest), format: short, kind: 'none' },
     ],
-    yName: d.symbol, yFormat: (y) => number(y), yRange: [low - (high - low) * 0.1 - 1, high + (high - low) * 0.1 + 1],
+    yFormat: (y) => number(y), yRange: [low - (high - low) * 0.1 - 1, high + (high - low) * 0.1 + 1],
     summary: `${rows.length} expirations: max pain from ${level(Math.min(...values))} to ${level(Math.max(...values))}. A click shows an expiration.`,
   });
 }

@@ -30,16 +30,30 @@ const lonely = (u, i) => u.data[i].flatMap((v, k, all) => {
   return u.valToPos(u.data[0][end], 'x') - u.valToPos(u.data[0][k], 'x') < 5 ? [k] : [];
 });
 
+/** treads draws each value from its point to the next. Nothing connects two values, so a wall that jumps and returns is no spike. */
+function treads(u, k, from, to) {
+  const stroke = new Path2D();
+  const [xs, ys] = [u.data[0], u.data[k]];
+  const known = (i) => (ys[i] ?? null) !== null;
+  for (let i = from; i < to; i++) {
+    if (!known(i) || !known(i + 1)) continue;
+    const y = u.valToPos(ys[i], 'y', true);
+    if (ys[i] !== ys[i - 1]) stroke.moveTo(u.valToPos(xs[i], 'x', true), y);
+    stroke.lineTo(u.valToPos(xs[i + 1], 'x', true), y);
+  }
+  return { stroke };
+}
+
 /** drawn returns uPlot's description of a series. */
 export function drawn(s, stroke, negative) {
-  const { bars, stepped, linear } = uPlot.paths;
+  const { bars, linear } = uPlot.paths;
   switch (s.kind) {
     case 'bars':
       return { stroke, fill: stroke, width: 0, paths: bars({ size: [0.72, 22, 1] }), points: { show: false } };
     case 'ghost':
       return { stroke: faded(stroke, 0.7), fill: faded(stroke, 0.18), width: 1, paths: bars({ size: [0.95, 28, 1] }), points: { show: false } };
     case 'step':
-      return { stroke, width: s.width ?? 1.5, dash: s.dash, paths: stepped({ align: 1, alignGaps: s.gaps ? 0 : 1 }), gaps: (u, k, from, to, gaps) => gaps.map(([a, b]) => [a, b + devicePixelRatio]), points: { size: 5, fill: stroke, filter: lonely }, spanGaps: false };
+      return { stroke, width: s.width ?? 1.5, paths: treads, points: { size: 5, fill: stroke, filter: lonely } };
     case 'points':
       return { stroke, fill: stroke, paths: () => null, points: { show: true, size: 10, fill: stroke } };
     case 'cells':
@@ -65,10 +79,8 @@ function bySign(u, above, below) {
   if (!Number.isFinite(zero)) return above;
   const gradient = u.ctx.createLinearGradient(0, top, 0, top + height);
   const stop = Math.min(1, Math.max(0, zero));
-  gradient.addColorStop(0, above);
   gradient.addColorStop(stop, above);
   gradient.addColorStop(stop, below);
-  gradient.addColorStop(1, below);
   return gradient;
 }
 
@@ -84,20 +96,21 @@ export const overhang = (sideways, atEnd, least) => (u) => {
   return Math.ceil(Math.max(least, ...(texts ?? []).map(over).filter(Number.isFinite)));
 };
 
+/** clean returns what draws, and leaves the settings of the canvas as they were. */
+export const clean = (draw) => (u) => {
+  u.ctx.save();
+  draw(u);
+  u.ctx.restore();
+};
+
 const across = (u) => u.scales.x.ori === 1; // x runs upwards
 
 /** zeroLine draws a line at zero, if zero is in sight. */
 export function zeroLine(u, stroke) {
-  if (across(u)) {
-    const x = Math.round(u.valToPos(0, 'y', true));
-    u.ctx.fillStyle = stroke;
-    if (x >= u.bbox.left && x <= u.bbox.left + u.bbox.width) u.ctx.fillRect(x, u.bbox.top, Math.max(1, Math.round(devicePixelRatio)), u.bbox.height);
-    return;
-  }
-  const y = Math.round(u.valToPos(0, 'y', true));
-  if (!(y > u.bbox.top && y < u.bbox.top + u.bbox.height)) return;
+  const { left, top, width, height } = u.bbox;
+  const [at, thick] = [u.valToPos(0, 'y', true), devicePixelRatio].map(Math.round);
   u.ctx.fillStyle = stroke;
-  u.ctx.fillRect(u.bbox.left, y, u.bbox.width, Math.max(1, Math.round(devicePixelRatio)));
+  if (across(u) ? left <= at && at <= left + width : top < at && at < top + height) u.ctx.fillRect(...(across(u) ? [at, top, thick, height] : [left, at, width, thick]));
 }
 
 /** shade draws bands below everything else. The legend names them. */
@@ -150,7 +163,6 @@ export function heat(u, cells) {
 export function ribbon(u, { values, color: name, xs = u.data[0] }) {
   const { ctx, bbox } = u;
   const corner = (i, end) => [u.valToPos(xs[i], 'x', true), u.valToPos(values[i][end], 'y', true)];
-  ctx.save();
   ctx.beginPath();
   ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
   ctx.clip();
@@ -165,22 +177,22 @@ export function ribbon(u, { values, color: name, xs = u.data[0] }) {
   }
   ctx.fillStyle = faded(color(name), 0.16);
   ctx.fill();
-  ctx.restore();
 }
 
-/** annotate draws a line for each mark up to its label above the plot. */
+/** annotate draws a line for each mark up to its label above the plot. Labels that need more rows than there are have their figures only. */
 export function annotate(u, marks) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
-  ctx.save();
   ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'left'; // uPlot has set another for its last axis
   ctx.lineWidth = 1.5 * scale;
   ctx.setLineDash([4 * scale, 3 * scale]);
-  const seen = marks.map((mark) => ({ ...mark, x: u.valToPos(mark.x, 'x', true), width: ctx.measureText(mark.label).width + 8 * scale }))
-    .filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width).sort((a, b) => a.x - b.x);
-  for (const mark of layOut(seen, ctx.canvas.width)) {
+  const named = (name) => layOut(marks.map((mark) => ({ ...mark, label: name(mark.label), x: u.valToPos(mark.x, 'x', true), width: ctx.measureText(name(mark.label)).width + 8 * scale }))
+    .filter(({ x }) => x >= bbox.left && x <= bbox.left + bbox.width).sort((a, b) => a.x - b.x), ctx.canvas.width);
+  const fits = (all) => all.every((mark) => (mark.row + 1) * labelHeight * scale <= bbox.top);
+  const long = named((label) => label);
+  for (const mark of fits(long) ? long : named((label) => label.split(' ').at(-1))) {
     const y = bbox.top - (mark.row + 0.5) * labelHeight * scale - 5 * scale; // above the highest number of the y axis
     ctx.strokeStyle = ctx.fillStyle = color(mark.color);
     ctx.beginPath();
@@ -189,7 +201,6 @@ export function annotate(u, marks) {
     ctx.stroke();
     ctx.fillText(mark.label, mark.left + 4 * scale, y);
   }
-  ctx.restore();
 }
 
 /** crosses says whether the line of a mark, continued upwards, crosses the label of another. */
@@ -223,7 +234,6 @@ export function layOut(marks, end) {
 /** nameValues writes the labels of points above or below them. It leaves out labels without room. */
 export function nameValues(u, series, fillStyle) {
   const { ctx } = u;
-  ctx.save();
   ctx.font = `${11.5 * devicePixelRatio}px system-ui, sans-serif`;
   ctx.textAlign = 'center';
   ctx.textBaseline = 'alphabetic';
@@ -240,52 +250,33 @@ export function nameValues(u, series, fillStyle) {
       ctx.fillText(label, x, u.valToPos(s.values[i], 'y', true) + below * devicePixelRatio);
     });
   }
-  ctx.restore();
 }
 
-/** glyphs draws the sign of each event that covers none before it in the list, and no tag. */
+/** glyphs draws the sign of each event that covers none before it in the list, and no tag of a price out of sight. */
 export function glyphs(u, events, tagged = []) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
-  ctx.save();
   Object.assign(ctx, { font: `${15 * scale}px system-ui, sans-serif`, textAlign: 'center', textBaseline: 'middle', strokeStyle: color('--surface'), lineWidth: 3 * scale, lineJoin: 'round' });
-  const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x, y }) => x >= bbox.left && x <= bbox.left + bbox.width && !tagged.some((t) => x > t.left - 9 * scale && Math.abs(y - t.y) < 17 * scale));
+  const seen = events.map((e) => ({ ...e, x: u.valToPos(e.x, 'x', true), y: u.valToPos(e.y, 'y', true) })).filter(({ x, y }) => x >= bbox.left && x <= bbox.left + bbox.width && !tagged.some((t) => t.outside && x > t.left - 9 * scale && Math.abs(y - t.y) < 17 * scale));
   for (const { x, y, glyph, color: name } of legible(seen, 13 * scale)) {
     ctx.strokeText(glyph, x, y);
     ctx.fillStyle = color(name);
     ctx.fillText(glyph, x, y);
   }
-  ctx.restore();
 }
 
 /** beyond writes above a plot, at its right end, what lies outside of it. */
 export function beyond({ ctx, bbox }, text) {
-  ctx.save();
   Object.assign(ctx, { font: `${11.5 * devicePixelRatio}px system-ui, sans-serif`, textAlign: 'right', textBaseline: 'bottom', fillStyle: color('--muted') });
   ctx.fillText(text, bbox.left + bbox.width, bbox.top - 3 * devicePixelRatio);
-  ctx.restore();
 }
 
-/** corner returns the corner of a plot where a box hides neither the pointer nor its points, and the fewest of the others. */
-export function corner(u, i, width, height) {
-  const { offsetLeft, offsetTop, clientWidth, clientHeight } = u.over;
-  const { left, top } = u.cursor;
-  const dot = (x, v) => (across(u) ? [u.valToPos(v, 'y'), u.valToPos(x, 'x')] : [u.valToPos(x, 'x'), u.valToPos(v, 'y')]);
-  const dots = u.series.flatMap((s, k) => (k && s.show ? u.data[k].flatMap((v, j) => (Number.isFinite(v) ? [[...dot(u.data[0][j], v), j === i ? 1e4 : 1]] : [])) : [])).concat([[left, top, 1e5]]);
-  const hides = (x, y) => dots.reduce((sum, [px, py, weight]) => (px > x - 9 && px < x + width + 9 && py > y - 9 && py < y + height + 9 ? sum + weight : sum), 0);
-  const end = clientWidth - width - 4;
-  const sides = [Math.min(4, end), end]; // the other side of the pointer is first
-  return (left < clientWidth / 2 ? sides.reverse() : sides).flatMap((x) => [4, Math.max(4, clientHeight - height - 4)].map((y) => ({ x: Math.max(0, offsetLeft + x), y: offsetTop + y, hides: hides(x, y) })))
-    .reduce((best, p) => (p.hides < best.hides ? p : best));
-}
-
-/** legible returns the places that are at least gap away from each one before them. */
-export const legible = (places, gap) => places.reduce((all, p) => (all.some((q) => Math.hypot(p.x - q.x, p.y - q.y) < gap) ? all : [...all, p]), []);
+/** legible returns the places that are at least gap away from each one before them: where they are, or above or below that. It leaves out what has no room there. */
+export const legible = (places, gap) => places.reduce((all, p) => [...all, ...[0, -1, 1, -2, 2].map((k) => ({ ...p, y: p.y + k * gap })).filter((at) => all.every((q) => Math.hypot(at.x - q.x, at.y - q.y) >= gap)).slice(0, 1)], []);
 
 /** rules draws a line at each price: from side to side, or from an x on. */
 export function rules(u, levels) {
   const { ctx, bbox } = u;
-  ctx.save();
   for (const { at, color: name, from } of levels) {
     const y = u.valToPos(at, across(u) ? 'x' : 'y', true);
     if (y < bbox.top || y > bbox.top + bbox.height) continue;
@@ -297,24 +288,22 @@ export function rules(u, levels) {
     ctx.lineTo(bbox.left + bbox.width, y);
     ctx.stroke();
   }
-  ctx.restore();
 }
 
 /**
- * tags names each price on the axis at the right of the plot. The tag of a price out of sight stands at the edge, with beyond, the way
- * to it. A tag without room for its label has its short text. It returns the places of the tags that lie over the plot.
+ * tags names each price at the right of the plot. The tag of a price out of sight stands at the edge, with beyond, the way
+ * to it. A tag without room for its label has its short text. It returns the places of the tags.
  */
 export function tags(u, levels) {
   const { ctx, bbox } = u;
   const scale = devicePixelRatio;
   const [start, end] = [bbox.left + bbox.width, ctx.canvas.width];
   const height = 17 * scale;
-  ctx.save();
   ctx.font = `600 ${11.5 * scale}px system-ui, sans-serif`;
   ctx.textBaseline = 'middle';
   ctx.textAlign = 'left';
   const measured = levels.map((l) => {
-    const at = u.valToPos(l.at, 'y', true);
+    const at = u.valToPos(l.at, across(u) ? 'x' : 'y', true);
     const outside = at < bbox.top || at > bbox.top + bbox.height;
     const text = outside ? `${l.label} ${at < bbox.top ? '↑' : '↓'}\u00a0${l.beyond}` : ctx.measureText(l.label).width + 18 * scale <= end - start ? l.label : l.short;
     return { ...l, outside, text, at, width: ctx.measureText(text).width + 10 * scale, y: Math.min(bbox.top + bbox.height, Math.max(bbox.top, at)) };
@@ -336,8 +325,7 @@ export function tags(u, levels) {
     ctx.fillStyle = surface;
     ctx.fillText(tag.text, left + 5 * scale, tag.y + 0.5 * scale);
   }
-  ctx.restore();
-  return placed.filter(({ left }) => left < start);
+  return placed;
 }
 
 /** covered says whether a tag stands where the axis would have a number. Tags of prices out of sight are stacked at the edge. */

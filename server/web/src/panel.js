@@ -53,8 +53,8 @@ export class Panel {
   shown = null; // the address of the document
   checked = 0; // when an address last gave or confirmed an answer
 
-  constructor({ id, controls = [], what = 'Quotes', dated = 'snapshot', render, onFailure }) {
-    Object.assign(this, { id, what, dated, render, onFailure });
+  constructor({ id, controls = [], what = 'Quotes', render, onFailure }) {
+    Object.assign(this, { id, what, render, onFailure });
     this.element = document.getElementById(id);
     this.heading = this.element.querySelector('h2').textContent;
     this.problem = h('span', { role: 'status' });
@@ -117,7 +117,7 @@ export class Panel {
     const { checked, nextAt } = this.feed ?? {};
     const gone = unstored(this); // then the card is one line
     const first = this === panels[0];
-    say(this.problem, gone && !first ? `No ${this.dated} of this date is stored.` : failure ? sentence(failure.message) : '');
+    say(this.problem, gone && !first ? 'No snapshot of this date is stored.' : failure ? sentence(failure.message) : '');
     const final = !!failure?.final;
     const other = this.document !== null && this.shown !== this.feed?.url; // the body still shows another date
     const away = this.shown !== null && this.document === null; // the body still has figures of another underlying

@@ -2,7 +2,6 @@
 
 import { changesPanel } from './changes.js';
 import { flowPanel } from './flow.js';
-import { heatPanel } from './heatpanel.js';
 import { historyPanel } from './history.js';
 import { levelsPanel } from './levels.js';
 import { matrixPanel } from './matrix.js';
@@ -19,7 +18,6 @@ export const later = new Map([
   ['volatility', volatilityPanel],
   ['levels', levelsPanel],
   ['expirations', expirationsPanel],
-  ['heat', heatPanel],
   ['matrix', matrixPanel],
   ['changes', changesPanel],
   ['history', historyPanel],

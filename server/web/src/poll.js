@@ -79,6 +79,11 @@ class Feed {
     this.look();
   }
 
+  /** follows says that another answer of the same underlying is newer: the server refreshes all at once, and the page shows no two moments. */
+  #follows({ document: d, past }) {
+    return !past && !this.past && d.data?.symbol && this.document?.data.symbol === d.data.symbol && this.document.meta.as_of < d.meta.as_of;
+  }
+
   async #poll() {
     const running = new AbortController();
     this.#running = running;
@@ -91,6 +96,7 @@ class Feed {
       this.#failures = 0;
       this.checked = Date.now();
       if (recovered) for (const other of feeds.values()) other.look(true);
+      if (fresh) for (const other of feeds.values()) if (other.#follows(this)) other.again();
     } catch (error) {
       if (running.signal.aborted) return;
       this.#failures++;

@@ -1,7 +1,7 @@
 // Replay: a slider that moves the levels through the rows of a track, and plays them.
 
 import { h, say } from './dom.js';
-import { time } from './format.js';
+import { nearest, time } from './format.js';
 
 const lasts = 20e3; // a session, in milliseconds, however many rows it has
 const step = 125;
@@ -16,7 +16,7 @@ export class Replay {
   constructor(onMove) {
     this.onMove = onMove;
     this.slider = h('input', { type: 'range', class: 'scrub', 'aria-label': 'Moment of the session', 'aria-keyshortcuts': 'p', step: 'any', disabled: true,
-      input: () => this.move(this.#nearest(Number(this.slider.value))), keydown: (event) => this.#key(event) });
+      input: () => this.move(nearest(this.#rows, Number(this.slider.value))), keydown: (event) => this.#key(event) });
     this.said = h('output', { class: 'moment', 'aria-live': 'off' });
     this.button = h('button', { type: 'button', class: 'play', disabled: true, click: () => this.play() });
     addEventListener('keydown', (event) => {
@@ -76,11 +76,6 @@ export class Replay {
   #stop() {
     clearTimeout(this.#timer);
     this.#timer = 0;
-  }
-
-  #nearest(x) {
-    const i = this.#rows.findIndex((t) => t >= x);
-    return i < 0 ? this.#rows.length - 1 : i > 0 && x - this.#rows[i - 1] < this.#rows[i] - x ? i - 1 : i;
   }
 
   #key(event) {

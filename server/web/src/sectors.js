@@ -1,6 +1,6 @@
 // Sectors: a table of returns, and the rotation scatter.
 
-import { h, say, scroller, svg } from './dom.js';
+import { h, heat, say, scroller, svg, table } from './dom.js';
 import { number, percent, points, title, unknown, words } from './format.js';
 import { Panel } from './panel.js';
 import { fact, refill, term } from './terms.js';
@@ -38,24 +38,14 @@ function list(d) {
   ];
 }
 
+/** grid builds the table of the funds, best day first, and of the benchmark. */
 function grid(d) {
   const rows = d.sectors.toSorted((a, b) => (a.rank?.day ?? 99) - (b.rank?.day ?? 99));
   const most = Object.fromEntries(spans.map(([key]) => [key, Math.max(...rows.map((s) => Math.abs(s.returns_pct[key] ?? 0)), 1e-9)]));
-  const cells = (s) => spans.map(([key]) => {
-    const value = s.returns_pct[key];
-    const cell = h('td', { class: 'number heat', 'data-sign': value > 0 ? 'up' : value < 0 ? 'down' : null }, percent(value));
-    cell.style.setProperty('--strength', `${Math.round(34 * Math.abs(value ?? 0) / most[key])}%`);
-    return cell;
-  });
-  const head = (symbol, name) => h('th', { scope: 'row' }, h('b', null, symbol), h('span', { class: 'long' }, ` ${name}`));
-  return h('table', { class: 'sectors' },
-    h('caption', { class: 'unseen' }, 'Returns by sector, best day first'),
-    h('thead', null, h('tr', null, h('th', { scope: 'col' }, 'Fund'), h('th', { scope: 'col', class: 'number' }, 'Price, $'),
-      spans.map(([, name]) => h('th', { scope: 'col', class: 'number' }, name)), h('th', { scope: 'col' }, 'Rotation'))),
-    h('tbody', null, rows.map((s) => h('tr', null, head(s.symbol, s.sector), h('td', { class: 'number' }, number(s.price, 2, true)), cells(s),
-      h('td', null, title(s.rrg?.quadrant))))),
-    h('tfoot', null, h('tr', null, head(d.benchmark.symbol, 'benchmark'), h('td', { class: 'number' }, number(d.benchmark.price, 2, true)),
-      spans.map(([key]) => h('td', { class: 'number' }, percent(d.benchmark.returns_pct[key]))), h('td', null, ''))));
+  const row = (s, name, strength, end) => [[h('b', null, s.symbol), h('span', { class: 'long' }, ` ${name}`)], number(s.price, 2, true),
+    ...spans.map(([key]) => heat(percent(s.returns_pct[key]), strength * (s.returns_pct[key] ?? 0) / most[key])), end];
+  return table('Returns by sector, best day first', [{ head: 'Fund' }, ...['Price, $', ...spans.map(([, name]) => name)].map((head) => ({ head, number: true })), { head: 'Rotation' }],
+    [...rows.map((s) => row(s, s.sector, 0.34, title(s.rrg?.quadrant))), row(d.benchmark, 'benchmark', 0, '')]);
 }
 
 const weeks = 3; // of the trail of every fund

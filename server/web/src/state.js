@@ -17,13 +17,18 @@ export const choicesOf = (symbol) => ({
   u: symbol, expiration: '', ...(['', underlying().toUpperCase()].includes(chosen('flow-symbol')) ? { 'flow-symbol': symbol.toUpperCase() } : {}),
 });
 
-/** recall returns a text that remember has kept in the browser, or null. A browser may have no storage. */
+const unsaved = new Map(); // a browser may have no storage, or no room: then a text lasts for this visit
+
+/** recall returns a text that remember has kept in the browser, or null. */
 export function recall(name) {
-  try { return localStorage.getItem(name); } catch { return null; }
+  try { return unsaved.get(name) ?? localStorage.getItem(name); } catch { return null; }
 }
 
 export function remember(name, text) {
-  try { localStorage.setItem(name, text); } catch { /* no storage: it lasts for this visit only */ }
+  try {
+    localStorage.setItem(name, text);
+    unsaved.delete(name);
+  } catch { unsaved.set(name, text); }
 }
 
 const listeners = new Set();

@@ -1,7 +1,7 @@
 // Gamma, open interest and volume by strike, the profile of net gamma over hypothetical spots, and the figures by expiration.
 
 import { floating, h, say, scroller, table } from './dom.js';
-import { axisDollars, axisShort, date, dollars, level, number, percent, short, shortDate, title } from './format.js';
+import { axisDollars, axisShort, date, dollars, level, number, share, short, shortDate, title } from './format.js';
 import { Panel } from './panel.js';
 import { refill, term } from './terms.js';
 
@@ -13,9 +13,9 @@ const below = (x) => (x === null ? null : -x); // puts are drawn to the other si
 
 export const figures = {
   net: { text: 'Net', name: 'net gamma', net: (r) => r.net_gex_dollars, call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yFormat: axisDollars },
-  gamma: { text: 'Calls, puts', name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yName: 'Gamma, $ per 1 % move', yFormat: axisDollars },
-  oi: { text: 'OI', name: 'open interest', call: (r) => r.call_open_interest, put: (r) => below(r.put_open_interest), write: (x) => short(Math.abs(x)), yName: 'Contracts', yFormat: axisShort },
-  volume: { text: 'Volume', name: 'volume', call: (r) => r.call_volume, put: (r) => below(r.put_volume), write: (x) => short(Math.abs(x)), yName: 'Contracts today', yFormat: axisShort },
+  gamma: { text: 'Calls, puts', name: 'gamma', call: (r) => r.call_gex_dollars, put: (r) => r.put_gex_dollars, write: dollars, yFormat: axisDollars },
+  oi: { text: 'OI', name: 'open interest', call: (r) => r.call_open_interest, put: (r) => below(r.put_open_interest), write: (x) => short(Math.abs(x)), yFormat: axisShort },
+  volume: { text: 'Volume', name: 'volume', call: (r) => r.call_volume, put: (r) => below(r.put_volume), write: (x) => short(Math.abs(x)), yFormat: axisShort },
 };
 
 /** during says when the contracts of a part expire. */
@@ -31,7 +31,7 @@ export function barsOf(d, part, f, before, [low, high], faint) {
   const series = (name, of, more) => ({ name, values: rows.map(of), format: f.write, kind: 'bars', faint, ...more });
   const side = f.net ? { kind: 'none' } : {};
   return {
-    xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), yName: f.yName, yFormat: f.yFormat,
+    xs: rows.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), yFormat: f.yFormat,
     series: [
       ...(f.net && then.size ? [series(`Close of ${shortDate(before.session_date)}`, (r) => then.get(r.strike) ?? null, { kind: 'ghost', color: '--muted' })] : []),
       ...(f.net ? [series('Net', f.net, { color: '--positive', negative: '--negative' })] : []),
@@ -57,7 +57,7 @@ export function drawProfile(chart, d) {
   chart.draw({
     xs, xName: 'Hypothetical spot', xFormat: (x, exact, digits) => number(x, exact ? 2 : digits), start: d.effective_spot,
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
-    yName: 'Net gamma, $ per 1 % move', yFormat: axisDollars,
+    yFormat: axisDollars,
     marks: [{ x: d.effective_spot, label: '', color: '--ink' }, { x: d.zero_gamma_flip, label: '', color: '--flip' }],
     bands: d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band.high, color: '--flip' }] : [],
     summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
@@ -86,26 +86,18 @@ export function following(d, matrix) {
     call_walls: by.slice(0, 1).filter((r) => r.net_gex_dollars > 0), put_walls: by.slice(-1).filter((r) => r.net_gex_dollars < 0) };
 }
 
-const [nearest, small] = [24, 0.5]; // the rows that are always shown, and percent of gross of those that are not
-
 /** expirationsPanel returns the panel of the figures by expiration. */
 export function expirationsPanel() {
   const place = scroller('Figures by expiration');
   const summary = h('p', { class: 'summary' });
-  const more = h('button', { type: 'button', hidden: true, click: () => { place.classList.toggle('all'); label(); } });
-  const label = () => say(more, place.classList.contains('all') ? 'Show fewer' : `Show all ${number(panel.document.data.by_expiration.length)}`);
   const panel = new Panel({
-    id: 'expirations', controls: [more],
+    id: 'expirations',
     render(d) {
       const rows = d.by_expiration;
       refill(place, byExpiration(rows, d.session_date));
-      const minor = [...place.querySelectorAll('tbody tr')].filter((_, i) => i >= nearest && rows[i].gross_share_pct < small);
-      for (const row of minor) row.classList.add('minor');
-      more.hidden = minor.length === 0;
-      label();
       const most = rows.toSorted((a, b) => b.gross_share_pct - a.gross_share_pct)[0];
       say(summary, !(most?.gross_share_pct > 0) ? 'No expiration has gamma.'
-        : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most)}, expires on ${date(most.expiration)}.`);
+        : `${number(rows.length)} expirations. The largest share of gross gamma, ${share(most.gross_share_pct)}, expires on ${date(most.expiration)}.`);
     },
   });
   place.classList.add('rows');
@@ -114,14 +106,12 @@ export function expirationsPanel() {
   return panel;
 }
 
-const share = (e) => percent(e.gross_share_pct, 1).replace('+', '');
-
 function byExpiration(rows, session) {
   const most = Math.max(...rows.map((e) => Math.abs(e.net_gex_dollars ?? 0)), 1);
   const columns = [{ head: 'Expiration' }, { head: term('net', 'Net gamma'), number: true }, { head: '' }, { head: term('gross', 'Of gross'), number: true },
     ...['delta', 'vanna', 'charm'].map((name) => ({ head: term(name, title(name)), number: true }))];
   return table('Figures by expiration, in dollars', columns, rows.map((e) => [
     h('span', null, date(e.expiration), ' ', h('small', null, e.settlement.toUpperCase()), ...e.expiration === session ? [' ', h('small', { class: 'today' }, term('zero_dte', '0DTE'))] : []),
-    dollars(e.net_gex_dollars), floating(0, e.net_gex_dollars, -most, most), share(e),
+    dollars(e.net_gex_dollars), floating(0, e.net_gex_dollars, -most, most), share(e.gross_share_pct),
     dollars(e.delta_dollars), dollars(e.vanna_dollars_per_vol_point), dollars(e.charm_dollars_per_day)]));
 }

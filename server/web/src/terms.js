@@ -68,16 +68,23 @@ const words = {
 const shown = { word: null, tip: null };
 let closing = 0;
 
-/**
- * term returns a button with a text, which explains the word of a key on hover, focus and tap. Escape closes the
- * explanation. A key without an explanation gives the plain text.
- */
+/** term returns a button with a text, which explains the word of a key. A key without an explanation gives the plain text. */
 export function term(key, text) {
   if (!Object.hasOwn(words, key)) return text;
-  const open = () => show(word, key);
+  const id = `word-${key}`;
+  const tip = document.getElementById(id) ?? explanation({ id }, words[key]);
+  return explained({ class: 'term', 'aria-describedby': id }, () => tip, text);
+}
+
+/** explanation builds what explained shows. It lies above the page, so nothing moves when it opens. */
+export const explanation = (attributes, ...content) => document.body.appendChild(h('div', { class: 'word', role: 'tooltip', popover: 'manual', pointerenter: () => clearTimeout(closing), pointerleave: hide, ...attributes }, ...content));
+
+/** explained returns a button which shows an explanation on hover, focus and tap: tip returns it. Escape closes it. */
+export function explained(attributes, tip, ...text) {
+  const open = () => show(word, tip());
   let before; // whether the explanation was open before this tap
   const word = h('button', {
-    type: 'button', class: 'term', 'aria-describedby': tip(key).id,
+    type: 'button', ...attributes,
     pointerenter: (event) => { if (event.pointerType === 'mouse') open(); },
     pointerleave: (event) => { if (event.pointerType === 'mouse') closing = setTimeout(hide, 200); },
     pointerdown: () => { before = shown.word === word; },
@@ -87,7 +94,7 @@ export function term(key, text) {
       if (event.pointerType === 'touch' && before) hide();
       else open();
     },
-  }, text);
+  }, ...text);
   return word;
 }
 
@@ -101,23 +108,14 @@ export function refill(place, ...children) {
   const focused = place.contains(document.activeElement) && document.activeElement.getAttribute('aria-describedby');
   place.replaceChildren(...children);
   if (focused) same(focused)?.focus({ preventScroll: true });
-  if (word && same(open.id)) show(same(open.id), open.id.slice('word-'.length));
+  if (word && same(open.id)) show(same(open.id), open);
 }
 
-/** tip returns the element with the explanation of a key. It lies above the page, so nothing moves when it opens. */
-function tip(key) {
-  const id = `word-${key}`;
-  return document.getElementById(id) ?? document.body.appendChild(h('p', {
-    id, class: 'word', role: 'tooltip', popover: 'manual',
-    pointerenter: () => clearTimeout(closing), pointerleave: hide,
-  }, words[key]));
-}
-
-function show(word, key) {
+function show(word, tip) {
   clearTimeout(closing);
   if (shown.word === word) return;
   hide();
-  Object.assign(shown, { word, tip: tip(key) });
+  Object.assign(shown, { word, tip });
   shown.tip.showPopover();
   place();
 }

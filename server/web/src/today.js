@@ -1,15 +1,15 @@
 // The session as it unfolds: the levels now, and their track through the day. Of a stored date: its last levels, and its track.
 
 import { h, options, picker, say } from './dom.js';
-import { date, dollars, level, newYorkDay, percent, rough, shortDate, spotName, time, title, unknown, weekday } from './format.js';
+import { date, dollars, level, newYorkDay, percent, rough, share, shortDate, spotName, time, title, unknown, weekday } from './format.js';
 import { Hero } from './hero.js';
 import { Panel, day, follow } from './panel.js';
 import { marketNow } from './poll.js';
 import { choose, here, onChoice } from './state.js';
+import { current as path, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { followTrack, whole } from './track.js';
+import { followTrack, records, whole } from './track.js';
 
-const path = '/api/v1/gex/{u}';
 /** todayPanel builds the panel. The promise is kept when the first chart is drawn, or when there is nothing to draw. */
 export function todayPanel() {
   const dates = picker('Date', (d) => choose({ date: d }, true));
@@ -49,7 +49,7 @@ export function todayPanel() {
       done();
     });
   });
-  panel.followDay(path, `${path}/historical`);
+  panel.followDay(path, past);
   first.then(() => {
     offerDates(dates.select);
     hero.begin();
@@ -67,8 +67,7 @@ function offerDates(select) {
   };
   follow(`${path}/series`, (feed, fresh) => {
     if (!fresh) return;
-    const { columns, rows } = feed.document?.data ?? { columns: [], rows: [] };
-    stored = rows.map((row) => row[columns.indexOf('date')]);
+    stored = records(feed.document?.data).map((row) => row.date);
     show();
   });
   onChoice(show);
@@ -79,40 +78,30 @@ function offerDates(select) {
 const sessionName = (meta, track) => (track && track.session_date !== meta.session_date ? `Track of ${shortDate(track.session_date)}`
   : meta.session_date === newYorkDay(marketNow(meta.source)) ? 'Today' : weekday(meta.session_date));
 
-const levelNames = [['spot', 'Spot'], ['net', 'Net gamma'], ['flip', 'Zero-gamma flip'], ['call_wall', 'Call wall'], ['put_wall', 'Put wall'], ['zero_dte', '0DTE share']];
-
 /** levelTiles returns the tiles of an answer. Before the first answer they have their place and no value. */
 function levelTiles(d, track) {
-  const sameDay = d && expiring(d, track);
   const sign = d?.gamma_regime === 'positive' || d?.gamma_regime === 'negative' ? d.gamma_regime : '';
-  const values = d ? [
-    [level(d.spot), spotNote(d)],
-    [dollars(d.net_gex_dollars), 'per 1 % move', sign],
-    [level(d.zero_gamma_flip), flipNote(d)],
-    [level(d.call_wall), fromSpot(d.call_wall, d)],
-    [level(d.put_wall), fromSpot(d.put_wall, d)],
-    [share(sameDay.share), sameDay.note],
-  ] : levelNames.map(() => [unknown, '\u00a0']);
-  return levelNames.map(([key, name], i) => {
-    const [value, note, kind] = values[i];
-    return h('div', { class: kind ? `tile ${kind}` : 'tile' }, h('dt', null, term(key, name)), h('dd', null, value, h('small', { title: note.trim() || null }, note)));
+  return [
+    ['spot', 'Spot', () => [level(d.spot), spotNote(d)]],
+    ['net', 'Net gamma', () => [dollars(d.net_gex_dollars), 'per 1 % move']],
+    ['flip', 'Zero-gamma flip', () => [level(d.zero_gamma_flip), flipNote(d)]],
+    ['call_wall', 'Call wall', () => [level(d.call_wall), fromSpot(d.call_wall, d)]],
+    ['put_wall', 'Put wall', () => [level(d.put_wall), fromSpot(d.put_wall, d)]],
+    ['zero_dte', '0DTE share', () => expiring(d, track)],
+  ].map(([key, name, of]) => {
+    const [value, note] = d ? of() : [unknown, '\u00a0'];
+    return h('div', { class: `tile ${key === 'net' ? sign : ''}` }, h('dt', null, term(key, name)), h('dd', null, value, h('small', { title: note.trim() || null }, note)));
   });
 }
 
 const fromSpot = (x, d) => (x === null ? 'none' : `spot ${percent((x / d.effective_spot - 1) * 100)}`);
 
-const share = (x) => percent(x, 1).replace('+', '');
-
-/** expiring returns the share of what expires the same day. After the close it has settled, and the track says what it was. */
+/** expiring returns the share of what expires the same day, and a note. After the close it has settled, and the track says what it was. */
 function expiring(d, track) {
-  if (!d.zero_dte?.settled) return { share: d.zero_dte?.gross_share_pct, note: `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}` };
-  const column = (name) => track?.columns.indexOf(name) ?? -1;
-  const last = track?.session_date === d.session_date ? track.rows.findLast((row) => row[column('zero_dte_net_gex_dollars')] !== null) : null;
-  if (!last) return { share: null, note: `nothing of ${shortDate(d.session_date)} is open` };
-  return {
-    share: last[column('zero_dte_gross_share_pct')],
-    note: `of gross at ${time(Date.parse(last[column('as_of')]), true)}; net ${dollars(last[column('zero_dte_net_gex_dollars')])}`,
-  };
+  if (!d.zero_dte?.settled) return [share(d.zero_dte?.gross_share_pct), `of gross; net ${dollars(d.zero_dte?.net_gex_dollars)}`];
+  const last = track?.session_date === d.session_date && records(track).findLast((row) => row.zero_dte_net_gex_dollars !== null);
+  if (!last) return [unknown, `nothing of ${shortDate(d.session_date)} is open`];
+  return [share(last.zero_dte_gross_share_pct), `of gross at ${time(Date.parse(last.as_of), true)}; net ${dollars(last.zero_dte_net_gex_dollars)}`];
 }
 
 function spotNote(d) {
@@ -139,7 +128,7 @@ function reading(d) {
   if (d.flip_status === 'spot_mismatch') return ['The options and the index are more than 10 % apart: the document contradicts itself, so no figure is shown.'];
   if (d.flip_status === 'open_interest_missing') return ['The document lacks open interest of some options, so no sum over all of them is known.'];
   const where = d.zero_gamma_flip === null ? 'There is no flip within 15 % of spot.'
-    : `The flip is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'below' : 'above'}`} ${spotName(d).toLowerCase()}${inBand(d) ? ', which is inside its band: a scenario says otherwise' : ''}.`;
+    : `The flip is ${Math.abs(d.flip_distance_pct) < 0.005 ? 'at' : `${percent(Math.abs(d.flip_distance_pct)).replace('+', '')} ${d.flip_distance_pct > 0 ? 'below' : 'above'}`} ${spotName(d).toLowerCase()}${inBand(d) ? `, and spot is within its band${d.gamma_regime === 'neutral' ? '' : ': a scenario has the other sign'}` : ''}.`;
   const what = {
     positive: 'modelled dealers trade against moves',
     negative: 'modelled dealers trade with moves',

@@ -6,7 +6,11 @@ import { day, follow, sentence } from './panel.js';
 const path = '/api/v1/gex/{u}';
 const saidOnce = ['unreachable', 'not_ready', 'unknown_underlying']; // a banner says it
 const least = 4; // strikes in sight on both sides of the spot
+export const late = 20 * 60e3; // milliseconds: quotes come up to 15 minutes late, and rows of a session join that are so far apart
 const tries = 5; // sessions whose track is asked for while that of now is thin
+
+/** records returns the rows of an answer with columns, each as an object. Without an answer there is none. */
+export const records = (data) => (data?.rows ?? []).map((row) => Object.fromEntries(data.columns.map((name, i) => [name, row[i]])));
 
 /**
  * followTrack calls onTrack with the track of the chosen date, or with null and the reason. While the track of now has not two rows,
@@ -30,7 +34,7 @@ export function followTrack(onTrack) {
   });
   const series = follow(() => (thin() ? `${path}/series` : ''), ({ document }) => {
     if (!document) return;
-    const newest = document.data.rows.map((row) => row[document.data.columns.indexOf('date')]).filter((d) => d <= (live?.data.session_date ?? '9')).slice(-tries).reverse();
+    const newest = records(document.data).map((row) => row.date).filter((d) => d <= (live?.data.session_date ?? '9')).slice(-tries).reverse();
     if (dates && newest.join() === stored) return;
     stored = newest.join(); // a new server stores one session after another
     dates = newest;
@@ -56,22 +60,19 @@ export function followTrack(onTrack) {
  */
 export function longest(at) {
   const steps = at.slice(1).map((t, i) => t - at[i]).sort((a, b) => a - b);
-  return Math.max(3 * (steps[(steps.length - 1) >> 1] ?? 0), 20 * 60e3);
+  return Math.max(3 * (steps[(steps.length - 1) >> 1] ?? 0), late);
 }
 
 /** points returns the columns of an answer with rows of a session by name. In a gap it has a point without values. What the last row has, after the close, is so from the close on. */
 export function points(track) {
-  const at = track.rows.map((row) => Date.parse(row[track.columns.indexOf('as_of')]));
+  const rows = records(track);
+  const at = rows.map((row) => Date.parse(row.as_of));
   const [end, last] = [closes(track.session_date), at.length - 1];
-  const rows = at[last - 1] < end && end < at[last] ? track.rows.toSpliced(last, 0, track.rows[last]) : track.rows;
-  if (rows !== track.rows) at.splice(last, 0, end);
+  if (at[last - 1] < end && end < at[last]) for (const [list, one] of [[rows, rows[last]], [at, end]]) list.splice(last, 0, one);
   const most = longest(at);
   const order = at.flatMap((t, i) => (i > 0 && t - at[i - 1] > most ? [-1, i] : [i]));
   const xs = order.map((i, j) => (i < 0 ? (at[order[j - 1]] + at[order[j + 1]]) / 2 : at[i]));
-  const column = (name) => {
-    const k = track.columns.indexOf(name);
-    return order.map((i) => rows[i]?.[k] ?? null); // an earlier version has stored fewer columns
-  };
+  const column = (name) => order.map((i) => rows[i]?.[name] ?? null); // an earlier version has stored fewer columns
   const name = (x) => {
     const j = xs.indexOf(x);
     return order[j] < 0 ? `${time(xs[j - 1])} to ${time(xs[j + 1])}, no snapshot` : time(x);
@@ -84,9 +85,9 @@ export const clock = (name) => ({ xName: 'New York time', ticks: [1, 2, 5, 10, 1
 
 /** whole returns a track with the levels d of the last quotes of its session, if they came after its end: a server that was down has no row of them. */
 export function whole(track, d, asOf) {
-  const late = track && d?.session_date === track.session_date && asOf >= closes(track.session_date) - 60e3 && asOf - Date.parse(track.rows.at(-1)?.[0]) > 20 * 60e3;
-  const last = late && { ...d, as_of: new Date(asOf).toISOString(), flip_low: d.flip_band?.low, flip_high: d.flip_band?.high };
-  return last ? { ...track, rows: [...track.rows, track.columns.map((name) => last[name] ?? null)] } : track;
+  if (!track || d?.session_date !== track.session_date || !(asOf >= closes(track.session_date) - 60e3 && asOf > Date.parse(track.rows.at(-1)?.[0]))) return track;
+  const last = { ...d, as_of: new Date(asOf).toISOString(), flip_low: d.flip_band?.low, flip_high: d.flip_band?.high };
+  return { ...track, rows: [...track.rows, track.columns.map((name) => last[name] ?? null)] };
 }
 
 /** shown returns the part of the time axis that the user has chosen. */
@@ -99,27 +100,27 @@ export function shown(track, span, xs) {
   }
 }
 
-/** cone returns one standard deviation from the first snapshot on, which grows with the root of the time: a whole session has the expected move. */
-export function cone(track, xs, column) {
-  const i = column('expected_move_1d').findIndex((move) => move !== null);
-  const end = closes(track.session_date);
-  if (i < 0 || xs[i] >= end) return null;
-  const [spot, move] = [column('effective_spot')[i], column('expected_move_1d')[i]];
-  const half = (x) => move * Math.sqrt((x - xs[i]) / (end - newYorkTime(track.session_date, '09:30:00')));
-  const range = (x) => (x < xs[i] ? null : [spot - half(x), spot + half(x)]);
-  const at = Array.from({ length: 41 }, (_, k) => xs[i] + (end - xs[i]) * (k / 40) ** 2); // it opens fast
-  return { range, from: xs[i], band: { xs: at, values: at.map(range), color: '--accent', label: `Expected move from ${time(xs[i], true)}` }, last: range(end), end };
+/** cone returns one standard deviation around a price from a time to the end of a session. It grows with the root of the time, to move at the end. */
+export function cone(from, end, price, move) {
+  const half = (x) => move * Math.sqrt((x - from) / (end - from));
+  const range = (x) => (x < from ? null : [price - half(x), price + half(x)]);
+  const xs = Array.from({ length: 41 }, (_, k) => from + (end - from) * (k / 40) ** 2); // it opens fast
+  return { range, from, end, band: { xs, values: xs.map(range), color: '--accent' } };
 }
 
-/** jumps says how often a wall moved, and why it jumps. */
-export function jumps(side, sign, walls) {
-  const known = walls.filter((x) => x !== null);
-  const moves = known.filter((x, i) => i > 0 && x !== known[i - 1]).length;
-  return moves === 0 ? '' : `The ${side} wall moved ${moves === 1 ? 'once' : `${moves} times`}: it is the strike with the most ${sign} net gamma, so it jumps when another strike has more. `;
+/** cones returns the expected move of a session from its first snapshot on, and what of it is left at the last, where the price is: as the options of the day imply it, if they are known. */
+export function cones({ session_date: date }, xs, column, until, remaining) {
+  const [spots, moves, end] = [column('effective_spot'), column('expected_move_1d'), closes(date)];
+  const known = xs.flatMap((x, i) => (moves[i] !== null && x <= until && x < end ? [i] : []));
+  const of = (i) => moves[i] * Math.sqrt((end - xs[i]) / (end - newYorkTime(date, '09:30:00')));
+  return [...new Set([known[0], known.at(-1)])].filter((i) => i !== undefined).map((i, k) => cone(xs[i], end, spots[i], k > 0 && remaining || of(i)));
 }
 
-/** seen returns the values of a wall that lie in a range. A wall that jumps far away and back leaves a gap, not a spike. */
-export const seen = (walls, [low, high]) => walls.map((x) => (low <= x && x <= high ? x : null));
+/** seen returns the values of a wall within a range of prices: one out of sight stands at the edge. */
+export function seen(walls, [low, high]) {
+  const edge = (high - low) / 250; // so that its whole line is seen
+  return walls.map((x) => (x === null ? null : Math.max(low + edge, Math.min(high - edge, x))));
+}
 
 /** outside returns the sums of net gamma below and above a range of strikes, where one is at least a quarter of what is in it. */
 export function outside(strikes, net, [low, high]) {
@@ -130,17 +131,14 @@ export function outside(strikes, net, [low, high]) {
 
 /** daily returns the levels at the closes up to a date as points does, by their number. */
 export function daily(series, to) {
-  const dates = series.rows.map((row) => row[series.columns.indexOf('date')]).filter((d) => d <= to);
-  const column = (name) => {
-    const k = series.columns.indexOf(name);
-    return dates.map((_, i) => series.rows[i][k] ?? null);
-  };
-  return { xs: dates.map((_, i) => i), column, dates };
+  const rows = records(series).filter((row) => row.date <= to);
+  return { xs: rows.map((_, i) => i), column: (name) => rows.map((row) => row[name] ?? null), dates: rows.map((row) => row.date) };
 }
 
 /** atRow returns an answer of gex/{u} with the levels of a row of a track. */
 export function atRow(d, track, i) {
-  const get = (name) => track.rows[i][track.columns.indexOf(name)] ?? null;
+  const row = records(track)[i];
+  const get = (name) => row[name] ?? null;
   const [spot, flip, low] = ['spot', 'zero_gamma_flip', 'flip_low'].map(get);
   const effective = get('effective_spot') ?? spot;
   const before = d?.session_date === track.session_date && typeof d.spot_change_pct === 'number' ? d.spot / (1 + d.spot_change_pct / 100) : null; // the close
@@ -164,7 +162,7 @@ export function fit({ xs, column }, [from, to], expected, zoomed, m, strikes, wi
   const spot = m.effective_spot;
   const reach = Math.max(2 * (m.expected_move_1d ?? 0), 0.025 * spot);
   const flips = known([...seen('zero_gamma_flip'), ...(zoomed ? [] : [m.zero_gamma_flip, m.call_wall, m.put_wall])]).filter((x) => Math.abs(x - spot) < reach);
-  const move = expected?.range(Math.min(to, expected.end)) ?? (xs.length || !m.expected_move_1d ? [] : [spot - m.expected_move_1d, spot + m.expected_move_1d]);
+  const move = xs.length || !m.expected_move_1d ? expected.flatMap((c) => c.range(Math.min(to, c.end)) ?? []) : [spot - m.expected_move_1d, spot + m.expected_move_1d];
   const all = known([...seen('spot'), zoomed ? null : spot, ...flips, ...move]);
   if (all.length === 0) all.push(spot);
   let [low, high] = [Math.min(...all), Math.max(...all)];

@@ -1,6 +1,6 @@
 // The picker of the underlying, the strip of all of them, and the table that compares them.
 
-import { h, say, scroller } from './dom.js';
+import { h, ordered, say, scroller, sortable } from './dom.js';
 import { date, dollars, level, number, percent, title, unknown, words } from './format.js';
 import { day, follow, Panel } from './panel.js';
 import { marketNow, observe } from './poll.js';
@@ -133,16 +133,13 @@ function overview(count) {
   const section = document.getElementById('overview');
   const button = document.getElementById('compare');
   let rows = [];
-  let by = -1;
+  let by = ''; // the name of a column
   let falling = false;
-  const heads = columns.map(([head], i) => h('th', { scope: 'col', class: isText(i) ? null : 'number' },
-    h('button', { type: 'button', class: 'sort', click: () => { falling = by === i ? !falling : !isText(i); by = i; draw(); } }, head)));
+  const heads = sortable(columns.map(([name], i) => [name, name, isText(i) ? null : 'number']), (name) => { falling = by === name ? !falling : !isText(columns.findIndex((c) => c[0] === name)); by = name; draw(); });
   const body = h('tbody');
   const draw = () => {
-    heads.forEach((head, i) => (i === by ? head.setAttribute('aria-sort', falling ? 'descending' : 'ascending') : head.removeAttribute('aria-sort')));
-    const value = columns[by]?.[1];
-    const compare = (x, y) => (x === null || y === null ? (x === null) - (y === null) : (x < y ? -1 : x > y ? 1 : 0) * (falling ? -1 : 1));
-    const sorted = value ? rows.toSorted((a, b) => compare(value(a), value(b))) : rows;
+    heads.mark(by, falling);
+    const sorted = ordered(rows, columns.find((c) => c[0] === by)?.[1] ?? (() => 0), falling);
     refill(body, ...sorted.map((r) => h('tr', { 'aria-current': pathOf(r.symbol) === underlying() && 'true', click: (event) => { if (!event.target.closest('a')) open(pathOf(r.symbol)); } },
       columns.map(([, , cell], i) => h(i === 0 ? 'th' : 'td', { scope: i === 0 && 'row', class: isText(i) ? null : 'number' }, cell(r))))));
   };
@@ -158,7 +155,7 @@ function overview(count) {
     if (panel) return;
     section.style.setProperty('--tall', `${count * 25 + 75}px`);
     panel = new Panel({ id: 'overview', render: (data) => { rows = data.rows; draw(); } });
-    panel.body.append(scroller('All underlyings', h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels and volatility of all underlyings'), h('thead', null, h('tr', null, heads)), body)));
+    panel.body.append(scroller('All underlyings', h('table', { class: 'underlyings' }, h('caption', { class: 'unseen' }, 'Levels and volatility of all underlyings'), h('thead', null, h('tr', null, heads.cells)), body)));
     panel.follow('/api/v1/underlyings');
   });
 }

@@ -3,19 +3,20 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { date, instant, month, number, percent, points, shortDate, title, unknown, words } from './format.js';
-import { ahead, dated, records } from './history.js';
+import { ahead, dated } from './history.js';
 import { follow, Panel } from './panel.js';
 import { onChoice } from './state.js';
 import { fact, refill } from './terms.js';
+import { records } from './track.js';
 
 const path = '/api/public/vix-term-structure';
 
 /** vixPanel builds the panel. */
 export function vixPanel() {
   const facts = h('dl', { class: 'facts' }, list({}));
-  const curve = new Chart('Term structure', 150, { untitled: true });
-  const indices = new Chart('Volatility indices', 150, { untitled: true });
-  const history = new Chart('First two futures', 150, { untitled: true });
+  const curve = new Chart('Term structure', 150);
+  const indices = new Chart('Volatility indices', 150);
+  const history = new Chart('First two futures', 150);
   let rows = [];
   const panel = new Panel({
     id: 'vix', what: 'Settlements',
@@ -72,7 +73,7 @@ function draw(chart, d) {
       { name: 'Index, official close', values: spots.map((s) => s?.[1] ?? null), labels: spots.map((s) => s && s[2]), under: spots.map((s) => s && s[1] < near(s[0])), format: price, kind: 'points', color: '--flip' },
       { name: 'Change', values: months.map((m) => m?.change ?? null), format: (x) => points(x), kind: 'none', color: '--muted' },
     ],
-    yName: 'Settlement, points', yFormat: (y) => number(y, 1, true), start: d.curve[0]?.days_to_expiration,
+    yFormat: (y) => number(y, 1, true), start: d.curve[0]?.days_to_expiration,
     summary: d.curve.length ? `Official settlements of ${date(d.settlement_date)}. Futures from ${end(d.curve[0])} to ${end(d.curve.at(-1))}; ${cash.map(([, value, name]) => `${name} ${price(value)}`).join(', ') || 'no cash index'}.` : 'No monthly contract is listed.',
   });
 }
@@ -94,7 +95,7 @@ function drawIndices(chart, cash) {
       { name: 'Previous close', values: before, format: price, kind: 'line', color: '--muted', width: 1.5, dash: [4, 3] },
       { name: 'Change', values: known.map(([key]) => cash[key].change_pct), format: (x) => percent(x), kind: 'none' },
     ],
-    yName: 'Points', yFormat: (y) => number(y, 1, true),
+    yFormat: (y) => number(y, 1, true),
     summary: `${known.map(([key, name]) => `${name} ${price(cash[key].value)}`).join(', ')}: from ${known[0][1]} to ${known.at(-1)[1]} it ${rise > 0 ? 'rises' : rise < 0 ? 'falls' : 'is level'}. Quotes of ${instant(cash[known[0][0]].as_of)}.`,
   });
 }
@@ -106,7 +107,7 @@ function drawHistory(chart, rows) {
   chart.draw({
     ...dated(rows),
     series: [line('M1', 'm1', '--accent'), line('M2', 'm2', '--flip'), line('Contango M1 to M2', 'contango_m1_m2_pct', '', { kind: 'none', format: percent }), line('Regime', 'regime', '', { kind: 'none', format: words })],
-    yName: 'Settlement, points', yFormat: (y) => number(y, 1, true),
+    yFormat: (y) => number(y, 1, true),
     summary: `${rows.length} settlement dates. The first future was above the second on ${low} of them.`,
   });
 }

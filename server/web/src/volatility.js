@@ -3,9 +3,10 @@
 import { Chart } from './chart.js';
 import { h } from './dom.js';
 import { date, instant, newYorkTime, number, points, shortDate, unknown, words } from './format.js';
-import { ahead, dated, records } from './history.js';
+import { ahead, dated } from './history.js';
 import { day, follow, Panel } from './panel.js';
 import { fact, refill } from './terms.js';
+import { records } from './track.js';
 
 export const current = '/api/v1/volatility/{u}';
 const past = `${current}/historical`;
@@ -13,9 +14,9 @@ const past = `${current}/historical`;
 /** volatilityPanel builds the panel. */
 export function volatilityPanel() {
   const facts = h('dl', { class: 'facts' });
-  const curve = new Chart('At the money, by expiration', 150, { sync: 'volatility', untitled: true });
-  const skew = new Chart('Skew, by expiration', 150, { sync: 'volatility', untitled: true });
-  const history = new Chart('Implied and realised', 150, { untitled: true });
+  const curve = new Chart('At the money, by expiration', 150, { sync: 'volatility' });
+  const skew = new Chart('Skew, by expiration', 150, { sync: 'volatility' });
+  const history = new Chart('Implied and realised', 150);
   let rows = []; // of the stored dates
   const show = () => {
     const { data, meta } = panel.document ?? {};
@@ -93,13 +94,13 @@ function drawTerms(curve, skew, d, meta, earlier) {
   curve.draw({
     ...axis,
     series: [now(day() ? shortDate(day()) : 'Now', 'atm_volatility', '--accent', volatility), ...then('Previous close', 'atm_volatility', volatility), none(points, '25-delta butterfly', 'butterfly_25'), none(number, 'Expected move', 'expected_move')],
-    yName: '% a year', yFormat: (y) => `${number(y, 1)}\u00a0%`, yRange: high > low ? [bottom, top] : undefined,
+    yFormat: (y) => `${number(y, 1)}\u00a0%`, yRange: high > low ? [bottom, top] : undefined,
     summary: known('atm_volatility').length ? `${number(rows.length)} expirations: ${ends('atm_volatility', volatility)}.${rows.some((e) => e.atm_volatility > top) ? ' The first lies above the drawing.' : ''} ${close}` : 'No expiration has a known volatility.',
   });
   skew.draw({
     ...axis,
     series: [now('25 delta', 'risk_reversal_25', '--accent', points), now('10 delta', 'risk_reversal_10', '--flip', points, 1.5), ...then('25 delta before', 'risk_reversal_25', points)],
-    yName: 'Calls less puts, points', yFormat: (y) => number(y, 1),
+    yFormat: (y) => number(y, 1),
     summary: known('risk_reversal_25').length ? `Risk reversals of 25 delta: ${ends('risk_reversal_25', points)}. Below zero, puts imply more than calls.` : 'No expiration has a known risk reversal.',
   });
 }
@@ -110,7 +111,7 @@ function drawHistory(chart, rows) {
   chart.draw({
     ...dated(rows),
     series: [line('Implied, 30 days', 'atm_30d', '--accent'), line('Realised, 20 sessions', 'realised_20d', '--ink'), { ...line('Model-free', 'model_free_30d'), kind: 'none' }],
-    yName: '% a year', yFormat: (y) => `${number(y, 1)}\u00a0%`,
+    yFormat: (y) => `${number(y, 1)}\u00a0%`,
     summary: both.length ? `Implied was above realised on ${both.filter((r) => r.atm_30d > r.realised_20d).length} of ${both.length} dates. Implied looks 30 days ahead, realised 20 sessions back.`
       : 'Realised volatility needs the closes of 21 sessions.',
   });

@@ -2,15 +2,15 @@
 
 import { Chart } from './chart.js';
 import { h, say } from './dom.js';
-import { axisDollars, date, dollars, level, number, percent, rough, shortDate, time, unknown, weekday } from './format.js';
-import { dated, records } from './history.js';
-import { outside } from './levels.js';
+import { axisDollars, date, dollars, level, number, percent, rough, share, shortDate, time, title, unknown, weekday } from './format.js';
+import { dated } from './history.js';
+import { outside, wallName } from './levels.js';
 import { day, follow, Panel } from './panel.js';
 import { Replay } from './replay.js';
 import { choices, onChoice } from './state.js';
 import { current, figures, following, past } from './strikes.js';
 import { fact, refill } from './terms.js';
-import { clock, followTrack, points } from './track.js';
+import { clock, followTrack, points, records } from './track.js';
 import { current as volatility } from './volatility.js';
 
 if (location.hash === '#0dte') location.replace('#zero-dte');
@@ -20,9 +20,9 @@ export function zeroDtePanel() {
   let alone = false; // no strikes are known
   const figure = choices('zero-figure', 'Figure of 0DTE', [['gamma', 'Gamma'], ['oi', 'Open interest'], ['volume', 'Volume'], ['session', 'Session']], () => (alone ? 'session' : 'gamma'));
   const facts = h('dl', { class: 'facts' }, list({ d: { zero_dte: {} }, z: {}, expiring: [] })); // it has its height before the answer
-  const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', untitled: true, top: 40 });
-  const net = new Chart('0DTE net gamma', 120, { untitled: true, top: 12 });
-  const ahead = new Chart('Net gamma of the next expirations', 120, { untitled: true, top: 12 });
+  const strikes = new Chart('0DTE by strike', 120, { sync: 'strike', top: 40 });
+  const net = new Chart('0DTE net gamma', 120, { top: 12 });
+  const ahead = new Chart('Net gamma of the next expirations', 120, { top: 12 });
   const charts = h('div', { class: 'split', 'data-shown': 'strikes' }, strikes.element, net.element, ahead.element);
   let track = null;
   let why = ''; // why there is no track
@@ -68,7 +68,7 @@ export function zeroDtePanel() {
   panel.followDay(current, past);
 }
 
-const share = (x) => percent(x, 1).replace('+', '');
+const wall = (kind, strike, d) => title(Number.isFinite(strike) ? wallName(kind, strike, d.effective_spot) : `${kind} wall`);
 const away = (x, d) => (Number.isFinite(x) ? percent((x / d.effective_spot - 1) * 100) : '');
 
 /** settled returns the last row of a track, up to a moment, in which what expired on its day was open, with names, or undefined. */
@@ -77,9 +77,10 @@ const settled = (track, at) => records(track).findLast((row) => row.zero_dte_gro
 /** list returns the figures. Of contracts that have settled, the last that the track has. */
 function list({ d, z, expiring, next, option, track, at }) {
   const last = d.zero_dte.settled ? settled(track, at) : undefined;
+  const then = last ? `at ${time(Date.parse(last.as_of), true)}` : '';
   if (last && !next) {
-    return [fact('net', 'Net gamma', dollars(last.zero_dte_net_gex_dollars), `at ${time(Date.parse(last.as_of), true)}`),
-      fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), `at ${time(Date.parse(last.as_of), true)}`), fact('', at < Infinity ? 'Expires' : 'Settled', shortDate(d.session_date), at < Infinity ? 'at its close' : 'none is open')];
+    return [fact('net', 'Net gamma', dollars(last.zero_dte_net_gex_dollars), then),
+      fact('gross', 'Of gross', share(last.zero_dte_gross_share_pct), then), fact('', at < Infinity ? 'Expires' : 'Settled', shortDate(d.session_date), at < Infinity ? 'at its close' : 'none is open')];
   }
   const far = (name, x) => (outside(x, d) ? [`${name}, outside`, 'outside'] : [name]); // of the move that is expected until the close
   const [[flipName, flipKind], [pinName, pinKind]] = [far('Flip', z.zero_gamma_flip), far('Pin', z.pin_strike)];
@@ -89,9 +90,9 @@ function list({ d, z, expiring, next, option, track, at }) {
   return [
     fact('net', 'Net gamma', open ? dollars(z.net_gex_dollars) : unknown, open ? `${share(z.gross_share_pct)} of gross` : '', sign),
     next ? fact('', 'Next', shortDate(next.on), d.zero_dte.settled ? 'last quotes' : 'none today') : fact('flip', flipName, level(flip), open && flip === null ? 'none in 15\u00a0%' : away(flip, d), flipKind),
-    fact('call_wall', 'Call wall', level(call), away(call, d)),
-    fact('put_wall', 'Put wall', level(put), away(put, d)),
-    next ? fact('zero_dte', d.zero_dte.settled ? '0DTE, settled' : '0DTE', dollars(last?.zero_dte_net_gex_dollars), last ? `at ${time(Date.parse(last.as_of), true)}` : '') : fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
+    fact('call_wall', wall('call', call, d), level(call), away(call, d)),
+    fact('put_wall', wall('put', put, d), level(put), away(put, d)),
+    next ? fact('zero_dte', d.zero_dte.settled ? '0DTE, settled' : '0DTE', dollars(last?.zero_dte_net_gex_dollars), then) : fact('pin', pinName, level(z.pin_strike), away(z.pin_strike, d), pinKind),
     fact('expected_move', next ? 'To its close' : 'To close', z.remaining_move ? `±${rough(z.remaining_move)}` : unknown, option?.atm_straddle ? `straddle ${rough(option.atm_straddle)}` : ''),
   ];
 }
@@ -110,15 +111,16 @@ function drawStrikes(chart, today, f) {
   if (!rows) return chart.clear('The figures of these contracts have not come yet.');
   const spot = d.effective_spot;
   const move = z.remaining_move;
-  const marks = [[spot, 'Spot', '--ink'], [z.zero_gamma_flip, 'Flip', '--flip'], [z.call_walls?.[0]?.strike, 'Call wall', '--positive'], [z.put_walls?.[0]?.strike, 'Put wall', '--negative']]
+  const [call0, put0] = [z.call_walls?.[0]?.strike, z.put_walls?.[0]?.strike];
+  const marks = [[spot, 'Spot', '--ink'], [z.zero_gamma_flip, 'Flip', '--flip'], [call0, wall('call', call0, d), '--positive'], [put0, wall('put', put0, d), '--negative']]
     .map(([x, name, color]) => ({ x, label: `${name} ${level(x)}`, color })).filter((m) => Number.isFinite(m.x));
-  const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...marks.filter((m) => m.label.includes('wall')).map((m) => 1.1 * Math.abs(m.x / spot - 1))));
+  const reach = Math.min(0.1, Math.max(0.01, 1.5 * (move ?? 0) / spot, ...[call0, put0].filter(Number.isFinite).map((x) => 1.1 * Math.abs(x / spot - 1))));
   const inside = (x) => Math.abs(x / spot - 1) <= reach;
   const near = rows.filter((r) => (next || f.call(r) !== null && f.put(r) !== null) && inside(r.strike));
   const most = (of) => near.reduce((best, r) => (Math.abs(of(r)) > Math.abs(of(best)) ? r : best), near[0]);
   const [call, put] = [most(f.call), most(f.put)];
   chart.draw({
-    view: next?.on ?? d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yName: f.yName, yFormat: next ? axisDollars : f.yFormat,
+    view: next?.on ?? d.session_date, xs: near.map((r) => r.strike), xName: 'Strike', xFormat: (x) => level(x), range: [spot * (1 - reach), spot * (1 + reach)], start: spot, yFormat: next ? axisDollars : f.yFormat,
     marks: marks.filter((m) => inside(m.x)), bands: move ? [{ from: spot - move, to: spot + move, color: '--accent', label: `Exp. move ±${rough(move)}` }] : [],
     series: [
       ...(next ? [] : [{ name: 'Calls', values: near.map(f.call), format: f.write, kind: 'bars', color: '--positive' }, { name: 'Puts', values: near.map(f.put), format: f.write, kind: 'bars', color: '--negative' }]),
@@ -141,7 +143,7 @@ function drawAhead(chart, d) {
       { name: 'Net', values: next.map((e) => e.net_gex_dollars), format: dollars, kind: 'bars', color: '--positive', negative: '--negative' },
       { name: 'Share of gross', values: next.map((e) => e.gross_share_pct), format: share, kind: 'none' },
     ],
-    yName: '$ per 1 % move', yFormat: axisDollars, summary: next.length ? `The next ${number(next.length)} expirations, to ${date(next.at(-1).expiration)}.` : 'No later expiration is listed.',
+    yFormat: axisDollars, summary: next.length ? `The next ${number(next.length)} expirations, to ${date(next.at(-1).expiration)}.` : 'No later expiration is listed.',
   });
 }
 
@@ -159,7 +161,7 @@ function drawTrack(chart, track, at) {
       { name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' },
       { name: 'Share of gross', values: shares, format: share, kind: 'none' },
     ],
-    yName: '$ per 1 % move', yFormat: axisDollars,
+    yFormat: axisDollars,
     summary: `Of ${date(track.session_date)}: net gamma between ${dollars(Math.min(...known))} and ${dollars(Math.max(...known))}, at last ${share(shares.findLast((s) => s !== null))} of gross.`,
   });
   return true;
