@@ -126,22 +126,17 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 	b.clean()
 }
 
-// wallMoved says that the move of the put wall is an event everywhere, and no line upwards. On the price chart only its sign has the pure accent colour.
+// wallMoved says that the move of the put wall is an event everywhere. On the price chart only its sign has the pure accent colour.
 const wallMoved = `(() => {
 	const said = "Put wall 7,450, was 7,500", table = document.querySelector(".price .data"), c = document.querySelector(".price canvas");
 	const entry = [...document.querySelectorAll("#events li")].find(e => e.textContent.includes(said));
 	if (!entry || !c) return false;
 	table.open = true;
-	const plot = document.querySelector(".price .u-over"), sign = entry.querySelector("i").style;
-	const columns = color => {
-		sign.color = "var(" + color + ")";
-		const ink = getComputedStyle(entry.querySelector("i")).color.match(/\d+/g).map(Number), found = Array(c.width).fill(0);
-		const {data} = c.getContext("2d").getImageData(0, 0, plot.offsetLeft + plot.offsetWidth, c.height);
-		for (let i = 0; i < data.length; i += 4) found[i / 4 % (plot.offsetLeft + plot.offsetWidth)] += ink.every((x, k) => x === data[i + k]) && data[i + 3] === 255;
-		return found;
-	};
-	const [wall, accent] = [columns("--negative"), columns("--accent")];
-	return Math.max(...wall) > 0 && Math.max(...wall) < 20 && accent.reduce((a, b) => a + b) > 20 && table.textContent.includes(said) && notified.filter(n => n === "SPX: " + said).length === 1;
+	const accent = getComputedStyle(entry.querySelector("i")).color.match(/\d+/g).map(Number);
+	const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height);
+	let ink = 0;
+	for (let i = 0; i < data.length; i += 4) ink += accent.every((x, k) => x === data[i + k]) && data[i + 3] === 255;
+	return ink > 20 && table.textContent.includes(said) && notified.filter(n => n === "SPX: " + said).length === 1;
 })()`
 
 // forgotten makes null or empty every field of an answer that the API allows to be so.

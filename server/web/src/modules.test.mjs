@@ -8,7 +8,7 @@ Object.assign(globalThis, {
   document: page, addEventListener() {}, location: { search: '' }, reportError(error) { throw error; }, devicePixelRatio: 1,
 });
 const format = await import('./format.js');
-const { apart, decimals, drawable, layOut, legible, overhang } = await import('./paint.js');
+const { apart, decimals, drawable, drawn, layOut, legible, overhang } = await import('./paint.js');
 const { beat, tryAgain, unwatch, watch } = await import('./poll.js');
 const { matching, sided, sort } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
@@ -164,6 +164,12 @@ test('events on the price chart: at their time and price up to the moment, no si
   events.push({ at: 1e9, kind: 'flow', price: 100, text: 'of another session' });
   assert.equal(signs('glyphs').length, 3);
   assert.deepEqual(legible([{ x: 0, y: 0 }, { x: 9, y: 3 }, { x: 0, y: 10 }], 10), [{ x: 0, y: 0 }, { x: 9, y: -7 }, { x: 0, y: 10 }]);
+});
+
+test('no line connects two prices of a wall', () => {
+  globalThis.Path2D = class { way = []; moveTo(...at) { this.way.push(['to', ...at]); } lineTo(...at) { this.way.push(['line', ...at]); } };
+  const u = { data: [[0, 1, 2, 3, 4], [5, 5, 9, 5, null]], valToPos: (v) => v };
+  assert.deepEqual(drawn({ kind: 'step' }, '').paths(u, 1, 0, 4).stroke.way, [['to', 0, 5], ['line', 1, 5], ['line', 2, 5], ['to', 2, 9], ['line', 3, 9]]);
 });
 
 test('a wall out of sight stands at the edge; net gamma out of sight is summed where it matters', () => {
