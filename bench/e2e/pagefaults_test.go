@@ -88,7 +88,7 @@ func TestPageSaysWhatIsWrong(t *testing.T) {
 		name, selector, want string
 		change               func(string, int, []byte) (int, []byte)
 	}{
-		{"stale", ".banner.stale", "Unusual options activity. The last good answer is shown: the quotes are over 32 minutes old.", freshness("stale", "upstream_lag")},
+		{"stale", ".banner.stale", "Unusual options activity. The last good answer is shown: newer quotes have not come.", freshness("stale", "upstream_lag")},
 		{"closed", ".banner.closed", "Market closed. Next quotes: Mon 23 Nov, 09:45 ET, 15 minutes late, if the exchange opens. The last session is shown.", freshness("closed", "outside_session")},
 		{"refused", "#flow .notice", "This resource has no answer yet. Trying again", refusal("unusual", 503, "not_ready", "this resource has no answer yet")},
 		{"limited", "#sectors .notice", "Too many requests a minute.", refusal("rotation", 429, "rate_limited", "too many requests a minute")},

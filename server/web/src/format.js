@@ -145,7 +145,7 @@ export const words = (code) => (code ? code.replaceAll('_', ' ') : unknown);
 export const title = (code) => (code ? words(code).replace(/^./, (c) => c.toUpperCase()) : unknown);
 
 const reasons = {
-  upstream_lag: 'the quotes are over 32 minutes old',
+  upstream_lag: 'newer quotes have not come',
   outside_session: 'the exchange is closed, and the page shows the last values of the session',
   no_refresher: 'for over 2 minutes this server has heard of no server that refreshes',
   overnight_quotes: 'option quotes move overnight, and the index does not',
