@@ -2369,8 +2369,9 @@ def verify_merged(table, answer, inputs, known, limit):
     table.check("§5 as_of", meta["as_of"], max(row["as_of"] for row in chains))
     table.check("§5 captured_at", meta["captured_at"], max(x["captured_at"] for _, x in flows))
     for name, x in flows:
-        if flow := known.get(x["data_sha256"]):
-            table.check(f"§5 {name}", [x["data"], x["quality"], x["captured_at"]], [flow["data"], flow["meta"]["quality"], flow["meta"]["captured_at"]])
+        flow = known.get(x["data_sha256"])
+        if flow and flow["meta"]["captured_at"] == x["captured_at"]:  # documents of two times may have equal data
+            table.check(f"§5 {name}", [x["data"], x["quality"]], [flow["data"], flow["meta"]["quality"]])
 
 
 def verify_items(table, items, own, limit):

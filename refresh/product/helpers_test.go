@@ -9,7 +9,7 @@ import (
 	"strikecache/bench/testkit"
 )
 
-var full, must = testkit.Full, testkit.Must
+var must = testkit.Must
 
 // long skips a test under the race detector, because one goroutine works on many documents.
 func long(t testing.TB) {
