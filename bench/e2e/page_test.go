@@ -274,7 +274,7 @@ func (b *browser) volatility(p *process) {
 		change := strings.TrimSuffix(percent(hundredths(now.ATM-before.ATM)), " %")
 		return strings.Contains(b.text("#volatility .facts"), fmt.Sprintf("ATM, 30 days %.2f %% %s since %s", hundredths(now.ATM), change, strings.TrimSuffix(writtenDate(before.Session), before.Session[:4])))
 	})
-	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 Δ: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("of %d sessions", now.Sessions), fmt.Sprintf("Realised, 20 s. %.2f %%", hundredths(now.Realised)))
+	b.has("#volatility .facts", fmt.Sprintf("Risk reversal −%.2f 25 Δ: puts dearer", -hundredths(now.Reversal)), fmt.Sprintf("of %d sessions", now.Sessions), fmt.Sprintf("Realised, 20 d %.2f %%", hundredths(now.Realised)))
 	b.press("#volatility .tell", kb.Enter)
 	eval[bool](b, `[...document.querySelectorAll("#volatility details")].every(d => d.open = true)`)
 	b.until("the tables open", `document.querySelectorAll("#volatility details table").length === 3`)

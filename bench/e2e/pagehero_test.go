@@ -216,7 +216,9 @@ func (b *browser) replay(p *process) {
 		b.t.Errorf("after p and p: %q", said)
 	}
 	shows("a pause stays where it is", 0)
-	b.press(slider, kb.End)
+	b.until("no event of later is listed", `[...document.querySelectorAll("#events time")].every(t => t.textContent.replace(/^\D+/, "") <= "`+first.Add(-5*time.Hour).Format("15:04")+`")`)
+	b.press(slider, kb.Escape)
+	shows("Escape ends the replay", last)
 	const cells = `(c => { const {data} = c.getContext("2d").getImageData(0, 0, c.width, c.height); let n = 0; for (let i = 0; i < data.length; i += 4) n += data[i + 3] > 8 && Math.max(data[i], data[i + 1]) > data[i + 2] + 30; return n; })(document.querySelector(".price canvas"))`
 	b.press("#today .choice button[value=so-far]", kb.Enter)
 	before := eval[int](b, cells)

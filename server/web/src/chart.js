@@ -47,7 +47,7 @@ const resized = new ResizeObserver((entries) => { for (const { target } of entri
  *                         kind is line, step, bars, ghost (pale bars behind), area, points, ribbon, or none: in the tooltip and the table only. A line
  *                         connects its points across unknown values, but with gaps it does not. A ribbon shades from the low
  *                         to the high of its values [low, high]. It leaves the scale of y as it is. The format of kind cells has
- *                         the price under the cursor as its second value. seen is drawn instead of values.
+ *                         the price under the cursor as its second value.
  *   yFormat               the numbers of the axis; yFormat and xFormat are told how many decimals its step has
  *   range, yRange         [from, to], the visible part of the axis; optional
  *   ticks, splits         the steps allowed between x ticks, or their places; optional
@@ -165,7 +165,7 @@ export class Chart {
         series.push(drawn(s, ink(s.color)), drawn(s, ink(s.negative ?? s.color)));
       } else {
         const edge = spec.cells?.length && ['line', 'step'].includes(s.kind) ? [drawn({ ...s, width: (s.width ?? 2) + 3 }, color('--surface'))] : []; // or a line is lost in its colour
-        for (const one of [...edge, drawn(s, ink(s.color), s.negative && color(s.negative))]) data.push(s.seen ?? s.values) && series.push(one);
+        for (const one of [...edge, drawn(s, ink(s.color), s.negative && color(s.negative))]) data.push(s.values) && series.push(one);
       }
     }
     const axis = { stroke: ink.text, font: '12px system-ui, sans-serif',
@@ -193,7 +193,7 @@ export class Chart {
         { ...axis, show: !this.bare && (!sideways || this.lone), side: sideways ? 3 : 2, size: sideways ? 54 : 28, space: 64, incrs: spec.ticks, splits: spec.splits && ((u, _, low, high) => spec.splits.filter((x) => low <= x && x <= high)), grid: { show: false },
           values: (_, splits, axis, space, step) => splits.map((x) => spec.xFormat(x, false, decimals(step))) },
         sideways ? { ...axis, side: 2, size: 28, space: 56, values: (_, splits) => splits.map((y) => spec.yFormat(y)) }
-          : { ...axis, side: this.right ? 1 : 3, space: 28, grid: { ...axis.grid, show: !spec.cells }, values: (u, splits, _, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
+          : { ...axis, side: this.right ? 1 : 3, space: (...[, , , , room]) => Math.min(28, room / 2.5), grid: { ...axis.grid, show: !spec.cells }, values: (u, splits, _, space, step) => splits.map((y) => (this.right && covered(u, y, levels) ? '' : spec.yFormat(y, decimals(step)))),
             size: (_, values) => Math.max(this.gutter, 16 + 6.6 * Math.max(3, ...(values ?? []).map((v) => v.length))) },
       ],
       series,
@@ -218,8 +218,9 @@ export class Chart {
     const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10, Home: -Infinity, End: Infinity }[event.key];
     if (last < 0 || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === 'Escape') {
-      if (this.hint.hidden) this.#zoomTo(null);
-      else this.#hide();
+      if (!this.hint.hidden) this.#hide();
+      else if (this.zoom) this.#zoomTo(null);
+      else return; // it ends a replay
     } else if (event.key === 'Enter' && this.#spec.onPick) {
       this.#spec.onPick(this.#index);
     } else if ((event.key === '+' || event.key === '-') && !this.sideways) {
@@ -334,7 +335,7 @@ export class Chart {
     const i = this.#index;
     if (!u || i === null || !spec?.xs.length) return;
     this.hint.replaceChildren(h('b', null, spec.xFormat(spec.xs[i], true)),
-      h('dl', null, this.#said(i).flatMap(([s, text]) => [h('dt', null, swatch(s), s.name), h('dd', null, text)])));
+      h('dl', null, this.#said(i).flatMap(([s, text]) => [h('dt', null, swatch(s), s.name), h('dd', { class: text.length > 30 && 'long' }, text)])));
     this.hint.hidden = false;
     if (this.canvas.lastChild !== this.hint) this.canvas.append(this.hint); // above uPlot's own elements
     const { offsetWidth: width, offsetHeight: height } = this.hint;

@@ -5,6 +5,7 @@ import { h, say } from './dom.js';
 import { notable, sided } from './flow.js';
 import { dollars, level, number, shortDate, time, words } from './format.js';
 import { day, follow } from './panel.js';
+import { Replay } from './replay.js';
 import { choose, recall, remember, underlying } from './state.js';
 import { records } from './track.js';
 
@@ -124,7 +125,7 @@ export function watchEvents() {
 
   const show = () => {
     const newest = own.flow?.slice(-listed);
-    const all = [...marks.filter((e) => e.kind !== 'flow' || newest?.includes(e)).map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...day() ? [] : others].sort((a, b) => b.at - a.at);
+    const all = [...marks.filter((e) => e.kind !== 'flow' || newest?.includes(e)).map((e) => ({ ...e, symbol: underlying().toUpperCase() })), ...day() ? [] : others].filter((e) => e.at <= (Replay.levels?.at ?? Infinity)).sort((a, b) => b.at - a.at);
     list.replaceChildren(...all.map((e) => h('li', null, sign(e.kind, e.color), h('time', null, `${e.kind === 'flow' ? '≤\u202f' : ''}${time(e.at, true)}`), h('b', null, e.symbol), ' ', e.kind === 'flow' ? h('a', { href: '#flow', click: () => { choose({ 'flow-symbol': e.symbol }); box.hidePopover(); } }, e.text) : e.text)));
     if (all.length === 0) list.append(h('li', null, day() && !own.track ? 'Events of this date are not stored.' : `No flip crossed, no wall moved, no regime changed${day() ? ' on this date' : ', no large flow yet'}.`));
     count.hidden = unread === 0;
@@ -179,6 +180,7 @@ export function watchEvents() {
     others.splice(0, others.length - kept);
     show();
   });
+  addEventListener('moment', show);
   show();
 }
 

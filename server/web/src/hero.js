@@ -11,7 +11,7 @@ import { Replay } from './replay.js';
 import { choices, choose, onChoice } from './state.js';
 import { barsOf, comparisons, drawProfile, figures, matrix, past } from './strikes.js';
 import { refill, term } from './terms.js';
-import { atRow, clock, cones, daily, fit, late, outside, points, records, seen, shown } from './track.js';
+import { atRow, clock, cones, daily, fit, late, outside, points, records, shown } from './track.js';
 
 const parts = { '0dte': 'zero_dte', week: 'this_week' }; // of the expirations, by choice
 const narrow = 560; // CSS pixels of the hero, from which on its tags have names
@@ -173,9 +173,9 @@ export class Hero {
     const { glyphs, texts } = placed(events, xs, column('spot'), range, this.replay.at ?? Infinity);
     this.signs.replaceChildren(...legend(glyphs));
     const map = this.under.picked() === 'on' && this.#track && this.#strikes?.rows.length > 0;
-    if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Exp. move')];
+    if (map) series = [series[0], { name: 'Net gamma', values: rowsAt(mapped(read(this.#strikes)), xs, series[0].values), format: figure, kind: 'cells', color: '--positive', negative: '--negative' }, ...series.slice(1).filter((s) => s.name !== 'Exp. move').map((s) => (s.kind === 'ribbon' ? { ...s, kind: 'none' } : s))]; // nothing covers the cells
     this.lines.draw({
-      ...axis, series: [...series.map((s) => (s.kind === 'step' ? { ...s, seen: seen(s.values, range) } : s)), { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
+      ...axis, series: [...series, { name: 'Event', values: texts, format: (text) => text, kind: 'none' }], glyphs, yRange: range, levels: levels.map((l) => ({ ...l, from: this.replay.at ?? xs.at(-1) })), marks: mark,
       ...(map ? { cells: cellsOf(this.#strikes, this.replay.at ?? Infinity, xs.at(-1)), scale: endsOf(this.#strikes).map(axisDollars) } : { bands: [...(expected ?? []).map((c, i) => ({ ...c.band, label: i ? '' : `Exp. move from ${time(c.from, true)}${expected[1] ? ', now' : ''}` })), ...after] }), yFormat: (y, digits) => number(y, digits, true), summary,
     });
     this.net.draw({ ...axis, series: net, marks: mark.map((x) => ({ ...x, label: '' })), yFormat: axisDollars, summary: netSummary });
@@ -186,13 +186,16 @@ export class Hero {
     const name = parts[this.expiring.picked()];
     const part = name && this.#grid?.parts?.find((p) => p.name === name);
     const move = cone?.range(cone.end) ?? (m.expected_move_1d ? [m.effective_spot - m.expected_move_1d, m.effective_spot + m.expected_move_1d] : null);
-    const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.flip_band, '--flip']];
+    const zones = [[move && { low: move[0], high: move[1] }, '--accent'], [m.zero_gamma_flip === null ? null : m.flip_band, '--flip']];
     const chosen = barsOf(then ?? d, part, figures[this.figure.picked()], this.#before, range, this.replay.at !== null && !then);
     const small = this.element.clientWidth < narrow;
     this.bars.pad = [this.bars.lone ? this.#gutter() + 8 : small ? 26 : 28, small ? 2 : 28];
-    const sums = then || small ? [] : outside(chosen.xs, chosen.series.find((s) => s.name === 'Net')?.values ?? [], range); // a past moment has few strikes
+    const net = chosen.series.find((s) => s.name === 'Net')?.values ?? [];
+    const sums = then || small ? [] : outside(chosen.xs, net, range); // a past moment has few strikes
+    const far = !name && sums.length && d.net_gex_dollars - net.reduce((sum, v) => sum + v, 0); // of the strikes that the answer does not list
+    const beyond = sums.length ? [`Rest ↓ ${dollars(sums[0])} ↑ ${dollars(sums[1])}`, ...(far ? [`far ${dollars(far)}`] : [])].join(', ') : '';
     if (name && !part) this.bars.clear(this.unknown);
-    else this.bars.draw({ ...chosen, beyond: sums.length ? `Outside ↓ ${dollars(sums[0])} ↑ ${dollars(sums[1])}` : '', summary: `${chosen.summary}${sums.length ? ` Net gamma of the strikes below: ${dollars(sums[0])}, above: ${dollars(sums[1])}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
+    else this.bars.draw({ ...chosen, beyond, summary: `${chosen.summary}${sums.length ? ` Net gamma of the strikes below: ${dollars(sums[0])}, above: ${dollars(sums[1])}${far ? `, more than 15 % away: ${dollars(far)}` : ''}.` : ''}`, view: `${day()} ${this.#drawn}`, range, start: m.effective_spot, levels: levelsOf(m), bands: zones.flatMap(([z, color]) => (z ? [{ from: z.low, to: z.high, color }] : [])) });
     drawProfile(this.profile, d);
     refill(this.more, ...comparisons(d));
   }
@@ -204,8 +207,8 @@ export class Hero {
     const until = this.replay.at ?? Infinity;
     const column = (key) => all(key).map((v, i) => (xs[i] <= until ? v : null));
     const range = shown(track, this.span.picked(), xs);
-    const highs = column('flip_high');
-    const bands = column('flip_low').map((low, i) => (low === null ? null : [low, highs[i]]));
+    const [highs, flips] = ['flip_high', 'zero_gamma_flip'].map(column);
+    const bands = column('flip_low').map((low, i) => (low === null || flips[i] === null ? null : [low, highs[i]])); // without a flip it is the range of scenarios
     const last = bands.findLast((band) => band);
     const end = closes(track.session_date);
     const done = xs.at(-1) >= end - (this.#live ? 0 : late); // of a session that is over, the last quotes are of up to 15 minutes before the close or after it

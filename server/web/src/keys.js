@@ -49,7 +49,7 @@ export function watchKeys() {
     ['?', ['These keys', () => (help.open ? help.close() : help.showModal())]],
   ]);
   help.append(h('h2', { id: 'help-heading' }, 'Keys'), h('dl', null, [...keys, ['p', ['Replay the session, or pause']]].map(([key, [text]]) => h('div', null, h('dt', null, h('kbd', null, key)), h('dd', null, text)))),
-    h('p', { class: 'about' }, 'On a chart, the arrow keys walk through its points, + and − zoom, and Escape shows everything again. Escape closes what is open.'),
+    h('p', { class: 'about' }, 'On a chart, the arrow keys walk through its points, + and − zoom, and Escape shows everything again. Escape closes what is open, and ends a replay.'),
     h('form', { method: 'dialog' }, h('button', null, 'Close')));
   document.body.append(help);
   document.getElementById('theme').after(h('button', { type: 'button', id: 'keys', 'aria-label': 'Keys', 'aria-keyshortcuts': '?', title: 'Keys: ?', click: () => help.showModal() }, '?'));

@@ -14,7 +14,7 @@ const { matching, sided, sort } = await import('./flow.js');
 const { rungs } = await import('./levels.js');
 const { barsAt, cellsOf } = await import('./heat.js');
 const { following } = await import('./strikes.js');
-const { atRow, daily, fit, followTrack, outside, points, seen, whole } = await import('./track.js');
+const { atRow, daily, fit, followTrack, outside, points, whole } = await import('./track.js');
 const { large, log, placed, tracked } = await import('./events.js');
 
 test('numbers, amounts, times and ages', () => {
@@ -172,8 +172,7 @@ test('no line connects two prices of a wall', () => {
   assert.deepEqual(drawn({ kind: 'step' }, '').paths(u, 1, 0, 4).stroke.way, [['to', 0, 5], ['line', 1, 5], ['line', 2, 5], ['to', 2, 9], ['line', 3, 9]]);
 });
 
-test('a wall out of sight stands at the edge; net gamma out of sight is summed where it matters', () => {
-  assert.deepEqual(seen([100, 150, null, 80], [90, 115]), [100, 114.9, null, 90.1]);
+test('net gamma out of sight is summed where it matters', () => {
   assert.deepEqual([[-6, 2], [-0.5, 0.4]].map(([below, above]) => outside([80, 85, 95, 100, 120], [below, 0, 1, -1, above], [90, 110])), [[-6, 2], []]);
 });
 

@@ -21,6 +21,7 @@ export class Replay {
     this.button = h('button', { type: 'button', class: 'play', disabled: true, click: () => this.play() });
     addEventListener('keydown', (event) => {
       if (event.key === 'p' && !event.ctrlKey && !event.metaKey && !event.altKey && !event.target.closest('input:not([type=range]), select, textarea')) this.play();
+      else if (event.key === 'Escape' && this.at !== null && !event.defaultPrevented && !document.querySelector(':popover-open, dialog[open]')) this.move(Infinity);
     });
     this.#tell();
   }

@@ -59,7 +59,7 @@ export function drawProfile(chart, d) {
     series: [{ name: 'Net', values, format: dollars, kind: 'area', color: '--positive', negative: '--negative' }],
     yFormat: axisDollars,
     marks: [{ x: d.effective_spot, label: '', color: '--ink' }, { x: d.zero_gamma_flip, label: '', color: '--flip' }],
-    bands: d.flip_band ? [{ from: d.flip_band.low, to: d.flip_band.high, color: '--flip' }] : [],
+    bands: d.flip_band && d.zero_gamma_flip !== null ? [{ from: d.flip_band.low, to: d.flip_band.high, color: '--flip' }] : [],
     summary: xs.length === 0 ? 'No contract can be repriced.' : `Net gamma would be ${dollars(values[0])} at ${number(xs[0])} and ${dollars(values.at(-1))} at ${number(xs.at(-1))}. ` +
       (d.zero_gamma_flip === null ? 'There is no flip.' : `The flip is at ${level(d.zero_gamma_flip)}.`),
   });

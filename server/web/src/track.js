@@ -116,12 +116,6 @@ export function cones({ session_date: date }, xs, column, until, remaining) {
   return [...new Set([known[0], known.at(-1)])].filter((i) => i !== undefined).map((i, k) => cone(xs[i], end, spots[i], k > 0 && remaining || of(i)));
 }
 
-/** seen returns the values of a wall within a range of prices: one out of sight stands at the edge. */
-export function seen(walls, [low, high]) {
-  const edge = (high - low) / 250; // so that its whole line is seen
-  return walls.map((x) => (x === null ? null : Math.max(low + edge, Math.min(high - edge, x))));
-}
-
 /** outside returns the sums of net gamma below and above a range of strikes, where one is at least a quarter of what is in it. */
 export function outside(strikes, net, [low, high]) {
   const sums = [(x) => x < low, (x) => x > high].map((out) => net.reduce((sum, v, i) => (out(strikes[i]) ? sum + v : sum), 0));

@@ -1,7 +1,7 @@
 // The picker of the underlying, the strip of all of them, and the table that compares them.
 
 import { h, ordered, say, scroller, sortable } from './dom.js';
-import { date, dollars, level, number, percent, title, unknown, words } from './format.js';
+import { closes, date, dollars, level, number, percent, title, unknown, words } from './format.js';
 import { day, follow, Panel } from './panel.js';
 import { marketNow, observe } from './poll.js';
 import { addressWith, choicesOf, choose, onChoice, recall, remember, underlying } from './state.js';
@@ -205,10 +205,10 @@ export function watchStrip() {
   show();
   follow('/api/v1/underlyings', (feed, fresh) => {
     if (!fresh || !feed.document) return;
-    const { source, delay_minutes: delay, freshness } = feed.document.meta;
+    const { source, delay_minutes: delay, freshness, session_date: session } = feed.document.meta;
     observe(feed.document.meta); // no panel may have an answer
     old = (r) => {
-      const minutes = Math.floor((marketNow(source) - Date.parse(r.as_of)) / 60e3);
+      const minutes = Math.floor((Math.min(marketNow(source), closes(session) + delay * 60e3) - Date.parse(r.as_of)) / 60e3);
       return freshness.state === 'fresh' && minutes > delay + 5 ? `${minutes} min old` : '';
     };
     rows = new Map(feed.document.data.rows.map((r) => [pathOf(r.symbol), r]));

@@ -68,7 +68,7 @@ function list(d, missing, earlier) {
     of('risk_reversal', 'Risk reversal', 'risk_reversal_25_30d', points, d.risk_reversal_25_30d < 0 ? '25 Δ: puts dearer' : '25 Δ: calls dearer'),
     of('model_free', 'Model-free', 'model_free_30d', volatility, '30 days'),
     of('term_slope', 'Term slope', 'term_slope', points, '90 less 30 days'),
-    of('realised', 'Realised, 20 s.', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${number(d.realised_60d, 1, true)}` : few),
+    of('realised', 'Realised, 20 d', 'realised_20d', volatility, Number.isFinite(d.realised_60d) ? `60 sessions: ${number(d.realised_60d, 1, true)}` : few),
     of('realised', 'Implied − realised', 'implied_minus_realised', points, 'points'),
   ];
 }
