@@ -72,7 +72,7 @@ strikecache fetches delayed option chains, quotes and VIX futures settlements. F
 pain, unusual flow, sector rotation and the VIX curve. It prepares every answer as the bytes that clients receive, and serves these bytes.
 "strikecache serve" without flags serves a simulated market. Then meta.source of every answer is "simulated".
 
-Each flag has an environment variable, which its help names. When both are set, the flag counts. Empty is unset.`
+Each flag has an environment variable, which its help names. When both are set, the flag counts. Empty is unset, but for --admin-listen.`
 
 type commands struct {
 	Serve     serveCommand             `cmd:"" help:"Refresh the answers and serve them until SIGINT or SIGTERM."`
